@@ -1,0 +1,64 @@
+"""What a broker asks the world to do; the daemon and the simulator carry it out.
+
+An effect is a wish, done in order. Whether it succeeded comes back, if it
+matters, as an event (our own report read back from the exchange).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rgd.core.exchange.messages import Message, RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Say this on the exchange."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Keep this in the usage log."""
+
+    record: RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Store the names of the live peers for the next start (`stored_peers`)."""
+
+    peers: tuple[str, ...]
+
+
+class AlarmCode(StrEnum):
+    """What an operator should hear of."""
+
+    PEER_JOINED = "peer_joined"
+    PEER_LEFT = "peer_left"
+    PEER_EXPIRED = "peer_expired"
+    PEER_RESTARTED = "peer_restarted"
+    REPORTS_MISSED = "reports_missed"
+    NAME_CONFLICT = "name_conflict"
+    POLICIES_DIFFER = "policies_differ"
+    ISOLATED = "isolated"
+    REJOINED = "rejoined"
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Tell the operator."""
+
+    code: AlarmCode
+    #: The other broker concerned, or "".
+    broker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Refuse to start or go on: another daemon speaks for this broker's name."""
+
+    reason: str
+
+
+Effect = Publish | Append | Remember | Alarm | Halt

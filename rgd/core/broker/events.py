@@ -1,0 +1,60 @@
+"""What may happen to a broker; each carries the moment it happened.
+
+The daemon and the simulator make these; nothing else changes a broker's state
+but requests on the short road.
+"""
+
+from dataclasses import dataclass
+
+from rgd.core.exchange.messages import Message
+from rgd.core.policies.book import PolicyBook
+from rgd.core.units import Nanos
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The daemon reads the exchange and may speak on it."""
+
+    now: Nanos
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """`Broker.wake_at` has come (earlier or later does no harm)."""
+
+    now: Nanos
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """A message came from the exchange, perhaps our own."""
+
+    now: Nanos
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesChanged:
+    """A new policy book is in force."""
+
+    now: Nanos
+    book: PolicyBook
+    #: Hash of the policies file, 0 where they come from a table.
+    policies_hash: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DemandUnreported:
+    """The short road refused work of a group that this broker has no row for."""
+
+    now: Nanos
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The daemon is about to leave."""
+
+    now: Nanos
+
+
+Event = Started | Woken | MessageReceived | PoliciesChanged | DemandUnreported | Stopping

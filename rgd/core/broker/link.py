@@ -1,0 +1,61 @@
+"""Whether our own words come back from the exchange, and how long they take.
+
+Law: a broker believes in the exchange only as far as it reads itself back.
+What was said and not heard for longer than a round means that it is cut off,
+whatever the client library thinks (design 3, the unreachable exchange).
+
+The delay also says how long maps may differ while reports travel: raises wait
+for `settle_ns` (law 6).
+"""
+
+from collections import deque
+from typing import Final
+
+from rgd.core.units import Nanos
+
+#: Delays remembered; their largest is about the p99.
+DELAYS_MAX: Final = 100
+
+#: What was said and not yet heard is remembered for this many reports.
+UNHEARD_MAX: Final = 100
+
+
+class Link:
+    """Follows the sequence numbers of this broker's own reports; 0 is its hello."""
+
+    def __init__(self, patience_ns: int, settle_max_ns: int) -> None:
+        self._patience_ns = patience_ns
+        self._settle_max_ns = settle_max_ns
+        self._unheard: deque[tuple[int, Nanos]] = deque(maxlen=UNHEARD_MAX)
+        self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
+        #: When the first word came back; None: the exchange was never reached.
+        self.reached_at: Nanos | None = None
+
+    def said(self, sequence: int, now: Nanos) -> None:
+        """A report was handed to the exchange."""
+        self._unheard.append((sequence, now))
+
+    def heard(self, sequence: int, now: Nanos) -> None:
+        """Our own report came back; earlier ones that did not are lost."""
+        if self.reached_at is None:
+            self.reached_at = now
+        while self._unheard and self._unheard[0][0] <= sequence:
+            last, said_at = self._unheard.popleft()
+            if last == sequence:
+                self._delays_ns.append(now - said_at)
+
+    def is_silent(self, now: Nanos) -> bool:
+        """Whether something we said is missing for longer than our patience."""
+        return bool(self._unheard) and now - self._unheard[0][1] > self._patience_ns
+
+    @property
+    def settle_ns(self) -> int:
+        """How long a raise waits: about the p99 from publishing to reading back."""
+        if not self._delays_ns:
+            return self._settle_max_ns
+        return min(self._settle_max_ns, max(self._delays_ns))
+
+    def restart(self) -> None:
+        """Forget what is missing: a new life of the link begins."""
+        self._unheard.clear()
+        self.reached_at = None

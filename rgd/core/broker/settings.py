@@ -1,0 +1,42 @@
+"""What a broker must be told before it starts; all of it stays as it is until it ends."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.model import WEIGHT_ONE
+
+
+class OnIsolation(StrEnum):
+    """How a broker acts that is cut off from the exchange (`exchange.on_isolation`)."""
+
+    #: Quota / known brokers.
+    EQUAL = "equal"
+    #: The shares of the moment it was cut off.
+    HOLD = "hold"
+    #: No group limits at all: fail open.
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """Settings of `broker`, `exchange` and `shares` in the core's units (design 11)."""
+
+    speaker: Speaker
+    weight: int = WEIGHT_ONE
+    round_ns: int = 1_000_000_000
+    min_interval_ns: int = 100_000_000
+    settle_max_ns: int = 100_000_000
+    tolerance_ppm: int = 100_000
+    full_every_rounds: int = 10
+    expiry_rounds: int = 3
+    isolation_hold_rounds: int = 2
+    on_isolation: OnIsolation = OnIsolation.EQUAL
+    expected_brokers: int = 1
+    #: Peers that the last run knew.
+    stored_peers: frozenset[str] = frozenset()
+    policy: SharePolicyName = SharePolicyName.MAX_MIN
+    floor_ppm: int = 10_000
+    burst_ns: int = 250_000_000
+    request_max_ms: int = 10_000

@@ -1,0 +1,6 @@
+"""The short road of a request: plain calls into token buckets in memory.
+
+`bucket` is one token bucket; `decision` is what is asked and answered;
+`level` is one step of the chain broker, resource group, topic, subscription;
+`limiter` resolves a name to its chain and decides.
+"""

@@ -1,0 +1,80 @@
+"""What a caller asks and what it is answered; being limited is an answer.
+
+The fields are those of `POST /v1/acquire` (design 5), with names already
+checked and made full.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rgd.core.units import Dimension, Kind, Pair
+
+
+class Level(StrEnum):
+    """The levels of a decision, in their order (design 2)."""
+
+    BROKER = "broker"
+    RESOURCE_GROUP = "resource_group"
+    TOPIC = "topic"
+    SUBSCRIPTION = "subscription"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question: may so much of this kind pass?"""
+
+    kind: Kind = Kind.PUBLISH
+    messages: int = 1
+    bytes: int = 0
+    #: A group named directly; else the names below are resolved.
+    group: str | None = None
+    #: Full names, `tenant/namespace` and `persistent://tenant/namespace/topic`.
+    namespace: str | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    #: A part of the amounts is welcome, as for a dispatcher's read.
+    partial: bool = False
+    #: 1 for new work, more for a retry of work refused before.
+    attempt: int = 1
+    #: What the caller holds back instead of retrying.
+    held: Pair = Pair()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Granted (whole, or the part in `messages` and `bytes`) or refused."""
+
+    granted: bool
+    messages: int
+    bytes: int
+    #: False where no limit applies to the name.
+    governed: bool = True
+    #: The most stringent level, where it cut or refused.
+    limited_by: Level | None = None
+    group: str | None = None
+    dimension: Dimension | None = None
+    #: When asking again succeeds, if nobody took it meanwhile and no share was cut.
+    retry_after_ms: int = 0
+    #: Of the limit that cut: whole units per second (cluster-wide for a group), for headers.
+    quota: int = 0
+    #: Of the limit that cut: whole units left in this broker's bucket.
+    remaining: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """More than `shares.request_max_s` seconds of the whole quota: never granted (HTTP 413)."""
+
+    level: Level
+    group: str | None
+    dimension: Dimension
+    #: The most that could be asked at once, in whole units.
+    most: int
+
+
+Answer = Decision | TooLarge
+
+
+def ungoverned(request: Request) -> Decision:
+    """Grant everything to a name that nobody attached (design 5)."""
+    return Decision(granted=True, messages=request.messages, bytes=request.bytes, governed=False)

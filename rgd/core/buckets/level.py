@@ -1,0 +1,160 @@
+"""One step of the chain: a pair of buckets, and what it would cut from a request.
+
+A level knows nothing of the other levels; `rgd.core.buckets.limiter` walks
+them in the order broker, resource group, topic, subscription (design 2).
+`GroupState` is the level of a resource group, with the group's demand.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rgd.core.buckets.bucket import PICO, TokenBucket
+from rgd.core.buckets.decision import Level, TooLarge
+from rgd.core.demand.meter import DemandMeter
+from rgd.core.policies.model import UNLIMITED, Rate, Rates
+from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, Dimension, Kind, Nanos, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """What all buckets of a daemon have in common."""
+
+    #: Depth of a bucket: this long of its present rate.
+    burst_ns: int
+    #: Largest request, in milliseconds of the whole quota.
+    request_max_ms: int
+    #: What a refused caller is told to wait where the rate is 0: one round.
+    round_ms: int
+
+
+class LevelState:
+    """The buckets of one level in one kind, and the rates it was given."""
+
+    __slots__ = (
+        "_most_bytes",
+        "_most_messages",
+        "_settings",
+        "burst_ns",
+        "bytes",
+        "group",
+        "level",
+        "messages",
+        "quota",
+        "shadow",
+        "shadow_refused",
+        "share",
+    )
+
+    def __init__(self, level: Level, settings: BucketSettings, group: str | None = None) -> None:
+        self.level = level
+        self.group = group
+        #: Count what would be refused, refuse nothing.
+        self.shadow = False
+        self.shadow_refused = Pair()
+        #: The whole limit (cluster-wide for a group), and the part that flows here.
+        self.quota = self.share = UNLIMITED
+        #: Depth of the buckets, in time at their rate; in force with the next `set_rates`.
+        self.burst_ns = settings.burst_ns
+        self.messages: TokenBucket | None = None
+        self.bytes: TokenBucket | None = None
+        self._most_messages = self._most_bytes = COUNT_MAX
+        self._settings = settings
+
+    def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
+        """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
+        self.quota = quota
+        self.share = share
+        self.messages = self._bucket(self.messages, share.messages, now)
+        self.bytes = self._bucket(self.bytes, share.bytes, now)
+        self._most_messages = self._most(quota.messages)
+        self._most_bytes = self._most(quota.bytes)
+
+    def too_large(self, cost: Pair) -> TooLarge | None:
+        """Whether a whole request is more than `shares.request_max_s` of the whole limit."""
+        if cost.messages > self._most_messages:
+            return TooLarge(self.level, self.group, Dimension.MESSAGES, self._most_messages)
+        if cost.bytes > self._most_bytes:
+            return TooLarge(self.level, self.group, Dimension.BYTES, self._most_bytes)
+        return None
+
+    def admits(self, cost: Pair, now: Nanos) -> bool:
+        """Whether the whole cost would be granted now in both dimensions."""
+        return not (
+            (self.messages and cost.messages and not self.messages.admits(cost[0] * PICO, now))
+            or (self.bytes and cost.bytes and not self.bytes.admits(cost[1] * PICO, now))
+        )
+
+    def available(self, dimension: Dimension, now: Nanos) -> int:
+        """Whole units that a part may take in one dimension."""
+        bucket = self.messages if dimension is Dimension.MESSAGES else self.bytes
+        return COUNT_MAX if bucket is None else bucket.available(now)
+
+    def take(self, cost: Pair) -> None:
+        """Charge what was granted."""
+        if self.messages:
+            self.messages.take(cost.messages * PICO)
+        if self.bytes:
+            self.bytes.take(cost.bytes * PICO)
+
+    def wait(self, cost: Pair, now: Nanos) -> tuple[int, Dimension]:
+        """When the cost would be granted (ms, rounded up), and the dimension that takes longest."""
+        messages = self._wait_ms(self.messages, cost.messages, now)
+        size = self._wait_ms(self.bytes, cost.bytes, now)
+        return (messages, Dimension.MESSAGES) if messages >= size else (size, Dimension.BYTES)
+
+    def remaining(self, dimension: Dimension, now: Nanos) -> int:
+        """Whole units in the bucket, 0 while in debt."""
+        bucket = self.messages if dimension is Dimension.MESSAGES else self.bytes
+        return 0 if bucket is None else max(0, bucket.tokens(now) // PICO)
+
+    def count_shadow(self, cost: Pair) -> None:
+        """Count what a shadow level would have refused."""
+        messages, size = self.shadow_refused
+        self.shadow_refused = Pair(messages + cost.messages, size + cost.bytes)
+
+    def _bucket(self, bucket: TokenBucket | None, rate: Rate, now: Nanos) -> TokenBucket | None:
+        if rate is None:
+            return None
+        if bucket is None:
+            return TokenBucket(rate, self.burst_ns, now)
+        bucket.set_rate(rate, self.burst_ns, now)
+        return bucket
+
+    def _most(self, quota: Rate) -> int:
+        # A quota of 0 never grants: that is a refusal, not a request of the wrong size.
+        most = (quota or 0) * self._settings.request_max_ms // (MILLI * 1000)
+        return max(1, most) if quota else COUNT_MAX
+
+    def _wait_ms(self, bucket: TokenBucket | None, units: int, now: Nanos) -> int:
+        if bucket is None or units == 0:
+            return 0
+        wait_ns = bucket.wait_ns(units * PICO, now)
+        return self._settings.round_ms if wait_ns is None else -(-wait_ns // NS_PER_MS)
+
+
+class GroupKey(NamedTuple):
+    """A group in one kind: what a quota, a share and a row of the usage map belong to."""
+
+    group: str
+    kind: Kind
+
+
+class GroupState(LevelState):
+    """The level of one resource group in one kind, and what its callers wanted."""
+
+    __slots__ = ("key", "meter", "refused", "reported")
+
+    def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos) -> None:
+        super().__init__(Level.RESOURCE_GROUP, settings, key.group)
+        self.key = key
+        self.meter = DemandMeter(now)
+        #: Whether the peers know that this broker wants something of the group.
+        self.reported = False
+        #: Refused since the start, whole units, by the level that cut and the dimension counted.
+        self.refused: Counter[tuple[Level, Dimension]] = Counter()
+
+    def count_refusal(self, level: Level, cost: Pair) -> None:
+        """Count work of this group that some level cut."""
+        self.refused[level, Dimension.MESSAGES] += cost.messages
+        self.refused[level, Dimension.BYTES] += cost.bytes

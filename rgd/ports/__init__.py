@@ -1,0 +1,1 @@
+"""What the daemon needs of the world, as typing.Protocols; adapters fulfil them."""

@@ -1,0 +1,61 @@
+"""The usage log as the daemon sees it: append a payload, never wait for the disk.
+
+Law: a full or broken disk stops logging, never limiting; what could not be
+kept is counted.
+"""
+
+from typing import Protocol
+
+from rgd.errors import RgdError
+
+
+class UsageLogError(RgdError):
+    """The usage log could not do it."""
+
+
+class LogLocked(UsageLogError):
+    """Somebody else appends to this log; once they stop, it may be opened."""
+
+    transient = True
+
+
+class UsageLog(Protocol):
+    """Keeps payloads in order."""
+
+    @property
+    def appended(self) -> int:
+        """Entries written since the start."""
+
+    @property
+    def lost(self) -> int:
+        """Entries that were not kept (queue full, disk full), or that a failed disk may not have kept."""
+
+    @property
+    def damaged(self) -> int:
+        """Damaged stretches that were found when the log was opened."""
+
+    @property
+    def synced_index(self) -> int:
+        """Highest index known to be on disk (-1: none)."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is written now, in words; None: as far as is known, all is well."""
+
+    async def open(self) -> None:
+        """Get ready to append after the last whole entry.
+
+        A disk that cannot be written is no error: it is `trouble`, and is tried again.
+
+        Raises:
+            LogLocked: somebody else appends to this log.
+        """
+
+    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
+        """Queue one payload for writing; never blocks and never raises."""
+
+    async def flush(self) -> None:
+        """Return once everything appended before is on disk (or counted as lost)."""
+
+    async def close(self) -> None:
+        """Flush and stop. Idempotent; what is appended later is lost."""

@@ -1,0 +1,139 @@
+"""The laws of design 3 that a share policy keeps by itself: 1, 2 and 3.
+
+Not covered: laws that need time (4, 6), which tests/simulation covers, and two
+dimensions filled at once.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.apportion import by_weight, even, floors
+from rgd.core.shares.model import PPM, Row
+from rgd.core.shares.registry import allocate
+from rgd.core.units import QUOTA_MAX, to_milli
+
+QUOTAS = st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
+RATES = st.just(0) | st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
+FLOORS_PPM = st.sampled_from([0, 10_000, 100_000, PPM])
+POLICIES = st.sampled_from(list(SharePolicyName))
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, *, weighted: bool = True) -> list[Row]:
+    names = draw(
+        st.lists(st.text("abcdef", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
+    )
+    weights = st.integers(1, 10**6) if weighted else st.just(1000)
+    return [Row(name, draw(RATES), draw(RATES), draw(weights)) for name in names]
+
+
+@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_max_min_shares_sum_to_the_quota_exactly(
+    quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    assert sum(shares) == quota
+    assert min(shares) >= 0
+
+
+@given(policy=POLICIES, quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_every_live_broker_has_its_floor(
+    policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    shares = allocate(policy, quota, rows, floor_ppm=floor_ppm)
+    assert min(shares) >= min(floors(quota, len(rows), floor_ppm))
+
+
+@given(policy=POLICIES, quota=QUOTAS, rows=rows_of(), data=st.data())
+def test_the_order_of_rows_changes_nothing(
+    policy: SharePolicyName, quota: int, rows: list[Row], data: st.DataObject
+) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    shares = dict(zip(rows, allocate(policy, quota, rows, floor_ppm=10_000), strict=True))
+    again = dict(zip(shuffled, allocate(policy, quota, shuffled, floor_ppm=10_000), strict=True))
+    assert shares == again
+
+
+@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_no_broker_is_below_its_part_while_another_has_more(
+    quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    """Law 3, floors apart: compare what each has above its floor, by weight."""
+    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    order = sorted(range(len(rows)), key=lambda place: rows[place].broker)
+    least = floors(quota, len(rows), floor_ppm)
+    floor = {place: least[rank] for rank, place in enumerate(order)}
+    wants = [max(0, row.wanted - floor[place]) for place, row in enumerate(rows)]
+    has = [shares[place] - floor[place] for place in range(len(rows))]
+    for poor in range(len(rows)):
+        if has[poor] >= wants[poor]:
+            continue
+        # Somebody is short, so nothing is spare: nobody else has more for his weight,
+        # but for the unit that a remainder may be.
+        for rich in range(len(rows)):
+            assert (has[rich] - 1) * rows[poor].weight <= (has[poor] + 1) * rows[rich].weight
+
+
+@given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
+def test_nothing_is_withheld_while_it_is_wanted(
+    quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    """Law 4 in one step: if anybody is short, the others have no more than they want or their floor."""
+    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    if all(share >= row.wanted for share, row in zip(shares, rows, strict=True)):
+        return
+    most_floor = max(floors(quota, len(rows), floor_ppm))
+    for share, row in zip(shares, rows, strict=True):
+        assert share <= max(row.wanted, most_floor)
+
+
+@given(
+    policy=st.sampled_from([SharePolicyName.PROPORTIONAL, SharePolicyName.STEAL]),
+    quota=QUOTAS,
+    rows=rows_of(),
+    floor_ppm=FLOORS_PPM,
+)
+def test_proportional_and_steal_hand_out_the_quota_exactly(
+    policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    assert sum(allocate(policy, quota, rows, floor_ppm=floor_ppm)) == quota
+
+
+@given(quota=QUOTAS, rows=rows_of())
+def test_residual_over_the_quota_cuts_to_the_quota(quota: int, rows: list[Row]) -> None:
+    shares = allocate(SharePolicyName.RESIDUAL, quota, rows, floor_ppm=0)
+    if sum(row.admitted for row in rows) >= quota:
+        assert sum(shares) == quota
+    else:
+        assert sum(shares) >= quota
+
+
+@given(policy=POLICIES, quota=QUOTAS, count=st.integers(1, 20))
+def test_without_any_usage_the_quota_is_split_evenly(
+    policy: SharePolicyName, quota: int, count: int
+) -> None:
+    rows = [Row(f"broker-{place:02}") for place in range(count)]
+    shares = allocate(policy, quota, rows, floor_ppm=10_000)
+    assert sum(shares) == quota
+    assert max(shares) - min(shares) <= 2
+
+
+@given(total=QUOTAS, weights=st.lists(st.integers(0, 10**18), min_size=1, max_size=20))
+def test_apportioning_is_exact_and_no_part_is_a_whole_unit_off(
+    total: int, weights: list[int]
+) -> None:
+    whole = sum(weights)
+    if whole == 0:
+        return
+    parts = by_weight(total, weights)
+    assert sum(parts) == total
+    for part, weight in zip(parts, weights, strict=True):
+        assert abs(part * whole - total * weight) < whole
+
+
+@given(total=QUOTAS, count=st.integers(1, 100))
+def test_an_even_split_is_exact(total: int, count: int) -> None:
+    parts = even(total, count)
+    assert sum(parts) == total
+    assert max(parts) - min(parts) <= 1

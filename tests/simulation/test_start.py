@@ -1,0 +1,94 @@
+"""N daemons that start at the same moment never grant N quotas (design 3's table).
+
+The real core under the simulator's clock. Not covered: an exchange that cannot
+be reached at all, which test_isolation.py covers.
+"""
+
+import pytest
+
+from rgd.core.broker.sharing import Mode
+from rgd.core.units import NS_PER_MS, NS_PER_S
+from sim.world import Network
+from tests.simulation.worlds import Cluster
+
+QUOTA = 1000.0
+
+
+@pytest.mark.parametrize(("count", "seed"), [(2, 0), (2, 1), (3, 2), (3, 3), (10, 4), (40, 5)])
+def test_before_their_first_shares_n_daemons_grant_at_most_the_quota_and_a_request_each(
+    count: int, seed: int
+) -> None:
+    cluster = Cluster([2 * QUOTA] * count, quota=QUOTA, seed=seed)
+    while any(member.broker.mode is Mode.STARTING for member in cluster.members):
+        cluster.run_s(0.05)
+        granted = sum(load.admitted for load in cluster.loads)
+        assert granted <= QUOTA * cluster.world.now / NS_PER_S + count
+    # And it was not for want of asking.
+    assert all(load.wanted > 0 for load in cluster.loads)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_started_together_they_settle_on_equal_parts(seed: int) -> None:
+    cluster = Cluster([900.0] * 4, quota=QUOTA, seed=seed)
+    cluster.run_s(5)
+    assert cluster.shares() == pytest.approx([250.0] * 4, rel=0.02)
+    admitted = cluster.admitted_s(3, 5)
+    assert admitted == pytest.approx([250.0] * 4, rel=0.05)
+
+
+def test_with_expected_brokers_they_do_not_wait_two_rounds() -> None:
+    cluster = Cluster([900.0] * 3, quota=QUOTA)
+    expecting = Cluster(
+        [900.0] * 3,
+        quota=QUOTA,
+        settings=type(cluster.settings)(cluster.settings.speaker, expected_brokers=3),
+    )
+    cluster.run_s(1)
+    expecting.run_s(1)
+    assert {member.broker.mode for member in cluster.members} == {Mode.STARTING}
+    assert {member.broker.mode for member in expecting.members} == {Mode.LIVE}
+
+
+def test_a_daemon_alone_has_the_whole_quota_after_two_rounds() -> None:
+    cluster = Cluster([2000.0], quota=QUOTA)
+    cluster.run_s(5)
+    assert cluster.shares() == [1000.0]
+
+
+def test_a_joiner_is_fair_within_two_rounds_of_going_live() -> None:
+    cluster = Cluster([900.0, 900.0], quota=QUOTA)
+    cluster.run_s(5)
+    cluster.add(900.0)
+    cluster.run_s(3)
+    assert cluster.shares() == pytest.approx([333.3] * 3, rel=0.02)
+
+
+def test_two_daemons_of_one_name_the_later_one_refuses_to_start() -> None:
+    cluster = Cluster([100.0, 100.0], quota=QUOTA)
+    cluster.run_s(5)
+    first = cluster.members[0]
+    second = cluster.add(100.0, name=first.name)
+    # The world knows members by name: let the first answer as well.
+    cluster.world.members[first.name] = first
+    cluster.world.members[f"{first.name}, too"] = second
+    cluster.run_s(2)
+    assert second.halted is not None
+    assert first.halted is None
+
+
+def test_a_crashed_daemons_name_is_free_at_once() -> None:
+    cluster = Cluster([900.0, 900.0], quota=QUOTA)
+    cluster.run_s(5)
+    cluster.world.crash(cluster.members[0])
+    cluster.loads[0].set_rate(0)
+    again = cluster.add(900.0, name=cluster.members[0].name)
+    cluster.run_s(4)
+    assert again.halted is None
+    assert cluster.shares()[1:] == pytest.approx([500.0, 500.0], rel=0.02)
+
+
+def test_a_lossy_slow_network_only_delays() -> None:
+    network = Network(delay_min_ns=NS_PER_MS, delay_max_ns=50 * NS_PER_MS, loss=0.02)
+    cluster = Cluster([900.0] * 5, quota=QUOTA, seed=3, network=network)
+    cluster.run_s(15)
+    assert cluster.shares() == pytest.approx([200.0] * 5, rel=0.05)
