@@ -1,0 +1,270 @@
+"""One entry of a log, in the bytes in which Apache Pulsar stores one (PIP-70).
+
+    [0e02][u32 size][BrokerEntryMetadata]                           what the broker added
+    [0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]     what the producer wrote
+
+All integers are big endian. The first line may be absent (a broker without the feature), and so may
+`[0e01][u32 crc32c]` (a producer without checksums). The CRC32C covers everything behind itself, so
+nothing protects the first line but its own structure; Pulsar's code has it so.
+
+Law: `encode_entry(decode_entry(data)) == data` for every entry that Pulsar writes; fields of
+MessageMetadata that we do not know travel along in `Entry.unknown`, those of BrokerEntryMetadata are
+skipped. Seeking by time reads the first line
+only (`peek_broker_entry_metadata`). Entries in files are in `rgd.wire.segment`; what a payload means
+is in `rgd.wire.record`.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import google_crc32c
+from google.protobuf.message import DecodeError
+
+from rgd.errors import Unavailable
+from rgd.wire.checks import check_utf8
+from rgd.wire.entry_pb2 import BrokerEntryMetadata as BrokerEntryMetadataProto
+from rgd.wire.entry_pb2 import KeyValue, MessageMetadata
+from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame
+
+MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
+MAGIC_CRC32C: Final = b"\x0e\x01"
+
+#: Largest parts of an entry, in bytes. Pulsar's own largest message is 5 MiB.
+PAYLOAD_MAX: Final = 5 * 1024 * 1024
+METADATA_MAX: Final = 256 * 1024
+BROKER_METADATA_MAX: Final = 4 * 1024
+
+_MAGIC_SIZE: Final = 2
+_U32: Final = struct.Struct(">I")
+_BROKER_HEAD: Final = _MAGIC_SIZE + _U32.size
+_CHECKSUM_HEAD: Final = _MAGIC_SIZE + _U32.size
+
+#: Largest entry, in bytes.
+ENTRY_MAX: Final = (
+    _BROKER_HEAD + BROKER_METADATA_MAX + _CHECKSUM_HEAD + _U32.size + METADATA_MAX + PAYLOAD_MAX
+)
+#: Smallest entry: a metadata size, and the three required fields with the shortest values.
+ENTRY_MIN: Final = _U32.size + 6
+#: As many of an entry's first bytes as `peek_broker_entry_metadata` needs for Pulsar's two fields.
+PEEK_SIZE: Final = _BROKER_HEAD + 22
+
+
+def _require_fast_crc32c(implementation: str) -> None:
+    """Refuse google-crc32c's silent fallback to Python: it is some hundred times slower."""
+    if implementation != "c":
+        raise Unavailable(
+            "google-crc32c was installed without its C extension; "
+            "reinstall it from a wheel: pip install --force-reinstall google-crc32c"
+        )
+
+
+_require_fast_crc32c(google_crc32c.implementation)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEntryMetadata:
+    """What a broker adds to an entry; absent values are None."""
+
+    #: Milliseconds since 1970, by the broker's clock.
+    broker_timestamp: int | None = None
+    #: Position of the entry's last message in the log, from 0.
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as it is stored. Times are milliseconds since 1970."""
+
+    producer_name: str
+    sequence_id: int
+    #: By the producer's clock.
+    publish_time: int
+    payload: bytes = b""
+    #: In the order written; of two with one key the later counts.
+    properties: tuple[tuple[str, str], ...] = ()
+    #: None: the entry has no first part.
+    broker: BrokerEntryMetadata | None = None
+    #: Fields of MessageMetadata that rgd does not know, encoded as they came.
+    unknown: bytes = b""
+    #: Whether a CRC32C protects metadata and payload.
+    is_checksummed: bool = True
+
+    @property
+    def broker_timestamp(self) -> int | None:
+        """The broker's timestamp, None where it set none."""
+        return self.broker.broker_timestamp if self.broker else None
+
+    @property
+    def index(self) -> int | None:
+        """The index, None where the broker set none."""
+        return self.broker.index if self.broker else None
+
+    @property
+    def timestamp(self) -> int:
+        """When it was written: the broker's time, else the producer's (PIP-70)."""
+        stamped = self.broker_timestamp
+        return self.publish_time if stamped is None else stamped
+
+    def property_of(self, key: str) -> str | None:
+        """The value of a property, None where there is none."""
+        return next((value for name, value in reversed(self.properties) if name == key), None)
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Write an entry.
+
+    Raises:
+        Oversize: a part is larger than its limit.
+        Malformed: a number or a text does not fit the format.
+    """
+    return _encode_broker_part(entry.broker) + _encode_producer_part(entry)
+
+
+def decode_entry(data: bytes) -> Entry:
+    """Read an entry whole, and check its CRC32C if it has one.
+
+    Raises:
+        TornFrame: `data` ends early.
+        ChecksumMismatch: it is not what was written.
+        Oversize: a part is larger than its limit.
+        Malformed: it is not an entry.
+    """
+    _check_size("entry", len(data), ENTRY_MAX)
+    start, broker = _read_broker_part(data)
+    position = start
+    is_checksummed = data.startswith(MAGIC_CRC32C, start)
+    if is_checksummed:
+        position += _CHECKSUM_HEAD
+        expected = _u32(data, start + _MAGIC_SIZE, "checksum")
+        if google_crc32c.value(data[position:]) != expected:
+            raise ChecksumMismatch(start + _MAGIC_SIZE)
+    size = _u32(data, position, "metadata size")
+    _check_size("message metadata", size, METADATA_MAX)
+    position += _U32.size
+    end = position + size
+    _check_present("message metadata", end, len(data))
+    _check_size("payload", len(data) - end, PAYLOAD_MAX)
+    metadata = _parse_metadata(data[position:end])
+    return Entry(
+        producer_name=check_utf8(metadata.producer_name, "producer name"),
+        sequence_id=metadata.sequence_id,
+        publish_time=metadata.publish_time,
+        payload=data[end:],
+        properties=tuple(
+            (check_utf8(pair.key, "property"), check_utf8(pair.value, "property"))
+            for pair in metadata.properties
+        ),
+        broker=broker,
+        unknown=_unknown_of(metadata),
+        is_checksummed=is_checksummed,
+    )
+
+
+def peek_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
+    """Read only what the broker added; None where it added nothing.
+
+    `data` may be cut off anywhere behind that part; `PEEK_SIZE` bytes are enough unless the broker
+    writes fields that Pulsar does not know.
+
+    Raises:
+        TornFrame: `data` ends before the part does.
+        Oversize: the part is larger than its limit.
+        Malformed: the part is not BrokerEntryMetadata.
+    """
+    if len(data) < _MAGIC_SIZE:
+        raise TornFrame("entry", _MAGIC_SIZE, len(data))
+    return _read_broker_part(data)[1]
+
+
+def headers_and_payload(data: bytes) -> bytes:
+    """Strip what the broker added: what a reader outside rgd gets (Pulsar's headersAndPayload).
+
+    Raises:
+        WireError: the broker's part cannot be read; the rest is not looked into.
+    """
+    return data[_read_broker_part(data)[0] :]
+
+
+def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
+    if broker is None:
+        return b""
+    try:
+        body = BrokerEntryMetadataProto(
+            broker_timestamp=broker.broker_timestamp, index=broker.index
+        ).SerializeToString()
+    except ValueError as exc:
+        raise Malformed(Reason.BAD_NUMBER, f"broker entry metadata: {exc}") from exc
+    return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
+
+
+def _encode_producer_part(entry: Entry) -> bytes:
+    try:
+        metadata = MessageMetadata(
+            producer_name=entry.producer_name,
+            sequence_id=entry.sequence_id,
+            publish_time=entry.publish_time,
+            properties=[KeyValue(key=key, value=value) for key, value in entry.properties],
+        ).SerializeToString()
+    except UnicodeEncodeError as exc:
+        raise Malformed(Reason.BAD_NAME, f"message metadata: {exc}") from exc
+    except ValueError as exc:
+        raise Malformed(Reason.BAD_NUMBER, f"message metadata: {exc}") from exc
+    metadata += entry.unknown
+    _check_size("message metadata", len(metadata), METADATA_MAX)
+    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
+    covered = b"".join((_U32.pack(len(metadata)), metadata, entry.payload))
+    if not entry.is_checksummed:
+        return covered
+    return MAGIC_CRC32C + _U32.pack(google_crc32c.value(covered)) + covered
+
+
+def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:
+    """Where the producer's part starts, and what the broker said."""
+    if not data.startswith(MAGIC_BROKER_ENTRY_METADATA):
+        return 0, None
+    size = _u32(data, _MAGIC_SIZE, "broker entry metadata size")
+    _check_size("broker entry metadata", size, BROKER_METADATA_MAX)
+    end = _BROKER_HEAD + size
+    _check_present("broker entry metadata", end, len(data))
+    try:
+        body = BrokerEntryMetadataProto.FromString(data[_BROKER_HEAD:end])
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"broker entry metadata: {exc}") from exc
+    return end, BrokerEntryMetadata(
+        broker_timestamp=body.broker_timestamp if body.HasField("broker_timestamp") else None,
+        index=body.index if body.HasField("index") else None,
+    )
+
+
+def _parse_metadata(data: bytes) -> MessageMetadata:
+    try:
+        metadata = MessageMetadata.FromString(data)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
+    if not metadata.IsInitialized():
+        raise Malformed(Reason.MISSING, "message metadata: a required field is missing")
+    return metadata
+
+
+def _unknown_of(metadata: MessageMetadata) -> bytes:
+    """The fields of `metadata` that we do not know; clears those that we do."""
+    for field in ("producer_name", "sequence_id", "publish_time", "properties"):
+        metadata.ClearField(field)
+    return metadata.SerializePartialToString()
+
+
+def _u32(data: bytes, position: int, what: str) -> int:
+    _check_present(what, position + _U32.size, len(data))
+    value: int = _U32.unpack_from(data, position)[0]
+    return value
+
+
+def _check_present(what: str, needed: int, present: int) -> None:
+    if present < needed:
+        raise TornFrame(what, needed, present)
+
+
+def _check_size(what: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise Oversize(what, size, limit)

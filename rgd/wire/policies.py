@@ -1,0 +1,268 @@
+"""Policies as they are kept in the policies table: compact JSON that a person can read.
+
+    group:gold   {"version":1,"revision":3,"writer":"b1","value":{"publish":{"messages":1000}}}
+
+Law: `decode_policy(record.key, encode_policy(record)) == record`, exactly: rates are units per second
+with at most three decimals, and never pass through a float. The table's key says what the value is
+(`rgd.core.policies.records`), so it is not written again; null says deleted. A decoder takes nothing
+else: unknown fields, wrong types, zero rates and finer rates are refused, so that every daemon makes
+the same of a record, or nothing.
+
+What a person writes (groups files, HTTP bodies) is read elsewhere, in `rgd.config` and
+`rgd.adapters.http`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from typing import Final, NoReturn
+
+from rgd.core.errors import InvalidName
+from rgd.core.policies import names, records
+from rgd.core.policies.model import UNLIMITED, Group, Limit, Rate, Rates, SharePolicyName
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.units import MILLI, QUOTA_MAX, Milli
+from rgd.wire.checks import check_broker, check_count, check_group
+from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
+
+VERSION: Final = 1
+#: Largest record that is read, in bytes; names are limited, so none that is written comes near.
+POLICY_MAX: Final = 16 * 1024
+
+_RATE_MAX: Final[Milli] = QUOTA_MAX * MILLI
+#: What JSON may write with a point: no exponent, nothing finer than 1/1000.
+_DECIMAL: Final = re.compile(r"[0-9]{1,16}\.[0-9]{1,3}")
+
+_Shape = type[Group] | type[str] | type[Limit]
+
+
+def encode_policy(record: PolicyRecord) -> bytes:
+    """Write a record's value for its key.
+
+    Raises:
+        Malformed: the value does not belong to the key, or a name or number cannot be one.
+    """
+    shape = _shape_of(record.key)
+    if record.value is not None and not isinstance(record.value, shape):
+        raise Malformed(Reason.BAD_STRUCTURE, f"policy: {record.key} cannot hold that value")
+    text = _object_text(
+        version=str(VERSION),
+        revision=str(check_count(record.revision, "revision")),
+        writer=json.dumps(check_broker(record.writer)),
+        value=_value_text(record.key, record.value),
+    )
+    return text.encode()
+
+
+def decode_policy(key: str, data: bytes) -> PolicyRecord:
+    """Read what the table holds under `key`.
+
+    Raises:
+        WireError: with the reason, whatever is wrong.
+    """
+    shape = _shape_of(key)
+    body = _parse(data)
+    if not isinstance(body, dict) or "version" not in body:
+        raise Malformed(Reason.MISSING, "policy: expected an object with a version")
+    if (version := _integer(body["version"], "version")) != VERSION:
+        raise UnknownVersion("policy", version)
+    fields = _fields(body, "policy", ("version", "revision", "writer", "value"))
+    for field in ("revision", "writer", "value"):
+        if field not in fields:
+            raise Malformed(Reason.MISSING, f"policy: {field} is missing")
+    return PolicyRecord(
+        key=key,
+        revision=check_count(_integer(fields["revision"], "revision"), "revision"),
+        writer=check_broker(_text(fields["writer"], "writer")),
+        value=_read_value(key, shape, fields["value"]),
+    )
+
+
+def _shape_of(key: str) -> _Shape:
+    """What a key holds; checks the key."""
+    kinds: tuple[tuple[str, Callable[[str], object], _Shape], ...] = (
+        (records.GROUP, lambda name: names.check_entity(name, "group"), Group),
+        (records.TENANT, lambda name: names.check_entity(name, "tenant"), str),
+        (records.NAMESPACE, names.parse_namespace, str),
+        (records.TOPIC, names.parse_topic, str),
+        (records.LIMIT_TOPIC, names.parse_topic, Limit),
+        (records.LIMIT_SUBSCRIPTION, _check_subscription_key, Limit),
+    )
+    if key == records.LIMIT_BROKER:
+        return Limit
+    for prefix, check, shape in kinds:
+        if key.startswith(prefix):
+            try:
+                check(key.removeprefix(prefix))
+            except InvalidName as exc:
+                raise Malformed(Reason.BAD_NAME, f"policy key: {exc}") from exc
+            return shape
+    raise Malformed(Reason.BAD_NAME, "policy key: it starts with no prefix that is known")
+
+
+def _check_subscription_key(name: str) -> None:
+    topic, _, subscription = name.partition("|")
+    names.parse_topic(topic)
+    names.check_subscription(subscription)
+
+
+# --- writing: JSON's numbers are written by hand, since json has no exact ones ---
+
+
+def _value_text(key: str, value: Value) -> str:
+    match value:
+        case None:
+            return "null"
+        case str():
+            return json.dumps(check_group(value))
+        case Limit():
+            return _object_text(**_limit_texts(value))
+        case Group():
+            if key != records.GROUP + value.name:
+                raise Malformed(Reason.BAD_NAME, f"policy: {key} holds group {value.name!r}")
+            return _group_text(value)
+
+
+def _group_text(group: Group) -> str:
+    texts = _limit_texts(group.quota)
+    if group.blocked:
+        texts["blocked"] = "true"
+    if group.shadow:
+        texts["shadow"] = "true"
+    if group.policy is not None:
+        texts["policy"] = json.dumps(group.policy.value)
+    return _object_text(**texts)
+
+
+def _limit_texts(limit: Limit) -> dict[str, str]:
+    kinds = {"publish": limit.publish, "dispatch": limit.dispatch}
+    return {name: _rates_text(rates) for name, rates in kinds.items() if not rates.is_unlimited}
+
+
+def _rates_text(rates: Rates) -> str:
+    dimensions = {"messages": rates.messages, "bytes": rates.bytes}
+    return _object_text(
+        **{name: _rate_text(rate) for name, rate in dimensions.items() if rate is not None}
+    )
+
+
+def _rate_text(rate: Milli) -> str:
+    units, thousandths = divmod(_check_rate(rate), MILLI)
+    return f"{units}.{thousandths:03}".rstrip("0") if thousandths else str(units)
+
+
+def _object_text(**fields: str) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in fields.items()) + "}"
+
+
+# --- reading ---
+
+
+def _parse(data: bytes) -> object:
+    if len(data) > POLICY_MAX:
+        raise Oversize("policy", len(data), POLICY_MAX)
+    try:
+        return json.loads(
+            data.decode(),
+            object_pairs_hook=_distinct,
+            parse_float=_decimal,
+            parse_constant=_refuse_constant,
+        )
+    except (ValueError, RecursionError) as exc:
+        raise Malformed(Reason.UNPARSABLE, f"policy: {exc}") from exc
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise Malformed(Reason.DUPLICATE, "policy: a field comes twice")
+    return fields
+
+
+def _decimal(text: str) -> Decimal:
+    if not _DECIMAL.fullmatch(text):
+        raise Malformed(Reason.BAD_NUMBER, "policy: expected at most three decimals, no exponent")
+    return Decimal(text)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise Malformed(Reason.BAD_NUMBER, f"policy: {name} is not a number")
+
+
+def _read_value(key: str, shape: _Shape, value: object) -> Value:
+    if value is None:
+        return None
+    if shape is str:
+        return check_group(_text(value, "group"))
+    if shape is Limit:
+        return _read_limit(_fields(value, "limit", ("publish", "dispatch")))
+    fields = _fields(value, "group", ("publish", "dispatch", "blocked", "shadow", "policy"))
+    return Group(
+        name=key.removeprefix(records.GROUP),
+        quota=_read_limit(fields),
+        blocked=_flag(fields, "blocked"),
+        shadow=_flag(fields, "shadow"),
+        policy=_read_share_policy(fields["policy"]) if "policy" in fields else None,
+    )
+
+
+def _read_limit(fields: dict[str, object]) -> Limit:
+    return Limit(_read_rates(fields, "publish"), _read_rates(fields, "dispatch"))
+
+
+def _read_rates(fields: dict[str, object], kind: str) -> Rates:
+    if kind not in fields:
+        return UNLIMITED
+    rates = _fields(fields[kind], kind, ("messages", "bytes"))
+    return Rates(_read_rate(rates, "messages"), _read_rate(rates, "bytes"))
+
+
+def _read_rate(rates: dict[str, object], dimension: str) -> Rate:
+    """A rate in units per second; absent is unlimited."""
+    if dimension not in rates:
+        return None
+    value = rates[dimension]
+    if isinstance(value, Decimal):
+        return _check_rate(int(value * MILLI))
+    return _check_rate(_integer(value, dimension) * MILLI)
+
+
+def _read_share_policy(value: object) -> SharePolicyName:
+    try:
+        return SharePolicyName(_text(value, "policy"))
+    except ValueError as exc:
+        raise Malformed(Reason.BAD_NAME, "policy: is no share policy") from exc
+
+
+def _check_rate(rate: Milli) -> Milli:
+    if not 0 < rate <= _RATE_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"rate: expected above 0, at most {QUOTA_MAX}")
+    return rate
+
+
+def _fields(value: object, what: str, known: Collection[str]) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected an object")
+    if not value.keys() <= set(known):
+        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected only {', '.join(known)}")
+    return value
+
+
+def _flag(fields: dict[str, object], name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise Malformed(Reason.BAD_STRUCTURE, f"{name}: expected true or false")
+    return value
+
+
+def _integer(value: object, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected a whole number")
+    return value
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(Reason.BAD_STRUCTURE, f"{what}: expected a text")
+    return value

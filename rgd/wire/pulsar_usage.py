@@ -1,0 +1,119 @@
+"""What stock Pulsar brokers tell one another (proto/pulsar/resource_usage.proto, PIP-82 as shipped).
+
+Law: what a stock 4.0.8 sends is read and written back byte for byte; fields we do not know are
+skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states: turning
+them into rates, and what to tell stock brokers, is the exchange adapter's and the core's business.
+
+A group without publish and without dispatch says: unchanged since the last report. Names are checked
+less strictly than rgd's own, since Pulsar lets more through; what the dialect repeats is kept as it
+came. rgd's own fields under high numbers are not part of this version.
+"""
+
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from rgd.core.units import Pair
+from rgd.wire import resource_usage_pb2
+from rgd.wire.checks import check_broker, check_count, check_counts, check_foreign_group, check_utf8
+from rgd.wire.codec import MESSAGE_MAX
+from rgd.wire.columns import ROWS_MAX
+from rgd.wire.errors import Malformed, Oversize, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUsage:
+    """One group's usage on one broker in one stock period."""
+
+    group: str
+    #: Whole units in the period; None: unchanged since the last report.
+    publish: Pair | None = None
+    dispatch: Pair | None = None
+    #: Bytes stored; Pulsar declares it and never fills it.
+    storage_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StockReport:
+    """One broker's report of a stock period (Pulsar's ResourceUsageInfo)."""
+
+    #: The broker's service URL, such as `pulsar://host:6650`.
+    broker: str
+    usage: tuple[GroupUsage, ...] = ()
+
+
+def encode_stock_report(report: StockReport) -> bytes:
+    """Write a report as a stock broker does.
+
+    Raises:
+        Oversize: too many groups or bytes.
+        Malformed: a name or number cannot be one.
+    """
+    _check_size(len(report.usage), ROWS_MAX, "groups")
+    data = resource_usage_pb2.ResourceUsageInfo(
+        broker=check_broker(report.broker), usageMap=map(_proto_of, report.usage)
+    ).SerializeToString()
+    _check_size(len(data), MESSAGE_MAX, "stock report")
+    return data
+
+
+def decode_stock_report(data: bytes) -> StockReport:
+    """Read a stock broker's report (after the client has undone LZ4).
+
+    Raises:
+        WireError: with the reason, whatever is wrong.
+    """
+    _check_size(len(data), MESSAGE_MAX, "stock report")
+    try:
+        proto = resource_usage_pb2.ResourceUsageInfo.FromString(data)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"stock report: {exc}") from exc
+    if not proto.IsInitialized():
+        raise Malformed(Reason.MISSING, "stock report: a required field is missing")
+    _check_size(len(proto.usageMap), ROWS_MAX, "groups")
+    return StockReport(
+        check_broker(check_utf8(proto.broker, "broker")), tuple(map(_usage_of, proto.usageMap))
+    )
+
+
+def _proto_of(usage: GroupUsage) -> resource_usage_pb2.ResourceUsage:
+    storage = None
+    if usage.storage_bytes is not None:
+        check_count(usage.storage_bytes, "storage")
+        storage = resource_usage_pb2.StorageUsage(totalBytes=usage.storage_bytes)
+    return resource_usage_pb2.ResourceUsage(
+        owner=check_foreign_group(usage.group),
+        publish=_network_of(usage.publish),
+        dispatch=_network_of(usage.dispatch),
+        storage=storage,
+    )
+
+
+def _network_of(pair: Pair | None) -> resource_usage_pb2.NetworkUsage | None:
+    if pair is None:
+        return None
+    check_counts(pair, "usage")
+    return resource_usage_pb2.NetworkUsage(
+        bytesPerPeriod=pair.bytes, messagesPerPeriod=pair.messages
+    )
+
+
+def _usage_of(proto: resource_usage_pb2.ResourceUsage) -> GroupUsage:
+    storage = proto.storage.totalBytes if proto.HasField("storage") else None
+    return GroupUsage(
+        group=check_foreign_group(check_utf8(proto.owner, "group")),
+        publish=_pair_of(proto.publish) if proto.HasField("publish") else None,
+        dispatch=_pair_of(proto.dispatch) if proto.HasField("dispatch") else None,
+        storage_bytes=None if storage is None else check_count(storage, "storage"),
+    )
+
+
+def _pair_of(proto: resource_usage_pb2.NetworkUsage) -> Pair:
+    pair = Pair(messages=proto.messagesPerPeriod, bytes=proto.bytesPerPeriod)
+    check_counts(pair, "usage")
+    return pair
+
+
+def _check_size(size: int, limit: int, what: str) -> None:
+    if size > limit:
+        raise Oversize(what, size, limit)

@@ -1,0 +1,150 @@
+"""Values that can travel: the recorded vectors, and Hypothesis strategies for everything on the wire.
+
+Each strategy covers the whole range that the format allows, edges included; what it leaves out is what
+an encoder refuses, and that has tests of its own in tests/unit/wire.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rgd.core.exchange.messages import (
+    Ask,
+    Goodbye,
+    Hello,
+    Message,
+    Report,
+    RoundRecord,
+    ShareRow,
+    Speaker,
+    UsageRow,
+)
+from rgd.core.policies.model import Group, Limit, Rates, SharePolicyName
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
+from rgd.wire.frame import BrokerEntryMetadata, Entry
+from rgd.wire.pulsar_usage import GroupUsage, StockReport
+
+U64_MAX = (1 << 64) - 1
+_VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
+
+
+def vectors(name: str) -> Any:
+    """A file of bytes that Apache Pulsar 4.0.8 itself wrote, or of PIP-82's examples."""
+    return json.loads((_VECTORS / name).read_text(encoding="utf-8"))
+
+
+counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
+u64s = st.integers(0, U64_MAX)
+pairs = st.builds(Pair, counts, counts)
+entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
+printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
+speakers = st.builds(Speaker, printable, u64s)
+kinds = st.sampled_from(Kind)
+usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs, pairs, pairs)
+
+
+def _row_identity(row: UsageRow) -> tuple[str, Kind]:
+    return row.group, row.kind
+
+
+reports = st.builds(
+    Report,
+    speakers,
+    sequence=counts,
+    period_ns=counts,
+    rows=st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(tuple),
+    full=st.booleans(),
+    rows_hash=u64s,
+    weight=st.integers(1, 1_000_000_000),
+    policies_hash=u64s,
+)
+messages: st.SearchStrategy[Message] = st.one_of(
+    reports,
+    st.builds(Hello, speakers),
+    st.builds(Goodbye, speakers),
+    st.builds(Ask, speakers, printable),
+)
+
+#: A rate as a share or quota carries it.
+maybe_rates = st.none() | st.integers(0, QUOTA_MAX * MILLI)
+share_rows = st.builds(
+    ShareRow,
+    usage_rows,
+    st.tuples(maybe_rates, maybe_rates),
+    st.tuples(maybe_rates, maybe_rates),
+    st.sampled_from(SharePolicyName),
+    pairs,
+    st.booleans(),
+)
+round_records = st.builds(
+    RoundRecord,
+    speakers,
+    counts,
+    counts,
+    st.lists(share_rows, max_size=6, unique_by=lambda row: _row_identity(row.usage)).map(tuple),
+    st.dictionaries(printable, counts, max_size=4).map(lambda peers: tuple(peers.items())),
+    st.booleans(),
+)
+
+_stock_groups = st.builds(
+    GroupUsage, printable, st.none() | pairs, st.none() | pairs, st.none() | counts
+)
+stock_reports = st.builds(StockReport, printable, st.lists(_stock_groups, max_size=5).map(tuple))
+
+entries = st.builds(
+    Entry,
+    producer_name=st.text(max_size=12),
+    sequence_id=u64s,
+    publish_time=u64s,
+    payload=st.binary(max_size=200),
+    properties=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=3).map(tuple),
+    broker=st.none() | st.builds(BrokerEntryMetadata, st.none() | u64s, st.none() | u64s),
+    #: Field 6 (partition_key) and field 11 (num_messages_in_batch), which rgd does not know.
+    unknown=st.sampled_from([b"", b"\x32\x03key", b"\x58\x0a", b"\x32\x00\x58\x01"]),
+    is_checksummed=st.booleans(),
+)
+
+_rates = st.builds(
+    Rates,
+    *(st.none() | st.integers(1, 5_000) | st.integers(1, QUOTA_MAX * MILLI) for _ in range(2)),
+)
+limits = st.builds(Limit, _rates, _rates)
+_full_namespaces = st.tuples(entity_names, entity_names).map("/".join)
+#: Without |, which parts topic and subscription in a key (rgd.core.policies.records).
+_local_topics = printable.filter(lambda name: "|" not in name)
+_full_topics = st.tuples(
+    st.sampled_from(["persistent://", "non-persistent://"]),
+    _full_namespaces,
+    st.just("/"),
+    _local_topics,
+).map("".join)
+
+
+@st.composite
+def policy_records(draw: st.DrawFn) -> PolicyRecord:
+    """A record of any kind; the value belongs to the key."""
+    prefix = draw(
+        st.sampled_from(
+            ["group:", "tenant:", "namespace:", "topic:", "limit:", "limit:subscription:"]
+        )
+    )
+    value: Value = None
+    if prefix == "group:":
+        name = draw(entity_names)
+        policy = st.none() | st.sampled_from(SharePolicyName)
+        value = draw(st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policy))
+    elif prefix == "limit:":
+        name = draw(st.just("broker") | _full_topics.map("topic:".__add__))
+        value = draw(limits)
+    elif prefix == "limit:subscription:":
+        name = f"{draw(_full_topics)}|{draw(printable)}"
+        value = draw(limits)
+    else:
+        names = {"tenant:": entity_names, "namespace:": _full_namespaces, "topic:": _full_topics}
+        name = draw(names[prefix])
+        value = draw(entity_names)
+    gone = draw(st.booleans())
+    return PolicyRecord(prefix + name, draw(counts), draw(printable), None if gone else value)

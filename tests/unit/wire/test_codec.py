@@ -1,0 +1,269 @@
+"""Messages between rgd daemons: size, compression, and each fault with its reason.
+
+Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wire_*.py), the exchange.
+"""
+
+import random
+import sys
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker, UsageRow
+from rgd.core.units import COUNT_MAX, Kind, Pair
+from rgd.wire import codec, columns
+from rgd.wire.errors import (
+    Malformed,
+    Oversize,
+    Reason,
+    TornFrame,
+    UnknownVersion,
+    WireError,
+)
+from rgd.wire.usage_pb2 import Message as MessageProto
+from rgd.wire.usage_pb2 import UsageColumns
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+SPEAKER = Speaker("broker-1", 0xFEEDFACE)
+U64_MAX = (1 << 64) - 1
+
+
+def row(group: str, kind: Kind = Kind.PUBLISH, **changes: object) -> UsageRow:
+    usage = UsageRow(
+        group, kind, 3, Pair(10_000, 5_000), Pair(12_000, 6_000), Pair(70, 35), Pair(84, 42)
+    )
+    return replace(usage, **changes)  # type: ignore[arg-type]  # each test names real fields
+
+
+def many(count: int) -> tuple[UsageRow, ...]:
+    return tuple(row(f"group-{number:06}") for number in range(count))
+
+
+def report_of(*rows: UsageRow) -> Report:
+    return Report(SPEAKER, 17, 1_000_000_000, rows, full=True, rows_hash=U64_MAX)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(Hello(SPEAKER), id="hello"),
+        pytest.param(Goodbye(SPEAKER), id="goodbye"),
+        pytest.param(Ask(SPEAKER, "broker-2"), id="ask"),
+        pytest.param(Report(SPEAKER, 1, 1), id="heartbeat"),
+        pytest.param(report_of(row("gold"), row("gold", Kind.DISPATCH)), id="report"),
+    ],
+)
+def test_each_message_comes_back(message: Message) -> None:
+    assert codec.decode(codec.encode(message)) == codec.in_order(message)
+
+
+def test_rows_travel_by_group_and_publish_before_dispatch() -> None:
+    report = report_of(row("b"), row("a", Kind.DISPATCH), row("a"), row("B"))
+    decoded = codec.decode(codec.encode(report))
+    assert isinstance(decoded, Report)
+    assert [(usage.group, usage.kind) for usage in decoded.rows] == [
+        ("B", Kind.PUBLISH),
+        ("a", Kind.PUBLISH),
+        ("a", Kind.DISPATCH),
+        ("b", Kind.PUBLISH),
+    ]
+
+
+def test_less_wanted_than_admitted_comes_back() -> None:
+    report = report_of(row("a", wanted=Pair(0, COUNT_MAX), admitted=Pair(COUNT_MAX, 0)))
+    assert codec.decode(codec.encode(report)) == report
+
+
+def test_a_heartbeat_is_under_100_bytes() -> None:
+    speaker = Speaker("ip-10-0-12-34.eu-west-1.compute.internal", U64_MAX)
+    beat = Report(speaker, 10**9, 10**9, rows_hash=U64_MAX, policies_hash=U64_MAX)
+    assert len(codec.encode(beat)) < 100
+
+
+def test_many_rows_take_few_bytes_each() -> None:
+    assert len(codec.encode(report_of(*many(5_000)))) / 5_000 < 10
+
+
+def test_small_messages_stay_plain_and_large_ones_are_compressed() -> None:
+    small, large = codec.encode(Hello(SPEAKER)), codec.encode(report_of(*many(100)))
+    assert small[:2] == bytes((codec.VERSION, 0))
+    assert large[:2] == bytes((codec.VERSION, 1))
+    assert len(large) < len(zstd.decompress(large[2:]))
+
+
+def test_what_zstd_cannot_shrink_stays_plain() -> None:
+    printable = [chr(code) for code in range(0x21, 0x7F)]
+    noise = "".join(random.Random(7).choices(printable, k=200))
+    data = codec.encode(Hello(Speaker(noise, 1)))
+    assert len(data) >= 128
+    assert data[:2] == bytes((codec.VERSION, 0))
+    assert codec.decode(data) == Hello(Speaker(noise, 1))
+
+
+def message(proto: MessageProto) -> bytes:
+    return bytes((codec.VERSION, 0)) + proto.SerializeToString()
+
+
+def reported(**fields: object) -> bytes:
+    proto = MessageProto(broker="b", incarnation=1)
+    proto.report.sequence = proto.report.weight = 1
+    for name, value in fields.items():
+        setattr(proto.report, name, value)
+    return message(proto)
+
+
+def with_rows(rows: UsageColumns) -> bytes:
+    proto = MessageProto(broker="b", incarnation=1)
+    proto.report.weight = 1
+    proto.report.rows.CopyFrom(rows)
+    return message(proto)
+
+
+def test_the_fields_of_a_later_version_are_skipped() -> None:
+    assert codec.decode(reported() + b"\xf8\x07\x01") == Report(Speaker("b", 1), 1, 0, weight=1)
+
+
+def bomb() -> bytes:
+    return bytes((codec.VERSION, 1)) + zstd.compress(bytes(codec.MESSAGE_MAX + 1))
+
+
+HOSTILE = [
+    pytest.param(b"", TornFrame, Reason.TORN, id="empty"),
+    pytest.param(b"\x01", TornFrame, Reason.TORN, id="one-byte"),
+    pytest.param(b"\x02\x00", UnknownVersion, Reason.UNKNOWN_VERSION, id="later-version"),
+    pytest.param(b"\x01\x02", Malformed, Reason.BAD_STRUCTURE, id="unknown-flag"),
+    pytest.param(b"\x01\x00\xff", Malformed, Reason.UNPARSABLE, id="no-protobuf"),
+    pytest.param(b"\x01\x01abc", Malformed, Reason.UNPARSABLE, id="no-zstd"),
+    pytest.param(
+        codec.encode(report_of(*many(50)))[:-9], TornFrame, Reason.TORN, id="zstd-cut-short"
+    ),
+    pytest.param(
+        codec.encode(report_of(*many(50))) + b"x",
+        Malformed,
+        Reason.BAD_STRUCTURE,
+        id="zstd-and-more",
+    ),
+    pytest.param(bomb(), Oversize, Reason.OVERSIZE, id="zstd-bomb"),
+    pytest.param(bytes(codec.MESSAGE_MAX + 1), Oversize, Reason.OVERSIZE, id="large"),
+    pytest.param(message(MessageProto(broker="b")), Malformed, Reason.MISSING, id="says-nothing"),
+    pytest.param(
+        b"\x01\x00" + b"\x0a\x01\xff\x22\x00", Malformed, Reason.UNPARSABLE, id="not-utf8"
+    ),
+    pytest.param(b"\x01\x00\x22\x00", Malformed, Reason.BAD_NAME, id="no-broker"),
+    pytest.param(
+        b"\x01\x00\x0a\x01\x07\x22\x00", Malformed, Reason.BAD_NAME, id="broker-unprintable"
+    ),
+    pytest.param(b"\x01\x00\x0a\x01b\x32\x00", Malformed, Reason.BAD_NAME, id="asks-nobody"),
+    pytest.param(reported(weight=0), Malformed, Reason.BAD_NUMBER, id="weight-0"),
+    pytest.param(reported(weight=U64_MAX), Malformed, Reason.BAD_NUMBER, id="weight-large"),
+    pytest.param(reported(sequence=U64_MAX), Malformed, Reason.BAD_NUMBER, id="sequence-large"),
+    pytest.param(reported(period_ns=U64_MAX), Malformed, Reason.BAD_NUMBER, id="period-large"),
+]
+
+ROWS = [
+    pytest.param(UsageColumns(groups=["a"]), Reason.BAD_COLUMNS, id="no-kinds"),
+    pytest.param(UsageColumns(groups=["a"], kinds=[1, 1]), Reason.BAD_COLUMNS, id="kinds-long"),
+    pytest.param(UsageColumns(topics=[1]), Reason.BAD_COLUMNS, id="a-column-without-rows"),
+    pytest.param(
+        UsageColumns(groups=["a"], kinds=[3], topics=[1]), Reason.BAD_COLUMNS, id="topics-short"
+    ),
+    pytest.param(
+        UsageColumns(groups=["a"], kinds=[1], unmet_bytes=[1, 2]),
+        Reason.BAD_COLUMNS,
+        id="unmet-long",
+    ),
+    pytest.param(UsageColumns(groups=["a"], kinds=[0]), Reason.BAD_NUMBER, id="kinds-none"),
+    pytest.param(UsageColumns(groups=["a"], kinds=[4]), Reason.BAD_NUMBER, id="kinds-unknown"),
+    pytest.param(UsageColumns(groups=["a", "a"], kinds=[1, 2]), Reason.DUPLICATE, id="group-twice"),
+    pytest.param(
+        UsageColumns(groups=["b", "a"], kinds=[1, 1]), Reason.BAD_STRUCTURE, id="unsorted"
+    ),
+    pytest.param(UsageColumns(groups=[""], kinds=[1]), Reason.BAD_NAME, id="group-empty"),
+    pytest.param(UsageColumns(groups=["a b"], kinds=[1]), Reason.BAD_NAME, id="group-spaced"),
+    pytest.param(UsageColumns(groups=["a" * 513], kinds=[1]), Reason.BAD_NAME, id="group-long"),
+    pytest.param(
+        UsageColumns(groups=["a"], kinds=[1], admitted_bytes=[COUNT_MAX + 1]),
+        Reason.BAD_NUMBER,
+        id="rate-large",
+    ),
+    pytest.param(
+        UsageColumns(groups=["a"], kinds=[1], unmet_messages=[-1]),
+        Reason.BAD_NUMBER,
+        id="rate-negative",
+    ),
+    pytest.param(
+        UsageColumns(
+            groups=["a"], kinds=[1], admitted_messages=[COUNT_MAX], unmet_messages=[COUNT_MAX]
+        ),
+        Reason.BAD_NUMBER,
+        id="wanted-large",
+    ),
+    pytest.param(
+        UsageColumns(groups=["a"] * 70_000, kinds=[1] * 70_000), Reason.OVERSIZE, id="groups-many"
+    ),
+    pytest.param(
+        UsageColumns(groups=[f"{number:05}" for number in range(40_000)], kinds=[3] * 40_000),
+        Reason.OVERSIZE,
+        id="rows-many",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "error", "reason"), HOSTILE)
+def test_what_is_no_message_is_refused_with_its_reason(
+    data: bytes, error: type[WireError], reason: Reason
+) -> None:
+    with pytest.raises(error) as caught:
+        codec.decode(data)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(("rows", "reason"), ROWS)
+def test_columns_that_do_not_fit_are_refused_with_their_reason(
+    rows: UsageColumns, reason: Reason
+) -> None:
+    with pytest.raises(WireError) as caught:
+        codec.decode(with_rows(rows))
+    assert caught.value.reason is reason
+
+
+UNWRITABLE = [
+    pytest.param(report_of(row("a"), row("a")), Reason.DUPLICATE, id="row-twice"),
+    pytest.param(report_of(row("a/b")), Reason.BAD_NAME, id="group-name"),
+    pytest.param(report_of(row("a", admitted=Pair(-1, 0))), Reason.BAD_NUMBER, id="rate-negative"),
+    pytest.param(report_of(row("a", wanted=Pair(0, -1))), Reason.BAD_NUMBER, id="wanted-negative"),
+    pytest.param(report_of(row("a", topics=-1)), Reason.BAD_NUMBER, id="topics-negative"),
+    pytest.param(
+        report_of(row("a", admitted_total=Pair(COUNT_MAX + 1, 0))),
+        Reason.BAD_NUMBER,
+        id="total-large",
+    ),
+    pytest.param(Report(SPEAKER, -1, 1), Reason.BAD_NUMBER, id="sequence-negative"),
+    pytest.param(Report(SPEAKER, 1, 1, weight=0), Reason.BAD_NUMBER, id="weight-0"),
+    pytest.param(Report(SPEAKER, 1, 1, rows_hash=-1), Reason.BAD_NUMBER, id="hash-negative"),
+    pytest.param(Hello(Speaker("b", 1 << 64)), Reason.BAD_NUMBER, id="incarnation-large"),
+    pytest.param(Hello(Speaker("", 1)), Reason.BAD_NAME, id="broker-empty"),
+    pytest.param(Hello(Speaker("\ud800", 1)), Reason.BAD_NAME, id="broker-no-unicode"),
+    pytest.param(Ask(SPEAKER, "a\nb"), Reason.BAD_NAME, id="asked-unprintable"),
+    pytest.param(report_of(*many(columns.ROWS_MAX + 1)), Reason.OVERSIZE, id="rows-many"),
+    pytest.param(
+        report_of(*(row(f"{number:0512}") for number in range(9_000))), Reason.OVERSIZE, id="large"
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "reason"), UNWRITABLE)
+def test_what_the_other_side_would_refuse_is_not_sent(value: Message, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        codec.encode(value)
+    assert caught.value.reason is reason
+
+
+def test_rows_out_of_order_are_not_written() -> None:
+    with pytest.raises(Malformed) as caught:
+        columns.encode_rows([row("b"), row("a")])
+    assert caught.value.reason is Reason.BAD_STRUCTURE

@@ -1,0 +1,256 @@
+"""Entries: Pulsar's own bytes both ways, and every way in which bytes can fail to be an entry.
+
+Not covered: whole ranges of values (tests/property/test_wire_round_trips.py), entries in files
+(test_segment.py), and Pulsar's own code reading ours (that needs a JVM).
+"""
+
+from typing import Any
+
+import google_crc32c
+import pytest
+
+from rgd.errors import Unavailable
+from rgd.wire import frame
+from rgd.wire.errors import (
+    ChecksumMismatch,
+    Malformed,
+    Oversize,
+    Reason,
+    TornFrame,
+    WireError,
+)
+from rgd.wire.frame import BrokerEntryMetadata, Entry, decode_entry, encode_entry
+from tests.support import wire_values
+
+FRAMES = wire_values.vectors("entry_frames.json")["frames"]
+#: producer_name "p", sequence_id 1, publish_time 2.
+METADATA = bytes.fromhex("0a017010011802")
+U32_MAX = (1 << 32) - 1
+
+
+def u32(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+def checksummed(covered: bytes) -> bytes:
+    return b"\x0e\x01" + u32(google_crc32c.value(covered)) + covered
+
+
+def plain(metadata: bytes, payload: bytes = b"") -> bytes:
+    return u32(len(metadata)) + metadata + payload
+
+
+@pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
+def test_what_pulsar_wrote_reads_as_it_says_and_is_written_back(vector: dict[str, Any]) -> None:
+    data = bytes.fromhex(vector["frame_hex"])
+    entry = decode_entry(data)
+    for field in ("broker_timestamp", "index", "producer_name", "sequence_id", "publish_time"):
+        assert getattr(entry, field) == vector[field]
+    assert entry.payload.hex() == vector["payload_hex"]
+    assert encode_entry(entry) == data
+
+
+@pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
+def test_an_entry_built_from_values_is_what_pulsar_wrote(vector: dict[str, Any]) -> None:
+    broker = BrokerEntryMetadata(vector["broker_timestamp"], vector["index"])
+    is_stamped = vector["kind"] != "no_broker_entry_metadata"
+    data = bytes.fromhex(vector["frame_hex"])
+    entry = Entry(
+        vector["producer_name"],
+        vector["sequence_id"],
+        vector["publish_time"],
+        bytes.fromhex(vector["payload_hex"]),
+        properties=(("k", "v"),) if vector["producer_name"] == "rgd-20" else (),
+        broker=broker if is_stamped else None,
+        unknown=b"\x32\x02g1" if vector["producer_name"] == "rgd-20" else b"",
+    )
+    assert encode_entry(entry) == data
+
+
+def test_pulsars_properties_are_read_and_its_other_fields_kept() -> None:
+    entry = decode_entry(bytes.fromhex(FRAMES[3]["frame_hex"]))
+    assert entry.properties == (("k", "v"),)
+    # Field 6 is Pulsar's partition_key.
+    assert entry.unknown == b"\x32\x02g1"
+
+
+@pytest.mark.parametrize("vector", FRAMES, ids=lambda v: f"{v['kind']}-{v['producer_name']}")
+def test_peeking_needs_only_the_first_bytes(vector: dict[str, Any]) -> None:
+    data = bytes.fromhex(vector["frame_hex"])
+    peeked = frame.peek_broker_entry_metadata(data[: frame.PEEK_SIZE])
+    assert peeked == decode_entry(data).broker
+
+
+def test_peeking_does_not_touch_the_rest() -> None:
+    data = bytes.fromhex(FRAMES[2]["frame_hex"])
+    head = data[: data.index(b"\x0e\x01")]
+    assert frame.peek_broker_entry_metadata(head + b"\xff" * 50) == decode_entry(data).broker
+
+
+def test_a_reader_outside_gets_what_the_producer_wrote() -> None:
+    stamped, bare = (bytes.fromhex(FRAMES[i]["frame_hex"]) for i in (2, 0))
+    assert frame.headers_and_payload(stamped) == stamped[stamped.index(b"\x0e\x01") :]
+    assert frame.headers_and_payload(bare) == bare
+
+
+@pytest.mark.parametrize(
+    ("broker", "expected"),
+    [
+        pytest.param(None, 5, id="no-broker-part"),
+        pytest.param(BrokerEntryMetadata(index=1), 5, id="no-timestamp"),
+        pytest.param(BrokerEntryMetadata(0), 0, id="timestamp-0-counts"),
+        pytest.param(BrokerEntryMetadata(7), 7, id="timestamp"),
+    ],
+)
+def test_an_entrys_time_is_the_brokers_else_the_producers(
+    broker: BrokerEntryMetadata | None, expected: int
+) -> None:
+    assert Entry("p", 1, 5, broker=broker).timestamp == expected
+
+
+def test_the_later_of_two_properties_counts() -> None:
+    entry = Entry("p", 1, 2, properties=(("k", "old"), ("k", "new"), ("other", "x")))
+    assert entry.property_of("k") == "new"
+    assert entry.property_of("none") is None
+
+
+@pytest.mark.parametrize(
+    ("broker", "hex_"),
+    [
+        pytest.param(
+            BrokerEntryMetadata(1_700_000_000_000, 41), "00000009 0880d095ffbc311029", id="both"
+        ),
+        pytest.param(
+            BrokerEntryMetadata(1_700_000_000_000), "00000007 0880d095ffbc31", id="timestamp"
+        ),
+        pytest.param(BrokerEntryMetadata(index=0), "00000002 1000", id="index-0"),
+        pytest.param(BrokerEntryMetadata(), "00000000", id="empty"),
+    ],
+)
+def test_the_brokers_part_is_as_pulsars_code_has_it(broker: BrokerEntryMetadata, hex_: str) -> None:
+    head = b"\x0e\x02" + bytes.fromhex(hex_)
+    data = encode_entry(Entry("p", 1, 2, broker=broker))
+    assert data.startswith(head)
+    assert decode_entry(data).broker == broker
+
+
+def test_an_entry_without_checksum_reads_and_is_written_without() -> None:
+    data = plain(METADATA, b"payload")
+    entry = decode_entry(data)
+    assert (entry.is_checksummed, entry.payload) == (False, b"payload")
+    assert encode_entry(entry) == data
+
+
+def test_fields_that_rgd_does_not_know_travel_along() -> None:
+    # partition_key (6) and num_messages_in_batch (11).
+    data = checksummed(plain(METADATA + b"\x32\x03key\x58\x0a", b"x"))
+    entry = decode_entry(data)
+    assert entry.unknown == b"\x32\x03key\x58\x0a"
+    assert encode_entry(entry) == data
+
+
+def test_fields_of_the_brokers_part_that_rgd_does_not_know_are_skipped() -> None:
+    data = b"\x0e\x02" + u32(4) + b"\x10\x05\x18\x01" + checksummed(plain(METADATA))
+    assert decode_entry(data).broker == BrokerEntryMetadata(index=5)
+
+
+BROKEN = [
+    pytest.param(b"", TornFrame, Reason.TORN, id="empty"),
+    pytest.param(b"\x0e", TornFrame, Reason.TORN, id="half-a-magic"),
+    pytest.param(b"\x0e\x02\x00\x00", TornFrame, Reason.TORN, id="broker-size-cut"),
+    pytest.param(b"\x0e\x02" + u32(3) + b"\x10", TornFrame, Reason.TORN, id="broker-part-cut"),
+    pytest.param(b"\x0e\x02" + u32(U32_MAX), Oversize, Reason.OVERSIZE, id="broker-size-negative"),
+    pytest.param(
+        b"\x0e\x02" + u32(1) + b"\x08", Malformed, Reason.UNPARSABLE, id="broker-part-bad"
+    ),
+    pytest.param(b"\x0e\x02" + u32(0), TornFrame, Reason.TORN, id="nothing-behind-broker-part"),
+    pytest.param(b"\x0e\x01\x00\x00", TornFrame, Reason.TORN, id="checksum-cut"),
+    pytest.param(b"\x0e\x01" + u32(0), TornFrame, Reason.TORN, id="nothing-behind-checksum"),
+    pytest.param(
+        checksummed(plain(METADATA))[:-1] + b"\x03",
+        ChecksumMismatch,
+        Reason.CHECKSUM,
+        id="one-byte-changed",
+    ),
+    pytest.param(u32(99) + METADATA, TornFrame, Reason.TORN, id="metadata-cut"),
+    pytest.param(checksummed(u32(99)), TornFrame, Reason.TORN, id="metadata-cut-checksummed"),
+    pytest.param(u32(U32_MAX), Oversize, Reason.OVERSIZE, id="metadata-size-negative"),
+    pytest.param(plain(b"\x0a\x05"), Malformed, Reason.UNPARSABLE, id="metadata-bad"),
+    pytest.param(plain(b"\x0a\x01p"), Malformed, Reason.MISSING, id="required-field-missing"),
+    pytest.param(
+        plain(METADATA + b"\x22\x03\x0a\x01k"), Malformed, Reason.MISSING, id="property-no-value"
+    ),
+    pytest.param(
+        plain(b"\x0a\x01\xff\x10\x01\x18\x02"), Malformed, Reason.BAD_NAME, id="name-not-utf8"
+    ),
+    pytest.param(
+        plain(METADATA, bytes(frame.PAYLOAD_MAX + 1)), Oversize, Reason.OVERSIZE, id="payload-large"
+    ),
+    pytest.param(bytes(frame.ENTRY_MAX + 1), Oversize, Reason.OVERSIZE, id="entry-large"),
+]
+
+
+@pytest.mark.parametrize(("data", "error", "reason"), BROKEN)
+def test_what_is_no_entry_is_refused_with_its_reason(
+    data: bytes, error: type[WireError], reason: Reason
+) -> None:
+    with pytest.raises(error) as caught:
+        decode_entry(data)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize("at", range(len(bytes.fromhex(FRAMES[5]["frame_hex"]))))
+def test_an_entry_cut_anywhere_is_refused(at: int) -> None:
+    with pytest.raises(WireError):
+        decode_entry(bytes.fromhex(FRAMES[5]["frame_hex"])[:at])
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_peeking_at_less_than_a_magic_says_so(size: int) -> None:
+    with pytest.raises(TornFrame, match="needs 2 bytes"):
+        frame.peek_broker_entry_metadata(b"\x0e\x02"[:size])
+
+
+def test_a_mismatch_says_where_the_checksum_is() -> None:
+    data = bytearray.fromhex(FRAMES[5]["frame_hex"])
+    data[-1] ^= 1
+    with pytest.raises(ChecksumMismatch) as caught:
+        decode_entry(bytes(data))
+    assert caught.value.offset == data.index(b"\x0e\x01") + 2
+
+
+UNWRITABLE = [
+    pytest.param(Entry("p", -1, 2), Reason.BAD_NUMBER, id="sequence-negative"),
+    pytest.param(Entry("p", 1, 1 << 64), Reason.BAD_NUMBER, id="time-large"),
+    pytest.param(Entry("\ud800", 1, 2), Reason.BAD_NAME, id="name-no-unicode"),
+    pytest.param(
+        Entry("p", 1, 2, broker=BrokerEntryMetadata(index=-1)),
+        Reason.BAD_NUMBER,
+        id="index-negative",
+    ),
+    pytest.param(
+        Entry("p", 1, 2, bytes(frame.PAYLOAD_MAX + 1)), Reason.OVERSIZE, id="payload-large"
+    ),
+    pytest.param(Entry("p" * frame.METADATA_MAX, 1, 2), Reason.OVERSIZE, id="metadata-large"),
+]
+
+
+@pytest.mark.parametrize(("entry", "reason"), UNWRITABLE)
+def test_what_could_not_be_read_back_is_not_written(entry: Entry, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        encode_entry(entry)
+    assert caught.value.reason is reason
+
+
+def test_the_largest_and_the_smallest_entry_are_read() -> None:
+    payload = bytes(frame.PAYLOAD_MAX)
+    largest = Entry("p", 1, 2, payload, (("k", "v" * (frame.METADATA_MAX - 100)),))
+    assert decode_entry(encode_entry(largest)) == largest
+    smallest = encode_entry(Entry("", 0, 0, is_checksummed=False))
+    assert len(smallest) == frame.ENTRY_MIN
+    assert decode_entry(smallest).producer_name == ""
+
+
+def test_the_slow_checksum_is_refused_with_the_remedy() -> None:
+    with pytest.raises(Unavailable, match="reinstall"):
+        frame._require_fast_crc32c("python")

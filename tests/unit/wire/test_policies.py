@@ -1,0 +1,224 @@
+"""Policies as JSON: how they read, exactness, and each fault with its reason.
+
+Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wire_*.py), the table.
+"""
+
+import json
+
+import pytest
+
+from rgd.core.policies.model import BLOCKED, NO_LIMIT, Group, Limit, Rates, SharePolicyName
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.policies import POLICY_MAX, decode_policy, encode_policy
+
+TOPIC = "persistent://acme/orders/eu"
+LIMIT = Limit(publish=Rates(messages=1500))
+
+
+def record(key: str, value: Value, revision: int = 3) -> PolicyRecord:
+    return PolicyRecord(key, revision, "b1", value)
+
+
+def wrapped(value: str) -> bytes:
+    return f'{{"version":1,"revision":3,"writer":"b1","value":{value}}}'.encode()
+
+
+GOLD = Group(
+    "gold",
+    Limit(Rates(1_000_000, 5_000_000_500), Rates(messages=1)),
+    shadow=True,
+    policy=SharePolicyName.STEAL,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        pytest.param(
+            "group:gold",
+            GOLD,
+            '{"publish":{"messages":1000,"bytes":5000000.5},"dispatch":{"messages":0.001},'
+            '"shadow":true,"policy":"steal"}',
+            id="group",
+        ),
+        pytest.param("group:gold", Group("gold", blocked=True), '{"blocked":true}', id="blocked"),
+        pytest.param("group:gold", Group("gold"), "{}", id="unlimited"),
+        pytest.param("group:gold", None, "null", id="deleted"),
+        pytest.param("tenant:acme", "gold", '"gold"', id="tenant"),
+        pytest.param("namespace:acme/orders", "gold", '"gold"', id="namespace"),
+        pytest.param(f"topic:{TOPIC}", "gold", '"gold"', id="topic"),
+        pytest.param("limit:broker", LIMIT, '{"publish":{"messages":1.5}}', id="broker-limit"),
+        pytest.param("limit:broker", NO_LIMIT, "{}", id="no-limit"),
+        pytest.param(
+            f"limit:topic:{TOPIC}", LIMIT, '{"publish":{"messages":1.5}}', id="topic-limit"
+        ),
+        pytest.param(
+            f"limit:subscription:{TOPIC}|my sub",
+            Limit(dispatch=Rates(bytes=1000)),
+            '{"dispatch":{"bytes":1}}',
+            id="subscription-limit",
+        ),
+    ],
+)
+def test_a_policy_reads_as_a_person_would_write_it(key: str, value: Value, text: str) -> None:
+    assert encode_policy(record(key, value)) == wrapped(text)
+    assert decode_policy(key, wrapped(text)) == record(key, value)
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        pytest.param(1, "0.001", id="least"),
+        pytest.param(10, "0.01", id="hundredth"),
+        pytest.param(1100, "1.1", id="no-float-would-hold-it"),
+        pytest.param(QUOTA_MAX * MILLI, "9000000000000000", id="most"),
+        pytest.param(QUOTA_MAX * MILLI - 1, "8999999999999999.999", id="beyond-a-float"),
+    ],
+)
+def test_rates_are_exact(rate: int, text: str) -> None:
+    value = Limit(publish=Rates(bytes=rate))
+    data = encode_policy(record("limit:broker", value))
+    assert data == wrapped(f'{{"publish":{{"bytes":{text}}}}}')
+    assert decode_policy("limit:broker", data).value == value
+
+
+def test_a_name_that_json_must_escape_comes_back() -> None:
+    written = PolicyRecord("group:gold", 1, 'b"ü\\', None)
+    assert decode_policy("group:gold", encode_policy(written)) == written
+    assert json.loads(encode_policy(written))["writer"] == 'b"ü\\'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("", Reason.UNPARSABLE, id="tombstone"),
+        pytest.param("{", Reason.UNPARSABLE, id="cut"),
+        pytest.param("[" * 5_000, Reason.UNPARSABLE, id="deep"),
+        pytest.param("9" * 5_000, Reason.UNPARSABLE, id="digits"),
+        pytest.param("\ud800", Reason.UNPARSABLE, id="not-utf8"),
+        pytest.param(" " * (POLICY_MAX + 1), Reason.OVERSIZE, id="large"),
+        pytest.param("[]", Reason.MISSING, id="no-object"),
+        pytest.param("{}", Reason.MISSING, id="no-version"),
+        pytest.param('{"version":true}', Reason.BAD_STRUCTURE, id="version-true"),
+        pytest.param('{"version":"1"}', Reason.BAD_STRUCTURE, id="version-text"),
+        pytest.param('{"version":2,"later":1}', Reason.UNKNOWN_VERSION, id="version-later"),
+        pytest.param('{"version":1,"revision":1,"writer":"b"}', Reason.MISSING, id="no-value"),
+        pytest.param(
+            '{"version":1,"revision":1,"writer":"b","value":null,"x":1}',
+            Reason.BAD_STRUCTURE,
+            id="more",
+        ),
+        pytest.param(
+            '{"version":1,"revision":-1,"writer":"b","value":null}',
+            Reason.BAD_NUMBER,
+            id="revision",
+        ),
+        pytest.param(
+            '{"version":1,"revision":1.5,"writer":"b","value":null}',
+            Reason.BAD_STRUCTURE,
+            id="half",
+        ),
+        pytest.param(
+            f'{{"version":1,"revision":{COUNT_MAX + 1},"writer":"b","value":null}}',
+            Reason.BAD_NUMBER,
+            id="revision-large",
+        ),
+        pytest.param(
+            '{"version":1,"revision":1,"writer":"","value":null}',
+            Reason.BAD_NAME,
+            id="writer-empty",
+        ),
+        pytest.param(
+            '{"version":1,"revision":1,"writer":7,"value":null}',
+            Reason.BAD_STRUCTURE,
+            id="writer-number",
+        ),
+        pytest.param('{"version":1,"version":1}', Reason.DUPLICATE, id="field-twice"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_its_reason(text: str, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_policy("group:gold", text.encode(errors="surrogatepass"))
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        pytest.param("group:gold", '"gold"', Reason.BAD_STRUCTURE, id="group-a-text"),
+        pytest.param(
+            "group:gold", '{"name":"gold"}', Reason.BAD_STRUCTURE, id="group-unknown-field"
+        ),
+        pytest.param("group:gold", '{"blocked":1}', Reason.BAD_STRUCTURE, id="blocked-number"),
+        pytest.param("group:gold", '{"policy":"best"}', Reason.BAD_NAME, id="policy-unknown"),
+        pytest.param("group:gold", '{"policy":null}', Reason.BAD_STRUCTURE, id="policy-null"),
+        pytest.param("group:gold", '{"publish":5}', Reason.BAD_STRUCTURE, id="rates-number"),
+        pytest.param(
+            "group:gold", '{"publish":{"x":5}}', Reason.BAD_STRUCTURE, id="dimension-unknown"
+        ),
+        pytest.param("limit:broker", '{"blocked":true}', Reason.BAD_STRUCTURE, id="limit-blocked"),
+        pytest.param("limit:broker", "[]", Reason.BAD_STRUCTURE, id="limit-a-list"),
+        pytest.param("tenant:acme", "7", Reason.BAD_STRUCTURE, id="tenant-number"),
+        pytest.param("tenant:acme", '"a/b"', Reason.BAD_NAME, id="group-name"),
+    ],
+)
+def test_a_value_that_its_key_cannot_hold_is_refused(key: str, value: str, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_policy(key, wrapped(value))
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("rate", "reason"),
+    [
+        ("0", Reason.BAD_NUMBER),
+        ("0.000", Reason.BAD_NUMBER),
+        ("-1", Reason.BAD_NUMBER),
+        ("-1.5", Reason.BAD_NUMBER),
+        ("0.0001", Reason.BAD_NUMBER),
+        ("1e6", Reason.BAD_NUMBER),
+        ("1e999999999", Reason.BAD_NUMBER),
+        ("NaN", Reason.BAD_NUMBER),
+        ("Infinity", Reason.BAD_NUMBER),
+        ("9000000000000000.001", Reason.BAD_NUMBER),
+        ("9" * 4_000, Reason.BAD_NUMBER),
+        ("true", Reason.BAD_STRUCTURE),
+        ("null", Reason.BAD_STRUCTURE),
+        ('"5"', Reason.BAD_STRUCTURE),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_rate_that_cannot_be_one_is_refused(rate: str, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_policy("limit:broker", wrapped(f'{{"publish":{{"messages":{rate}}}}}'))
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "gold", "group:", "group:a/b", "tenant:a b", "namespace:acme", "topic:eu", "limit:",
+     "limit:topic:eu", "limit:subscription:eu|s", f"limit:subscription:{TOPIC}"],
+)  # fmt: skip
+def test_a_key_that_names_nothing_is_refused(key: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_policy(key, wrapped("null"))
+    assert caught.value.reason is Reason.BAD_NAME
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        pytest.param(record("group:gold", Group("silver")), Reason.BAD_NAME, id="another-group"),
+        pytest.param(record("group:gold", "gold"), Reason.BAD_STRUCTURE, id="group-a-text"),
+        pytest.param(record("limit:broker", Limit(BLOCKED)), Reason.BAD_NUMBER, id="rate-0"),
+        pytest.param(record("tenant:acme", "a/b"), Reason.BAD_NAME, id="group-name"),
+        pytest.param(record("tenant:acme", None, -1), Reason.BAD_NUMBER, id="revision-negative"),
+        pytest.param(PolicyRecord("tenant:a", 1, "", None), Reason.BAD_NAME, id="writer-empty"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(written: PolicyRecord, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        encode_policy(written)
+    assert caught.value.reason is reason

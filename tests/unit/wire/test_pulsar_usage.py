@@ -1,0 +1,131 @@
+"""Stock brokers' reports: Pulsar's own bytes both ways, and each fault with its reason.
+
+Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wire_*.py), and a running
+Pulsar.
+"""
+
+from typing import Any
+
+import pytest
+
+from rgd.core.units import COUNT_MAX, Pair
+from rgd.wire.codec import MESSAGE_MAX
+from rgd.wire.columns import ROWS_MAX
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.pulsar_usage import (
+    GroupUsage,
+    StockReport,
+    decode_stock_report,
+    encode_stock_report,
+)
+from tests.support import wire_values
+
+CAPTURES = wire_values.vectors("pulsar_usage_reports.json")["reports"]
+BROKER = b"\x0a\x01b"
+
+
+def pair_of(usage: dict[str, int] | None) -> Pair | None:
+    return None if usage is None else Pair(usage["messages"], usage["bytes"])
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda c: c["hex"][-8:])
+def test_what_pulsar_sent_reads_as_it_says_and_is_written_back(capture: dict[str, Any]) -> None:
+    data = bytes.fromhex(capture["hex"])
+    stated = capture["decoded"]
+    expected = StockReport(
+        stated["broker"],
+        tuple(
+            GroupUsage(
+                usage["group"], pair_of(usage.get("publish")), pair_of(usage.get("dispatch"))
+            )
+            for usage in stated["usage"]
+        ),
+    )
+    assert decode_stock_report(data) == expected
+    assert encode_stock_report(expected) == data
+
+
+def test_a_report_of_publishing_is_written_as_pulsar_would() -> None:
+    report = StockReport("pulsar://b1:6650", (GroupUsage("rg1", Pair(100, 100_000), Pair(0, 0)),))
+    assert encode_stock_report(report).hex(" ") == (
+        "0a 10 70 75 6c 73 61 72 3a 2f 2f 62 31 3a 36 36 35 30 12 13 0a 03 72 67 31 "
+        "12 06 08 a0 8d 06 10 64 1a 04 08 00 10 00"
+    )
+
+
+def test_fields_under_high_numbers_are_skipped() -> None:
+    # Field 1000 in the report and in a group of it.
+    data = BROKER + b"\x12\x06\x0a\x01g\xc0\x3e\x05" + b"\xc0\x3e\x05"
+    assert decode_stock_report(data) == StockReport("b", (GroupUsage("g"),))
+
+
+def test_names_that_only_pulsar_allows_are_read() -> None:
+    report = StockReport("b", (GroupUsage("grün & gold"),))
+    assert decode_stock_report(encode_stock_report(report)) == report
+
+
+def test_storage_comes_back() -> None:
+    report = StockReport("b", (GroupUsage("g", storage_bytes=0), GroupUsage("g", storage_bytes=9)))
+    assert decode_stock_report(encode_stock_report(report)) == report
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(b"\xff", Reason.UNPARSABLE, id="no-protobuf"),
+        pytest.param(b"", Reason.MISSING, id="no-broker"),
+        pytest.param(BROKER + b"\x12\x00", Reason.MISSING, id="no-owner"),
+        pytest.param(BROKER + b"\x12\x05\x0a\x01g\x12\x00", Reason.MISSING, id="no-counts"),
+        pytest.param(b"\x0a\x00", Reason.BAD_NAME, id="broker-empty"),
+        pytest.param(b"\x0a\x01\xff", Reason.BAD_NAME, id="broker-not-utf8"),
+        pytest.param(BROKER + b"\x12\x03\x0a\x01\xff", Reason.BAD_NAME, id="owner-not-utf8"),
+        pytest.param(BROKER + b"\x12\x03\x0a\x01\x00", Reason.BAD_NAME, id="owner-unprintable"),
+        pytest.param(
+            BROKER + b"\x12\x12\x0a\x01g\x12\x0d\x08" + b"\xff" * 9 + b"\x01\x10\x00",
+            Reason.BAD_NUMBER,
+            id="bytes-large",
+        ),
+        pytest.param(
+            BROKER + b"\x12\x10\x0a\x01g\x22\x0b\x08" + b"\xff" * 9 + b"\x01",
+            Reason.BAD_NUMBER,
+            id="storage-large",
+        ),
+        pytest.param(bytes(MESSAGE_MAX + 1), Reason.OVERSIZE, id="large"),
+        pytest.param(
+            BROKER + b"\x12\x03\x0a\x01g" * (ROWS_MAX + 1), Reason.OVERSIZE, id="groups-many"
+        ),
+    ],
+)
+def test_what_is_no_report_is_refused_with_its_reason(data: bytes, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        decode_stock_report(data)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        pytest.param(StockReport(""), Reason.BAD_NAME, id="broker-empty"),
+        pytest.param(StockReport("b", (GroupUsage(""),)), Reason.BAD_NAME, id="group-empty"),
+        pytest.param(
+            StockReport("b", (GroupUsage("g", Pair(-1, 0)),)), Reason.BAD_NUMBER, id="negative"
+        ),
+        pytest.param(
+            StockReport("b", (GroupUsage("g", storage_bytes=COUNT_MAX + 1),)),
+            Reason.BAD_NUMBER,
+            id="storage-large",
+        ),
+        pytest.param(
+            StockReport("b", (GroupUsage("g"),) * (ROWS_MAX + 1)), Reason.OVERSIZE, id="groups-many"
+        ),
+        pytest.param(
+            StockReport("b", (GroupUsage("g" * 500),) * 9_000), Reason.OVERSIZE, id="large"
+        ),
+    ],
+)
+def test_what_stock_brokers_could_not_use_is_not_written(
+    report: StockReport, reason: Reason
+) -> None:
+    with pytest.raises(WireError) as caught:
+        encode_stock_report(report)
+    assert caught.value.reason is reason

@@ -1,0 +1,174 @@
+"""Rounds in the usage log: which entries are ours, the form for people, each fault with its reason.
+
+Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wire_*.py), files.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import COUNT_MAX, Kind, Pair
+from rgd.wire import record, record_pb2
+from rgd.wire.errors import Reason, UnknownVersion, WireError
+from rgd.wire.frame import PAYLOAD_MAX, Entry, decode_entry, encode_entry
+
+USAGE = UsageRow("gold", Kind.PUBLISH, 2, Pair(1500, 0), Pair(2500, 1), Pair(10, 20), Pair(30, 40))
+ROW = ShareRow(
+    USAGE, (2000, None), (100_000, None), SharePolicyName.STEAL, refused=Pair(1, 2), sent=False
+)
+RECORD = RoundRecord(
+    Speaker("b1", 7), 17, 1_000_500_000, (ROW,), peers=(("b2", 3), ("b0", 0)), isolated=True
+)
+
+
+def test_a_record_comes_back_through_an_entry() -> None:
+    entry = Entry("b1", 1, 2, record.encode_record(RECORD), record.RECORD_PROPERTIES)
+    assert record.record_of(decode_entry(encode_entry(entry))) == RECORD
+
+
+@pytest.mark.parametrize("properties", [(), (("other", "1"),)])
+def test_other_payloads_are_not_looked_into(properties: tuple[tuple[str, str], ...]) -> None:
+    assert record.record_of(Entry("p", 1, 2, b"\xff", properties)) is None
+
+
+@pytest.mark.parametrize("version", ["2", "", "x" * 500])
+def test_a_record_of_an_unknown_version_is_refused(version: str) -> None:
+    with pytest.raises(UnknownVersion) as caught:
+        record.record_of(Entry("p", 1, 2, b"", ((record.RECORD_PROPERTY, version),)))
+    assert caught.value.reason is Reason.UNKNOWN_VERSION
+    assert len(str(caught.value)) < 100
+
+
+def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> None:
+    assert record.record_to_dict(RECORD) == {
+        "broker": "b1",
+        "incarnation": 7,
+        "sequence": 17,
+        "period_ms": 1000.5,
+        "isolated": True,
+        "peers": {"b2": 3, "b0": 0},
+        "rows": [
+            {
+                "group": "gold",
+                "kind": "publish",
+                "topics": 2,
+                "admitted": {"messages": 1.5, "bytes": 0.0},
+                "wanted": {"messages": 2.5, "bytes": 0.001},
+                "admitted_total": {"messages": 10, "bytes": 20},
+                "wanted_total": {"messages": 30, "bytes": 40},
+                "refused": {"messages": 1, "bytes": 2},
+                "share": {"messages": 2.0, "bytes": None},
+                "quota": {"messages": 100.0, "bytes": None},
+                "policy": "steal",
+                "sent": False,
+            }
+        ],
+    }
+
+
+def test_a_share_of_nothing_is_not_unlimited() -> None:
+    blocked = replace(RECORD, rows=(replace(ROW, share=(0, 0), quota=(0, 0)),))
+    assert record.decode_record(record.encode_record(blocked)) == blocked
+
+
+def proto(**fields: object) -> record_pb2.RoundRecord:
+    written = record_pb2.RoundRecord.FromString(record.encode_record(RECORD))
+    for name, value in fields.items():
+        setattr(written, name, value)
+    return written
+
+
+def shares(**columns: list[int]) -> record_pb2.RoundRecord:
+    written = proto()
+    for name, values in columns.items():
+        del getattr(written.shares, name)[:]
+        getattr(written.shares, name).extend(values)
+    return written
+
+
+def peers(*brokers: str) -> record_pb2.RoundRecord:
+    written = proto()
+    written.peers.extend(record_pb2.Peer(broker=broker) for broker in brokers)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        pytest.param(proto(broker=""), Reason.BAD_NAME, id="no-broker"),
+        pytest.param(proto(sequence=COUNT_MAX + 1), Reason.BAD_NUMBER, id="sequence-large"),
+        pytest.param(proto(period_ns=COUNT_MAX + 1), Reason.BAD_NUMBER, id="period-large"),
+        pytest.param(shares(policy=[0]), Reason.BAD_NUMBER, id="policy-none"),
+        pytest.param(shares(policy=[9]), Reason.BAD_NUMBER, id="policy-unknown"),
+        pytest.param(shares(policy=[]), Reason.BAD_NUMBER, id="policy-left-out"),
+        pytest.param(shares(quota_bytes=[1, 2]), Reason.BAD_COLUMNS, id="quota-long"),
+        pytest.param(shares(share_bytes=[COUNT_MAX + 1]), Reason.BAD_NUMBER, id="share-large"),
+        pytest.param(shares(sent=[1, 1]), Reason.BAD_COLUMNS, id="sent-long"),
+        pytest.param(peers("b2"), Reason.DUPLICATE, id="peer-twice"),
+        pytest.param(peers(""), Reason.BAD_NAME, id="peer-unnamed"),
+        pytest.param(
+            peers(*(f"p{number}" for number in range(record.PEERS_MAX))),
+            Reason.OVERSIZE,
+            id="peers-many",
+        ),
+    ],
+)
+def test_what_is_no_record_is_refused_with_its_reason(
+    written: record_pb2.RoundRecord, reason: Reason
+) -> None:
+    with pytest.raises(WireError) as caught:
+        record.decode_record(written.SerializeToString())
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        pytest.param(b"\xff", Reason.UNPARSABLE, id="no-protobuf"),
+        pytest.param(bytes(PAYLOAD_MAX + 1), Reason.OVERSIZE, id="large"),
+    ],
+)
+def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        record.decode_record(payload)
+    assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        pytest.param(replace(RECORD, rows=(ROW, ROW)), Reason.DUPLICATE, id="row-twice"),
+        pytest.param(
+            replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE, id="peer-twice"
+        ),
+        pytest.param(replace(RECORD, peers=(("b", -1),)), Reason.BAD_NUMBER, id="peer-negative"),
+        pytest.param(
+            replace(RECORD, speaker=Speaker("b", -1)), Reason.BAD_NUMBER, id="incarnation"
+        ),
+        pytest.param(
+            replace(RECORD, rows=(replace(ROW, share=(-1, None)),)), Reason.BAD_NUMBER, id="share"
+        ),
+        pytest.param(
+            replace(RECORD, rows=(replace(ROW, refused=Pair(0, -1)),)),
+            Reason.BAD_NUMBER,
+            id="refused",
+        ),
+        pytest.param(
+            replace(
+                RECORD,
+                rows=tuple(
+                    replace(ROW, usage=replace(USAGE, group=f"{number:0512}"))
+                    for number in range(11_000)
+                ),
+            ),
+            Reason.OVERSIZE,
+            id="large",
+        ),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(value: RoundRecord, reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        record.encode_record(value)
+    assert caught.value.reason is reason
