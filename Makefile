@@ -1,0 +1,116 @@
+# Everything a person or a machine does with this tree. `make` alone prints this list.
+# Needs GNU make, bash and Python >= 3.11; `test` and `demo` also want Java 17 and Maven.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# What is fetched once lives outside the tree: pip's cache here, Apache Pulsar's distribution beside it.
+export PIP_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rgd/pip
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The interpreter that makes .venv: the first of these that runs, is new enough and can make one.
+PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
+
+CODE := rgd sim tests proto $(if $(wildcard bench/*.py),bench)
+LIGHT := not pulsar and not spark and not e2e
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## make .venv with rgd and every tool, at the pinned versions
+	@:
+
+$(STAMP): pyproject.toml constraints.txt
+	@python=""; \
+	for candidate in $(PYTHONS); do \
+	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	  then python="$$candidate"; break; fi; \
+	done; \
+	[ -x $(BIN)/python ] || [ -n "$$python" ] || { \
+	  echo "make setup: no Python 3.11 or newer with venv found ($(PYTHONS)): install one (Debian: python3-venv too) or say make setup PYTHON=/path/to/python3" >&2; \
+	  exit 1; }; \
+	[ -x $(BIN)/python ] || { echo "making $(VENV) with $$($$python --version)"; "$$python" -m venv $(VENV); }; \
+	echo "installing into $(VENV) (some minutes the first time)"; \
+	$(BIN)/python -m pip install -q -c constraints.txt hatchling editables setuptools wheel; \
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+.PHONY: check
+check: fmt-check lint types arch spell proto-check ## all that needs neither Java nor Pulsar; under two minutes
+	$(PYTEST) -q -m "$(LIGHT)"
+
+.PHONY: test
+test: fmt-check lint types arch spell proto-check ## check, and every test on the real components, in one run
+	$(PYTEST)
+
+.PHONY: cover
+cover: $(STAMP) ## what the light tests cover; core and wire at least 95 %
+	$(BIN)/coverage run -m pytest -q -m "$(LIGHT)"
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='rgd/core/*,rgd/wire/*' --fail-under=95 >/dev/null
+
+.PHONY: demo
+demo: $(STAMP) ## three daemons, real load, a report by Spark: writes demo-out/
+	@$(BIN)/rgd demo --out demo-out
+
+.PHONY: bench
+bench: $(STAMP) ## every benchmark, a line of JSON each (bench/README.md names the figures)
+	@for script in bench/bench_*.py; do \
+	  [ -e "$$script" ] || { echo "no benchmarks yet"; break; }; \
+	  echo "$$script"; $(BIN)/python "$$script" --json; \
+	done
+
+.PHONY: docs
+docs: $(STAMP) ## write the generated parts of docs/ again (each from the module that knows)
+	@for module in $(wildcard rgd/*/reference.py rgd/*/*/reference.py); do \
+	  name=$${module%.py}; $(BIN)/python -m "$${name//\//.}" --write docs; \
+	done
+
+.PHONY: fmt
+fmt: $(STAMP) ## format and mend what ruff can mend
+	$(BIN)/ruff check -q --fix-only $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+.PHONY: fmt-check
+fmt-check: $(STAMP)
+	$(BIN)/ruff format --check -q $(CODE)
+
+.PHONY: lint
+lint: $(STAMP) ## ruff's rules
+	$(BIN)/ruff check -q $(CODE)
+
+.PHONY: types
+types: $(STAMP) ## mypy, strict
+	$(BIN)/mypy $(CODE)
+
+.PHONY: arch
+arch: $(STAMP) ## the import contracts of .importlinter
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: spell
+spell: $(STAMP)
+	$(BIN)/codespell
+
+.PHONY: proto
+proto: $(STAMP) ## generate rgd/wire/*_pb2.py and .pyi from proto/
+	$(BIN)/python proto/generate.py
+
+.PHONY: proto-check
+proto-check: $(STAMP)
+	$(BIN)/python proto/generate.py --check
+
+.PHONY: clean
+clean: ## remove what these targets made, .venv too; the cache outside the tree stays
+	rm -rf $(VENV) build dist demo-out rgd-log .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache .coverage spark-warehouse metastore_db derby.log
+	find rgd sim tests bench proto -name __pycache__ -type d -prune -exec rm -rf {} +

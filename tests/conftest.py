@@ -1,0 +1,104 @@
+"""What every test run keeps: Hypothesis profiles, honest skips, time for the heavy tests.
+
+Skips are counted and their reasons printed on the last line of the run, so that a green run cannot
+hide that half of it did not happen. Where `CI` is set, a skipped test with the marker pulsar,
+embedded, spark or e2e is a failure, whichever way it skipped, and so is a module that skips itself.
+Hypothesis runs derandomised (`gate`) unless HYPOTHESIS_PROFILE=nightly.
+Order is random (pytest-randomly); the seed is printed, to run the same order again.
+Finding components is in tests/support/components.py, shared fixtures in tests/support/fixtures.py.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support import components
+
+pytest_plugins = ("tests.support.fixtures",)
+
+#: The first of these tests also pays for fetching and starting its component, once in a run.
+HEAVY_MARKERS = frozenset({"pulsar", "spark", "e2e"})
+HEAVY_TIMEOUT_S = 1200
+
+# Two busy cores make generation slow now and then; that says nothing about the code under test.
+_SLOW_MACHINE = (HealthCheck.too_slow,)
+settings.register_profile(
+    "gate", derandomize=True, deadline=None, print_blob=True, suppress_health_check=_SLOW_MACHINE
+)
+settings.register_profile(
+    "nightly",
+    max_examples=2000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW_MACHINE,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+_skips_key = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_skips_key] = Counter()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        heavy = any(item.get_closest_marker(name) for name in HEAVY_MARKERS)
+        if heavy and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HEAVY_TIMEOUT_S))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = _skip_reason(report.longrepr)
+        required = any(item.get_closest_marker(name) for name in components.REQUIRED_MARKERS)
+        if required and components.in_ci():
+            report.outcome = "failed"
+            report.longrepr = f"skipped where CI is set: {reason}"
+        else:
+            item.config.stash[_skips_key][reason] += 1
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        reason = _skip_reason(report.longrepr)
+        if components.in_ci():
+            report.outcome = "failed"
+            report.longrepr = f"module skipped where CI is set: {reason}"
+        else:
+            collector.config.stash[_skips_key][reason] += 1
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Print seed and skips after everything else, pytest's own summary line included."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not session.config.option.collectonly:
+        seed = session.config.getoption("randomly_seed", None)
+        reporter.write_line(f"this order again: pytest --randomly-seed={seed}")
+        reporter.write_line(_skips_line(session.config.stash[_skips_key]))
+
+
+def _skip_reason(longrepr: object) -> str:
+    """Pytest tells a skip as (file, line, "Skipped: why")."""
+    told = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return told.removeprefix("Skipped: ")
+
+
+def _skips_line(skips: Counter[str]) -> str:
+    reasons = "; ".join(f"{count} x {reason}" for reason, count in sorted(skips.items()))
+    return f"skipped: {skips.total()}" + (f" ({reasons})" if reasons else "")

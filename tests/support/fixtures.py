@@ -1,0 +1,23 @@
+"""Fixtures for tests of every folder: the components that a run starts once and shares.
+
+A fixture here starts its component when the first test asks for it, and ends the test with the
+remedy where the component cannot be had (tests/support/components.py).
+How Apache Pulsar is run is in tests/support/pulsar_standalone.py.
+"""
+
+from collections.abc import Generator
+
+import pytest
+
+from tests.support.pulsar_standalone import PulsarStandalone
+
+
+@pytest.fixture(scope="session")
+def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Generator[PulsarStandalone]:
+    """The one Apache Pulsar of the run, started and serving.
+
+    Tests share it, so each takes topics and namespaces of its own, and one that stops or kills it
+    calls `restart` before it ends. It has no resource-usage transport: a test of that starts its own.
+    """
+    with PulsarStandalone(tmp_path_factory.mktemp("apache-pulsar")) as pulsar:
+        yield pulsar

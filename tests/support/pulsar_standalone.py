@@ -1,0 +1,495 @@
+"""A real Apache Pulsar standalone for the tests that need one.
+
+The law: a standalone listens on the loopback only, on ports and in a folder of its own, and does not
+outlive the process that started it, however that process ends (on Linux; elsewhere it outlives a
+SIGKILL of that process).
+How: the distribution is fetched once, through Maven, into the cache (`ensure_distribution`);
+`PulsarStandalone` writes its own configuration, starts the JVM and polls until Pulsar serves;
+`pulsar_shell` runs commands of pulsar-admin, several in one JVM.
+What the want of Java or Maven means for a test is decided in tests/support/components.py; the
+standalone that all tests of a run share is a fixture in tests/support/fixtures.py.
+"""
+
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tests.support import components
+
+PULSAR_VERSION = "4.0.8"
+#: The sole cluster of a standalone, under the name that Pulsar's own configuration gives it.
+CLUSTER = "standalone"
+
+FETCH_TIMEOUT_S = 900
+READY_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 20
+COMMAND_TIMEOUT_S = 120
+_POLL_S = 0.1
+_HTTP_TIMEOUT_S = 5
+#: A port may be taken between our look and Pulsar's bind, six seconds later; then others are tried.
+_START_ATTEMPTS_MAX = 3
+#: Below the ephemeral ranges of Linux and macOS: while Pulsar is down between `kill` and `restart`,
+#: the kernel must not give its port to anybody's outgoing connection.
+_PORTS = range(20_000, 32_000)
+_LOG_TAIL_CHARS_MAX = 4000
+_ERRORS_SHOWN_MAX = 40
+_ERROR_CHARS_MAX = 300
+
+_MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+_ARTIFACT = f"org.apache.pulsar:pulsar-server-distribution:{PULSAR_VERSION}:tar.gz:bin"
+_USAGE_TRANSPORT = "org.apache.pulsar.broker.resourcegroup.ResourceUsageTopicTransportManager"
+_TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+_SERVER_MEMORY = "-Xms512m -Xmx1g -XX:MaxDirectMemorySize=512m"
+#: Pulsar's own choice (ZGC, all memory touched at the start) takes twice as long to start and four
+#: times the memory, for a throughput that no test asks for.
+_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
+#: What Pulsar's scripts read besides their arguments; a developer's own settings stay out of tests.
+_FOREIGN_ENVIRONMENT = ("PULSAR_", "BOOKIE_", "BK_")
+
+#: Becomes the program in its arguments, which the kernel kills when the process that is named first
+#: ends. Started by path rather than as `preexec_fn`, which may deadlock beside other threads.
+_DIE_WITH_PARENT = """
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL) != 0:
+    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+#: The kernel's "parent" is the thread that started the process, so a test's own short-lived thread
+#: must not be it: this one lives as long as the interpreter.
+_launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pulsar-launcher")
+
+# Never through a proxy that the environment names: everything here is on the loopback.
+_http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class PulsarStartError(Exception):
+    """The JVM ended, or did not serve in time; the message has the end of its log."""
+
+
+def ensure_distribution() -> Path:
+    """The unpacked server distribution, fetched through Maven when the cache lacks it.
+
+    Ends the test with the remedy (see `components.missing`) where it cannot be fetched. Of several
+    runs at once, one fetches and the others wait for it.
+    """
+    home = components.cache_dir() / f"pulsar-{PULSAR_VERSION}"
+    if home.is_dir():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with (home.parent / f"{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it when its holder dies
+        if not home.is_dir():
+            _fetch_distribution(home)
+    return home
+
+
+def pulsar_shell(
+    commands: Sequence[str], *, admin_url: str, service_url: str = "", token: str = ""
+) -> list[str]:
+    """Run commands such as `admin tenants list` in one JVM; what each printed, errors included.
+
+    A failed command does not stop the ones after it, and Pulsar's shell tells success only by what
+    it prints. `admin_url` may be any server that speaks Pulsar's admin API. RuntimeError where the
+    shell itself failed.
+    """
+    for command in commands:
+        if not command.strip() or len(command.splitlines()) != 1:
+            raise ValueError(f"not one command: {command!r}")
+    settings = {"webServiceUrl": admin_url, "brokerServiceUrl": service_url}
+    if token:
+        settings |= {"authPlugin": _TOKEN_PLUGIN, "authParams": f"token:{token}"}
+    home = ensure_distribution()
+    with tempfile.TemporaryDirectory(prefix="rgd-pulsar-shell-") as folder_name:
+        folder = Path(folder_name)
+        script, client_conf = folder / "commands", folder / "client.conf"
+        script.write_text("".join(f"{command}\n" for command in commands))
+        client_conf.write_text(edited_conf("", settings))
+        # The shell makes a folder in the user's home, which Java does not take from $HOME.
+        java_options = f"{_SMALL_JVM} -Duser.home={folder} -Djava.io.tmpdir={folder}"
+        printed = _run(
+            [home / "bin" / "pulsar-shell", "-c", client_conf, "-np", "-f", script],
+            environment=_environment(folder, PULSAR_EXTRA_OPTS=java_options),
+        )
+    return split_shell_output(printed, commands)
+
+
+def edited_conf(text: str, settings: Mapping[str, str]) -> str:
+    """A Java properties file with these settings in place of its own of the same names.
+
+    Replaced and not appended: BookKeeper, which reads the same file, makes a list of a key that
+    comes twice, and standalone.conf ends without a line break.
+    """
+    kept = [line for line in text.splitlines() if line.split("=", 1)[0].strip() not in settings]
+    return "".join(f"{line}\n" for line in [*kept, *(f"{k}={v}" for k, v in settings.items())])
+
+
+def split_shell_output(printed: str, commands: Sequence[str]) -> list[str]:
+    """What each command printed, from the output of `pulsar-shell --no-progress`.
+
+    Raises RuntimeError unless the shell announced exactly these commands, in this order.
+    """
+    blocks, rest = [], printed
+    for number, command in enumerate(commands, start=1):
+        announced = f"[{number}/{len(commands)}] Executing {command.strip()}\n"
+        head, found, rest = rest.partition(announced)
+        if not found:
+            raise RuntimeError(f"pulsar-shell did not run {command!r}; it printed:\n{printed}")
+        blocks.append(head)
+    blocks.append(re.sub(r"Goodbye!\s*\Z", "", rest))
+    return [block.strip() for block in blocks[1:]]
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports on which nothing listens on the loopback now, none of them ephemeral."""
+    ports: list[int] = []
+    with contextlib.ExitStack() as held:
+        for port in random.SystemRandom().sample(_PORTS, k=100 + count):
+            if len(ports) == count:
+                break
+            listener = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                listener.bind(("127.0.0.1", port))
+                ports.append(port)
+    if len(ports) < count:
+        raise OSError(f"no {count} free ports in {_PORTS}")
+    return ports
+
+
+def start_dying_with_parent(
+    command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Start a program as the leader of its own process group, its output appended to a log.
+
+    On Linux the kernel kills it when this process ends, whichever thread called.
+    """
+    words = [str(word) for word in command]
+    if sys.platform == "linux":
+        trampoline = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+        words = [*trampoline, *words]
+    with log.open("ab") as output:
+        starting = _launcher.submit(
+            lambda: subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+        return starting.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where one standalone listens, on 127.0.0.1."""
+
+    service: int
+    admin: int
+    bookie: int
+
+
+class PulsarStandalone:
+    """One Apache Pulsar in one JVM, without functions and stream storage.
+
+    As a context manager it is started on entry and stopped, its data deleted, on exit. A test that
+    takes Pulsar away uses `kill` or `stop`, then `restart`: same ports, same data.
+
+    Args:
+        folder: where configuration, data and log go; it stays. A temporary one, if None.
+        resource_usage_transport: brokers tell each other the usage of resource groups, on
+            `non-persistent://pulsar/system/resource-usage`.
+        resource_usage_period_s: `resourceUsageTransportPublishIntervalInSecs`.
+        settings: further lines for standalone.conf, by Pulsar's own names.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        resource_usage_transport: bool = False,
+        resource_usage_period_s: int = 60,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._home = ensure_distribution()
+        self._is_folder_ours = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="rgd-pulsar-"))
+        self.log = self.folder / "pulsar.log"  # of all starts, one after the other
+        self._pulsar = self._home / "bin" / "pulsar"
+        self._conf = self.folder / "standalone.conf"
+        self._data = self.folder / "data"
+        self._scratch = self.folder / "tmp"
+        self._resource_usage_transport = resource_usage_transport
+        self._settings = dict(settings or {})
+        if resource_usage_transport:
+            self._settings |= {
+                "resourceUsageTransportClassName": _USAGE_TRANSPORT,
+                "resourceUsageTransportPublishIntervalInSecs": str(resource_usage_period_s),
+            }
+        self._ports: Ports | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    @property
+    def ports(self) -> Ports:
+        """Where it listens, or will listen again after `restart`."""
+        if self._ports is None:
+            raise RuntimeError("Apache Pulsar has not been started yet")
+        return self._ports
+
+    @property
+    def service_url(self) -> str:
+        """For Pulsar clients."""
+        return f"pulsar://127.0.0.1:{self.ports.service}"
+
+    @property
+    def admin_url(self) -> str:
+        """For the admin REST API; without a slash at the end."""
+        return f"http://127.0.0.1:{self.ports.admin}"
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process id while it runs, else None."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def start(self) -> None:
+        """Start on fresh ports and data, and wait until Pulsar serves, or raise PulsarStartError."""
+        if self._ports is not None:
+            raise RuntimeError("started before: use restart()")
+        for attempt in range(1, _START_ATTEMPTS_MAX + 1):
+            self._ports = Ports(*free_ports(3))
+            self._write_fresh_folder()
+            try:
+                self._launch()
+            except PulsarStartError as error:
+                if attempt == _START_ATTEMPTS_MAX or "Address already in use" not in str(error):
+                    raise
+            else:
+                return
+
+    def restart(self) -> None:
+        """Start again on the same ports and data, after `kill`, `stop`, or as it stands."""
+        self.stop()
+        self._launch()
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End Pulsar in order, with SIGTERM; with SIGKILL if it has not ended within the time."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+    def kill(self) -> None:
+        """End Pulsar as a crash would, with SIGKILL, and wait until it is gone."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._process = None
+
+    def close(self) -> None:
+        """Stop, and delete the data, or the whole folder if it is a temporary one."""
+        self.stop()
+        for leftover in [self.folder] if self._is_folder_ours else [self._data, self._scratch]:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def shell(self, commands: Sequence[str]) -> list[str]:
+        """Run commands of pulsar-admin against this Pulsar: see `pulsar_shell`."""
+        return pulsar_shell(commands, admin_url=self.admin_url, service_url=self.service_url)
+
+    def _write_fresh_folder(self) -> None:
+        shutil.rmtree(self._data, ignore_errors=True)
+        for folder in (self._data, self._scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+        loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+        settings = {
+            "bindAddress": "127.0.0.1",
+            "advertisedAddress": "127.0.0.1",
+            "brokerServicePort": str(self.ports.service),
+            "webServicePort": str(self.ports.admin),
+            # The bookie would bind to 0.0.0.0, and to a port of its own choice.
+            "listeningInterface": loopback,
+            "allowEphemeralPorts": "true",
+            "brokerClient_dnsLookupBindAddress": "127.0.0.1",  # its resolver too: 0.0.0.0
+            **self._settings,
+        }
+        shipped = (self._home / "conf" / "standalone.conf").read_text()
+        self._conf.write_text(edited_conf(shipped, settings))
+        if self._resource_usage_transport:
+            self._initialise_metadata()
+
+    def _initialise_metadata(self) -> None:
+        """Name the cluster before the first start, which else fails for want of one.
+
+        With the transport configured Pulsar makes the tenant `pulsar` while it starts ("Clusters do
+        not exist"); without, it names the cluster afterwards and nothing is amiss.
+        """
+        store = f"rocksdb://{self._data / 'metadata'}"
+        command: list[str | Path] = [self._pulsar, "initialize-cluster-metadata"]
+        command += ["--cluster", CLUSTER, "--metadata-store", store]
+        command += ["--configuration-metadata-store", store]
+        command += ["--web-service-url", self.admin_url, "--broker-service-url", self.service_url]
+        _run(command, environment=self._environment())
+
+    def _launch(self) -> None:
+        log_offset = self.log.stat().st_size if self.log.exists() else 0
+        command: list[str | Path] = [self._pulsar, "standalone", "-nss", "-nfw"]
+        command += ["-c", self._conf, "-a", "127.0.0.1"]
+        command += ["--metadata-dir", self._data / "metadata"]
+        command += ["--bookkeeper-dir", self._data / "bookkeeper"]
+        command += ["--bookkeeper-port", str(self.ports.bookie)]
+        self._process = start_dying_with_parent(
+            command, environment=self._environment(), log=self.log
+        )
+        try:
+            fault = self._wait_until_ready(self._process)
+        except BaseException:
+            self.kill()
+            raise
+        if fault:
+            self.kill()
+            raise PulsarStartError(f"{fault}; {self.log} says:\n{self._log_since(log_offset)}")
+
+    def _environment(self) -> dict[str, str]:
+        return _environment(
+            self._scratch,
+            PULSAR_STANDALONE_CONF=str(self._conf),
+            PULSAR_MEM=_SERVER_MEMORY,
+            PULSAR_GC=_SMALL_JVM,
+            PULSAR_GC_LOG="-Xlog:all=warning",  # empty would mean a log of its own
+            PULSAR_EXTRA_OPTS=f"-Dpulsar.allocator.exit_on_oom=true -Djava.io.tmpdir={self._scratch}",
+        )
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> str:
+        """Why it is not going to serve; empty once it does."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not self._is_ready():
+            if time.monotonic() > deadline:
+                return f"Apache Pulsar does not serve after {READY_TIMEOUT_S} s"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = process.wait(_POLL_S)
+                return f"Apache Pulsar ended with {status} before it served"
+        return ""
+
+    def _is_ready(self) -> bool:
+        # The namespaces come after the first answers to health checks; this one comes last.
+        try:
+            namespaces = json.loads(_get(f"{self.admin_url}/admin/v2/namespaces/pulsar"))
+            health = _get(f"{self.admin_url}/admin/v2/brokers/health")
+        except (OSError, http.client.HTTPException):  # refused, cut short, late, or not 200
+            return False
+        return "pulsar/system" in namespaces and health.strip() == "ok"
+
+    def _log_since(self, offset: int) -> str:
+        """The errors that were logged since the offset, then the last lines."""
+        text = self.log.read_bytes()[offset:].decode(errors="replace")
+        errors = [line for line in text.splitlines() if re.search(r"Exception|ERROR", line)]
+        return "\n".join([*errors[:_ERRORS_SHOWN_MAX], "...", text[-_LOG_TAIL_CHARS_MAX:]])
+
+
+def _get(url: str) -> str:
+    with _http.open(url, timeout=_HTTP_TIMEOUT_S) as response:
+        return str(response.read(), "utf-8")
+
+
+def _environment(scratch: Path, **changes: str) -> dict[str, str]:
+    """This process's environment with only our own settings for Pulsar's scripts."""
+    java = components.java()
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_FOREIGN_ENVIRONMENT) and name not in {"OPTS", "CLASSPATH"}
+    }
+    if java != Path(environment.get("JAVA_HOME", "")) / "bin" / "java":
+        environment.pop("JAVA_HOME", None)  # it names no Java, and the scripts would insist on it
+    return environment | {"PULSAR_LOG_DIR": str(scratch)} | changes
+
+
+def _run(
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = COMMAND_TIMEOUT_S,
+) -> str:
+    """What a program printed on both streams; RuntimeError, with the end of it, if it failed."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    if done.returncode != 0:
+        printed = done.stdout[-_LOG_TAIL_CHARS_MAX:].strip()
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {printed}")
+    return done.stdout
+
+
+def _first_error(printed: str) -> str:
+    """One line of the many that Maven says, for the summary of a test run."""
+    errors = [line for line in printed.splitlines() if "[ERROR]" in line] or [printed]
+    return " ".join(errors[0].split())[:_ERROR_CHARS_MAX]
+
+
+def _fetch_distribution(home: Path) -> None:
+    """Download and unpack beside the final folder, then rename; the caller holds the lock."""
+    maven = components.maven()
+    for leftover in home.parent.glob(f"{home.name}.partial-*"):
+        shutil.rmtree(leftover, ignore_errors=True)  # of a run that was killed
+    with tempfile.TemporaryDirectory(prefix=f"{home.name}.partial-", dir=home.parent) as name:
+        unpacked = Path(name)
+        command: list[str | Path] = [maven, "-q", "-B", "-Dstyle.color=never", _MAVEN_COPY]
+        command += [f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={unpacked}"]
+        command += ["-Dmdep.useBaseVersion=true"]
+        try:
+            _run(command, timeout_s=FETCH_TIMEOUT_S)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            components.missing(
+                f"Apache Pulsar {PULSAR_VERSION}",
+                reason=f"Maven could not fetch {_ARTIFACT}: {_first_error(str(error))}",
+                remedy=f"give Maven a repository that it can reach, or unpack it as {home} by hand",
+            )
+        (archive,) = unpacked.glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(unpacked, filter="data")
+        (unpacked / f"apache-pulsar-{PULSAR_VERSION}").rename(home)
