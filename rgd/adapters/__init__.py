@@ -1,0 +1,1 @@
+"""What fulfils the ports with real libraries; no adapter knows its siblings."""

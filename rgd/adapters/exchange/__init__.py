@@ -1,0 +1,16 @@
+"""The exchange and the policies table: in memory, on Apache Pulsar, on an embedded broker.
+
+pulsar-client is imported here and nowhere else, and its errors stop here. `memory` imports none of it.
+One behaviour suite, tests/contract/exchange, holds for all of them.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rgd.adapters.exchange.memory import MemoryExchange, MemoryPolicyStore
+    from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+    from rgd.ports.exchange import Exchange, PolicyStore
+
+    # The type checker holds every adapter against its port here.
+    EXCHANGES: tuple[type[Exchange], ...] = (MemoryExchange, PulsarExchange)
+    POLICY_STORES: tuple[type[PolicyStore], ...] = (MemoryPolicyStore, PulsarPolicyStore)

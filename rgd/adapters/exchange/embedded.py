@@ -1,0 +1,215 @@
+"""The embedded broker: one pulsar-lite for all daemons of a machine that name the same folder.
+
+Law: while at least one of them supervises, a broker runs on the folder, and on the same port as long
+as any does, so the clients of all come back by themselves. Exactly one daemon owns it: the one that
+holds the folder's lock. When that one goes, in order or not, another takes over, and the outage is
+that of a restart.
+How: `ensure` starts the broker or joins a running one and returns its URL; `supervise` restarts it
+when it dies (if we own it) or waits for the lock (if another does), until `stop`. The exchange over it
+is simply a `PulsarExchange` on that URL.
+The folder's files are in `embedded_folder`, the process in `embedded_process`.
+"""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
+from rgd.adapters.exchange.embedded_process import (
+    LOOPBACK,
+    READY_TIMEOUT_S,
+    BrokerProcess,
+    accepts,
+    end_orphan,
+    find_binary,
+    is_port_free,
+)
+from rgd.ports.exchange import ExchangeDown
+
+_log: Final = logging.getLogger("rgd.embedded")
+
+#: How often the broker's life, or the owner's, is looked at.
+WATCH_S: Final = 0.05
+#: A port may be taken between our look and the broker's bind; then others are tried.
+PORT_ATTEMPTS_MAX: Final = 20
+#: Before the first, second, ... restart in a row; the last one for all that follow.
+BACKOFF_S: Final = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+#: A broker that lived so long is restarted without delay.
+STEADY_S: Final = 10.0
+#: Joining waits for an owner that has just begun to start it.
+JOIN_TIMEOUT_S: Final = 2 * READY_TIMEOUT_S
+
+
+class EmbeddedBroker:
+    """This daemon's part in the broker of a folder.
+
+    Args:
+        folder: the broker's data, configuration and log; the same one for all daemons that are to
+            share it, on a local file system.
+        package: where the binary comes from.
+    """
+
+    def __init__(self, folder: Path, *, package: str = "pulsar_lite") -> None:
+        self._folder = EmbeddedFolder(folder)
+        self._package = package
+        self._port: int | None = None
+        self._process: BrokerProcess | None = None
+        self._is_owner = False
+        self._started_at_s: float | None = None
+        self._restarts_in_a_row = 0
+        self._stopped = asyncio.Event()
+        self._changing = asyncio.Lock()  # starting and stopping exclude one another
+        #: How often we started the broker anew because it, or its owner, had died.
+        self.restarts = 0
+
+    @property
+    def url(self) -> str:
+        """Where the broker is; the same from `ensure` on."""
+        assert self._port is not None, "ensure() comes first"
+        return f"pulsar://{LOOPBACK}:{self._port}"
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether it is this daemon that runs the broker."""
+        return self._is_owner
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process, if it is ours and alive."""
+        if self._process is None or self._process.has_ended():
+            return None
+        return self._process.pid
+
+    async def ensure(self) -> str:
+        """Start the broker, or join the one that another daemon runs; returns its URL.
+
+        Raises:
+            ConfigError: there is no binary on this machine; the message says what to do.
+            ExchangeDown: it does not start; the message has the end of its log.
+        """
+        find_binary(self._package)  # who joins today takes over tomorrow
+        try:
+            async with asyncio.timeout(JOIN_TIMEOUT_S), self._changing:
+                while not await self._start_or_join():  # noqa: ASYNC110 - it is another process that starts
+                    await asyncio.sleep(WATCH_S)
+        except BaseException as exc:
+            await self._let_go()
+            if isinstance(exc, TimeoutError):
+                raise ExchangeDown(
+                    f"another daemon owns {self._folder.path} and its broker does not come up; "
+                    f"see {self._folder.log}, or name another folder"
+                ) from exc
+            raise
+        return self.url
+
+    async def supervise(self) -> None:
+        """Keep a broker running until `stop`; faults are logged and tried again."""
+        while not self._stopped.is_set():
+            try:
+                if self._try_own() and self.pid is None:
+                    await self._restart()
+            except (ExchangeDown, OSError):
+                _log.exception("the embedded broker does not start")
+            await self._pause(WATCH_S)
+
+    async def stop(self) -> None:
+        """End our part: a broker of ours stops, and another daemon may start it anew. Idempotent.
+
+        Cancel `supervise` first, or wait for the start that it may be in the middle of.
+        """
+        self._stopped.set()
+        async with self._changing:
+            await self._let_go()
+
+    async def _start_or_join(self) -> bool:
+        if self._try_own():
+            await self._start_somewhere()
+            return True
+        return await self._join()
+
+    def _try_own(self) -> bool:
+        if not self._is_owner and self._folder.try_lock():
+            self._is_owner = True
+        return self._is_owner
+
+    async def _join(self) -> bool:
+        record = self._folder.read_record()
+        if record is None or not record.is_ready or not await accepts(record.port):
+            return False
+        if self._folder.read_record() != record:
+            return False  # the owner changed while we knocked, and what answered may be anybody
+        self._port = record.port
+        return True
+
+    async def _start_somewhere(self) -> None:
+        """Start on the folder's own port, or on another one if a stranger has taken that."""
+        await end_orphan(self._folder)
+        attempts = 0
+        for port in self._folder.ports():
+            if not is_port_free(port):
+                continue
+            attempts += 1
+            try:
+                await self._start(port)
+            except ExchangeDown:
+                if is_port_free(port) or attempts == PORT_ATTEMPTS_MAX:
+                    raise  # it was not for the port
+            else:
+                return
+        raise ExchangeDown(f"no free port for the embedded broker of {self._folder.path}")
+
+    async def _start(self, port: int) -> None:
+        process = BrokerProcess(self._folder, find_binary(self._package), port)
+        self._process = process
+        self._write_record(port, process.pid, is_ready=False)
+        try:
+            await process.wait_until_ready()
+        except BaseException:
+            await process.stop()
+            raise
+        self._port = port
+        self._started_at_s = self._now_s()
+        self._write_record(port, process.pid, is_ready=True)
+
+    async def _restart(self) -> None:
+        """Start it again where it was, after the pause that is due."""
+        assert self._port is not None, "ensure() comes first"
+        has_been_steady = (
+            self._started_at_s is not None and self._now_s() - self._started_at_s >= STEADY_S
+        )
+        if has_been_steady:
+            self._restarts_in_a_row = 0
+        await self._pause(BACKOFF_S[min(self._restarts_in_a_row, len(BACKOFF_S) - 1)])
+        async with self._changing:
+            if self._stopped.is_set():
+                return
+            self.restarts += 1
+            self._restarts_in_a_row += 1
+            self._started_at_s = None
+            _log.warning("the embedded broker is gone; starting it again on port %d", self._port)
+            await end_orphan(self._folder)
+            await self._start(self._port)
+
+    async def _let_go(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await process.stop()
+            if self._port is not None:
+                self._write_record(self._port, 0, is_ready=False)
+        self._is_owner = False
+        self._folder.unlock()
+
+    def _now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def _pause(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stopped.wait()
+        except TimeoutError:
+            return
+
+    def _write_record(self, port: int, broker_pid: int, *, is_ready: bool) -> None:
+        self._folder.write_record(BrokerRecord(port, os.getpid(), broker_pid, is_ready))

@@ -1,0 +1,129 @@
+"""The data folder of an embedded broker: who owns it, where it listens, what it runs.
+
+Law: of all daemons that use one folder exactly one is the owner, as long as it lives and no longer:
+the kernel holds its lock (`flock`) and lets go of it when it dies, however it dies. What the owner
+runs is written beside it, for the others to join and for the next owner to clean up after.
+How: `owner.lock` is only locked, `broker.json` only replaced as a whole, so nobody reads half of it.
+Starting, joining and taking over are in `rgd.adapters.exchange.embedded`.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+#: The broker's ports lie below the ephemeral ranges of Linux and macOS: a client that looks for a
+#: broker that is down must not be given the broker's port as its own, and connect to itself.
+_PORT_FIRST: Final = 20_000
+_PORT_COUNT: Final = 12_000
+#: A log above this is put aside when the broker starts; one older one is kept.
+LOG_BYTES_MAX: Final = 8 << 20
+#: Beyond it the broker drops messages, and stops for ever sending a table to its reader (0.2.0; its
+#: default is 64 KiB). So practically none: what a reader may be sent ahead is bounded by its own queue.
+_WRITE_BUFFER_BYTES_MAX: Final = 1 << 30
+#: Of what a broker logged that did not start, so much is shown.
+_LOG_EXCERPT_BYTES_MAX: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRecord:
+    """What the owner last said about its broker."""
+
+    port: int
+    #: The daemon that supervises the broker.
+    owner_pid: int
+    broker_pid: int
+    #: Whether the broker was seen to listen.
+    is_ready: bool
+
+
+class EmbeddedFolder:
+    """The files of one embedded broker; the folder is created when it is first locked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        #: The broker appends `.rocksdb` to the name.
+        self.database = self.path / "broker"
+        self.config = self.path / "broker.toml"
+        self.log = self.path / "broker.log"
+        self._record = self.path / "broker.json"
+        self._lock_path = self.path / "owner.lock"
+        self._lock_fd: int | None = None
+
+    def try_lock(self) -> bool:
+        """Become the owner unless somebody is; True also if we are already."""
+        if self._lock_fd is not None:
+            return True
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock_fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock_fd)
+            return False
+        self._lock_fd = lock_fd
+        return True
+
+    def unlock(self) -> None:
+        """Own it no longer. Idempotent."""
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def read_record(self) -> BrokerRecord | None:
+        """What the present or the last owner wrote; None if nobody did, or nothing that can be read."""
+        try:
+            return BrokerRecord(**json.loads(self._record.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write_record(self, record: BrokerRecord) -> None:
+        """Replace the record; only the owner does."""
+        written = self._record.with_suffix(".new")
+        written.write_text(json.dumps(asdict(record)))
+        written.replace(self._record)
+
+    def write_config(self, port: int) -> None:
+        """Write the broker's configuration: the loopback only, and no metrics port.
+
+        A broker that finds no configuration listens on all interfaces and opens port 8080.
+        """
+        lines = (
+            f"addr = {json.dumps(f'127.0.0.1:{port}')}",
+            f"db_path = {json.dumps(str(self.database))}",
+            'log_level = "error"',
+            f"pulsar_channel_write_buffer_high_water_mark_bytes = {_WRITE_BUFFER_BYTES_MAX}",
+            f"pulsar_channel_write_buffer_low_water_mark_bytes = {_WRITE_BUFFER_BYTES_MAX // 2}",
+            "[metrics]",
+            "enabled = false",
+        )
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def rotate_log(self) -> None:
+        """Put a large log aside."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.log.stat().st_size > LOG_BYTES_MAX:
+                self.log.replace(self.log.with_suffix(".log.1"))
+
+    def log_since(self, offset: int) -> str:
+        """What the broker logged after an offset, the beginning of it."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(offset)
+                return log.read(_LOG_EXCERPT_BYTES_MAX).decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def ports(self) -> Iterator[int]:
+        """Ports to try: the one of last time, then others, the same ones for the same folder."""
+        record = self.read_record()
+        if record is not None:
+            yield record.port
+        start = zlib.crc32(os.fsencode(self.path))
+        for step in range(_PORT_COUNT):
+            yield _PORT_FIRST + (start + step) % _PORT_COUNT

@@ -1,0 +1,245 @@
+"""The broker's binary as a process: found, started so that it dies with us, waited for, ended.
+
+Law: on Linux the broker never outlives the daemon that started it, however that one ends: the kernel
+sends it a signal (parent-death signal). Elsewhere it may, and the next owner of its folder ends it
+(`end_orphan`). It listens on 127.0.0.1 and nowhere else.
+How: a few lines of Python ask for the signal and become the binary; `preexec_fn` would run Python
+between fork and exec, beside the Pulsar client's threads, and may deadlock. The binary is run itself:
+the package's own `start_broker` takes no configuration, so it would open port 8080 to everybody.
+Who starts it, and what happens when it dies, is in `rgd.adapters.exchange.embedded`.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
+from rgd.errors import ConfigError, Fault
+from rgd.ports.exchange import ExchangeDown
+
+LOOPBACK: Final = "127.0.0.1"
+#: The longest a broker may take until it listens; it takes 0.1 s.
+READY_TIMEOUT_S: Final = 10.0
+#: After SIGTERM it has so long to end; it ends at once.
+STOP_TIMEOUT_S: Final = 3.0
+POLL_S: Final = 0.01
+
+_IS_LINUX: Final = platform.system() == "Linux"
+
+#: Where the wheel of pulsar-lite exists: (system, machine).
+_BUILDS: Final = {("Linux", "x86_64"), ("Darwin", "arm64")}
+
+#: Becomes the program in its arguments; the kernel ends that with SIGTERM when its parent is gone.
+#: The parent may be gone before the kernel knows of the wish, hence the look at its pid.
+_DIE_WITH_PARENT: Final = """
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGTERM = 1, 15
+if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGTERM) != 0:
+    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def find_binary(package: str = "pulsar_lite") -> Path:
+    """The broker's binary inside its installed package.
+
+    Raises:
+        ConfigError: it is not installed, or there is none for this platform.
+    """
+    spec = importlib.util.find_spec(package)
+    folders = (spec.submodule_search_locations or []) if spec else []
+    for folder in folders:
+        binary = Path(folder) / "bin" / "pulsar-lite"
+        if binary.is_file():
+            return binary
+    here = (platform.system(), platform.machine())
+    if here in _BUILDS:
+        remedy = "is not installed: pip install 'rgd[embedded]', or set exchange.url"
+    else:
+        remedy = (
+            f"has no build for {' '.join(here)}: set exchange.url to a Pulsar, pulsar://HOST:PORT"
+        )
+    raise ConfigError(Fault("settings", "exchange.url", f"the embedded broker {remedy}"))
+
+
+class BrokerProcess:
+    """One run of the binary on a folder and a port.
+
+    Call it from the thread that runs the event loop, and let that be one that stays: for the kernel
+    the parent whose death ends the broker is the thread that started it.
+    """
+
+    def __init__(self, folder: EmbeddedFolder, binary: Path, port: int) -> None:
+        folder.write_config(port)
+        folder.rotate_log()
+        # Not "warn": at each policy written it warns of every reader that ever left, one line each.
+        command = [str(binary), "--config", str(folder.config), "--log-level", "error"]
+        command += ["--addr", f"{LOOPBACK}:{port}", "--db-path", str(folder.database)]
+        if _IS_LINUX:
+            launcher = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+            command = [*launcher, *command]
+        environment = {name: value for name, value in os.environ.items() if name != "RUST_LOG"}
+        environment["RUST_BACKTRACE"] = "0"  # the log's end is shown to people
+        with folder.log.open("ab") as log:
+            self._log_offset = log.tell()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder.path,
+                env=environment,
+                # A Ctrl-C on the terminal is for the daemon, which says goodbye and then stops this.
+                start_new_session=True,
+            )
+        self._folder = folder
+        self._port = port
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        """Whether it is gone, by itself or by anybody's hand."""
+        return self._process.poll() is not None
+
+    async def wait_until_ready(self) -> None:
+        """Return once this very process listens on its port.
+
+        Raises:
+            ExchangeDown: it ended, or does not listen in time; the message has the end of its log.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                while not self.has_ended():
+                    if await accepts(self._port) and _is_listening(self.pid, self._port):
+                        return
+                    await asyncio.sleep(POLL_S)
+        ended = self._process.poll()
+        what = "does not listen" if ended is None else f"ended with {ended}"
+        raise ExchangeDown(
+            f"the embedded broker {what} on {LOOPBACK}:{self._port}; is {self._folder.path} readable "
+            f"and writable, with room? {self._folder.log} says:\n{self._folder.log_since(self._log_offset)}"
+        )
+
+    async def stop(self) -> None:
+        """End it: SIGTERM, and after STOP_TIMEOUT_S SIGKILL. Idempotent."""
+        if not self.has_ended():
+            self._process.terminate()
+        if not await _comes_true(self.has_ended):
+            self._process.kill()
+        self._process.wait()
+
+
+async def end_orphan(folder: EmbeddedFolder) -> None:
+    """End the broker of the folder's last owner, if it outlived it; only the present owner may.
+
+    Raises:
+        ExchangeDown: it cannot be ended.
+    """
+    record = folder.read_record()
+    if record is None or record.broker_pid <= 0:
+        return
+    pid = record.broker_pid
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        if not _runs_on(folder, pid):
+            break
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sent)
+        await _comes_true(lambda: not _runs_on(folder, pid))
+    if _runs_on(folder, pid):
+        raise ExchangeDown(
+            f"an embedded broker of an earlier daemon, process {pid}, cannot be ended; end it, "
+            "or use another folder"
+        )
+    # It has lost its name before it lets go of its port and its database.
+    await _comes_true(lambda: not _is_ending(pid))
+
+
+def is_port_free(port: int) -> bool:
+    """Whether the broker could listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+async def accepts(port: int) -> bool:
+    """Whether anything accepts a connection there."""
+    try:
+        _, writer = await asyncio.open_connection(LOOPBACK, port)
+    except OSError:
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+async def _comes_true(condition: Callable[[], bool]) -> bool:
+    """Wait, for STOP_TIMEOUT_S at most, until something is so; whether it is."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            while not condition():  # noqa: ASYNC110 - the end of a foreign process is no event of ours
+                await asyncio.sleep(POLL_S)
+    return condition()
+
+
+def _runs_on(folder: EmbeddedFolder, pid: int) -> bool:
+    """Whether a process is a broker on this folder, and not another program with its old pid."""
+    return os.fsencode(folder.config) in _command_line(pid)
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether a process that has no name any more still holds files; only Linux tells.
+
+    Its first thread may be a zombie already while others still end: they share the files.
+    """
+    process = Path(f"/proc/{pid}")
+    try:
+        threads = len(list((process / "task").iterdir()))
+        state = (process / "stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
+        return False
+    return not _command_line(pid) and (threads > 1 or state not in b"ZX")
+
+
+def _command_line(pid: int) -> bytes:
+    if _IS_LINUX:
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return b""
+    command = ["/bin/ps", "-o", "command=", "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, check=False, timeout=5).stdout
+
+
+def _is_listening(pid: int, port: int) -> bool:
+    """Whether the listener on the port is this process, and not one that was a moment faster.
+
+    Only Linux tells; elsewhere the broker is believed, which ends at once where it cannot listen.
+    """
+    if not _IS_LINUX:
+        return True
+    address = f"0100007F:{port:04X}"
+    listening = {
+        f"socket:[{words[9]}]"
+        for words in map(str.split, Path("/proc/net/tcp").read_text().splitlines())
+        if words[1] == address and words[3] == "0A"
+    }
+    with contextlib.suppress(OSError):
+        return any(str(fd.readlink()) in listening for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False

@@ -1,0 +1,95 @@
+"""The one bounded queue between a client's threads and the event loop.
+
+Law: `put` is callable from any thread and never waits; what was put is taken in that order, by one
+taker on the loop; there are never more than `items_max` items, however long the loop stands still.
+How: the items lie in a deque under a lock, and the loop is only ever told to look, once for many
+items; so a loop that stalls piles up nothing in its own callback queue.
+What to do when the queue is full is the class: `Inbox` drops the oldest item and counts it (a later
+report carries the same state again), `ChangeInbox` forgets superseded values of a key and nothing else.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from typing import Generic, TypeVar
+
+from rgd.ports.exchange import ExchangeClosed
+
+Item = TypeVar("Item")
+
+
+class Inbox(Generic[Item]):
+    """A queue that any thread fills and the loop empties; when full, the oldest item goes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, items_max: int) -> None:
+        self._loop = loop
+        self._items_max = items_max
+        self._items: deque[Item] = deque()
+        self._lock = threading.Lock()
+        self._is_loop_told = False
+        self._is_closed = False
+        self._arrived = asyncio.Event()
+        #: Items dropped because the queue was full.
+        self.dropped = 0
+
+    def put(self, item: Item) -> None:
+        """Append an item; from any thread. Nothing happens once the inbox is closed."""
+        with self._lock:
+            if self._is_closed:
+                return
+            if len(self._items) >= self._items_max:
+                self._make_room()
+            self._items.append(item)
+            must_tell = not self._is_loop_told
+            self._is_loop_told = True
+        if must_tell:
+            # A closed loop has no taker; an exception here would end the client's thread.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._arrived.set)
+
+    async def take(self) -> list[Item]:
+        """Wait until there are items and return all of them, oldest first.
+
+        Raises:
+            ExchangeClosed: the inbox is closed; what was in it is gone.
+        """
+        while True:
+            with self._lock:
+                if self._is_closed:
+                    raise ExchangeClosed("closed")
+                items = list(self._items)
+                self._items.clear()
+                self._is_loop_told = False
+                self._arrived.clear()
+            if items:
+                return items
+            await self._arrived.wait()
+
+    def close(self) -> None:
+        """End a waiting `take` and all later ones; on the loop. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            self._items.clear()
+        self._arrived.set()
+
+    def _make_room(self) -> None:
+        self._items.popleft()
+        self.dropped += 1
+
+
+class ChangeInbox(Inbox[tuple[str, bytes]]):
+    """Changes of a table; when full, only the last change of each key stays.
+
+    The last word on a key is never dropped, so the true limit is the larger of `items_max` and twice
+    the number of the table's keys.
+    """
+
+    def _make_room(self) -> None:
+        last_words: dict[str, bytes] = {}
+        for key, value in self._items:
+            last_words.pop(key, None)  # so that the order is that of the changes that stay
+            last_words[key] = value
+        self._items = deque(last_words.items())
+        # Twice, or a table of many keys would be gone through again for every single change.
+        self._items_max = max(self._items_max, 2 * len(self._items))

@@ -1,0 +1,112 @@
+"""The in-memory bus: exchanges and policy stores of one process, without a broker.
+
+For tests, and for anything that runs several daemons in one process. It keeps the ports' laws in the
+plainest way: a published message is in every member's queue before `publish` returns, in one order
+for all; a table lives as long as its bus.
+It loses nothing but what a full queue drops; faults are the simulator's business (`sim`).
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
+from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
+
+#: Messages that wait for one member's `receive`; then the oldest goes.
+QUEUE_MAX: Final = 10_000
+
+
+class MemoryBus:
+    """One exchange topic and one policies table; use it from one event loop."""
+
+    def __init__(self) -> None:
+        #: What each open member hears, and what each open store is told.
+        self.inboxes: set[Inbox[bytes]] = set()
+        self.change_inboxes: set[ChangeInbox] = set()
+        self.table: dict[str, bytes] = {}
+
+
+class MemoryExchange:
+    """A member of a bus; fulfils `rgd.ports.exchange.Exchange`."""
+
+    def __init__(self, bus: MemoryBus, *, queue_max: int = QUEUE_MAX) -> None:
+        self._bus = bus
+        self._queue_max = queue_max
+        self._inbox: Inbox[bytes] | None = None
+        self._is_closed = False
+
+    @property
+    def dropped(self) -> int:
+        return self._inbox.dropped if self._inbox else 0
+
+    async def open(self) -> None:
+        if self._is_closed:
+            raise ExchangeClosed("the exchange was closed")
+        assert self._inbox is None, "opened twice"
+        self._inbox = Inbox(asyncio.get_running_loop(), self._queue_max)
+        self._bus.inboxes.add(self._inbox)
+
+    async def publish(self, payload: bytes) -> None:
+        self._require_open()
+        if len(payload) > PAYLOAD_BYTES_MAX:
+            raise PayloadTooLarge(len(payload))
+        for inbox in self._bus.inboxes:
+            inbox.put(payload)
+
+    async def receive(self) -> list[bytes]:
+        return await self._require_open().take()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._inbox:
+            self._bus.inboxes.discard(self._inbox)
+            self._inbox.close()
+
+    def _require_open(self) -> Inbox[bytes]:
+        if self._inbox is None or self._is_closed:
+            raise ExchangeClosed("the exchange is not open")
+        return self._inbox
+
+
+class MemoryPolicyStore:
+    """A view of a bus's table; fulfils `rgd.ports.exchange.PolicyStore`."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        self._bus = bus
+        self._changes: ChangeInbox | None = None
+        self._is_closed = False
+
+    async def open(self) -> Mapping[str, bytes]:
+        if self._is_closed:
+            raise ExchangeClosed("the policy store was closed")
+        assert self._changes is None, "opened twice"
+        self._changes = ChangeInbox(asyncio.get_running_loop(), QUEUE_MAX)
+        self._bus.change_inboxes.add(self._changes)
+        return dict(self._bus.table)
+
+    async def put(self, key: str, value: bytes) -> None:
+        assert key, "a key is not empty"
+        self._require_open()
+        if len(value) > PAYLOAD_BYTES_MAX:
+            raise PayloadTooLarge(len(value))
+        if value:
+            self._bus.table[key] = value
+        else:
+            self._bus.table.pop(key, None)
+        for changes in self._bus.change_inboxes:
+            changes.put((key, value))
+
+    async def changes(self) -> list[tuple[str, bytes]]:
+        return await self._require_open().take()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._changes:
+            self._bus.change_inboxes.discard(self._changes)
+            self._changes.close()
+
+    def _require_open(self) -> ChangeInbox:
+        if self._changes is None or self._is_closed:
+            raise ExchangeClosed("the policy store is not open")
+        return self._changes

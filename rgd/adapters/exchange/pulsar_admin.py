@@ -1,0 +1,126 @@
+"""Makes sure, through Pulsar's admin API, that rgd's namespace exists and keeps its topics.
+
+Law: after `ensure_namespace` the namespace exists, its retention is unlimited, so that Pulsar does not
+delete the policies topic a minute after its last reader has left, and its topics are compacted. Any
+number of daemons may do this at once, and again at every start.
+How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
+`set-compaction-threshold`, each only where something is amiss, so a token that may only look suffices
+where all is well.
+Without an admin URL nothing is done here: joining then fails with the commands to run
+(`rgd.adapters.exchange.pulsar_errors`).
+"""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+
+import aiohttp
+
+from rgd.adapters.exchange.pulsar_errors import namespace_commands
+from rgd.ports.exchange import ExchangeDown
+
+#: The longest one call may take; a standalone that has just started is slow to answer.
+CALL_TIMEOUT_S: Final = 10.0
+#: Pulsar compacts the policies topic once so much was written since: some thousand changes, so that a
+#: daemon that starts reads little more than the table. A threshold somebody else set stays.
+COMPACTION_THRESHOLD_BYTES: Final = 1 << 20
+#: Daemons that start together change the same things at once; who is refused looks again, so often.
+COLLISION_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
+#: Of what an admin API answers, no more than this goes into an error.
+_REASON_CHARS_MAX: Final = 200
+
+#: Pulsar's own words for "for ever" and "however large".
+_UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+
+
+async def ensure_namespace(admin_url: str, namespace: str, token: str | None = None) -> None:
+    """Create tenant and namespace where missing, and set the namespace's retention to unlimited.
+
+    Args:
+        admin_url: `http://host:8080` or `https://...`, without a path.
+        namespace: `tenant/namespace`.
+        token: sent as a bearer token.
+
+    Raises:
+        ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
+    """
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
+    try:
+        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+            admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
+            await _ensure_in_spite_of_others(admin, namespace)
+    except _RefusedError as exc:
+        raise ExchangeDown(
+            f"the admin API at {admin_url}: {exc}; set a token that may, "
+            f"or {namespace_commands(namespace)}"
+        ) from exc
+    except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
+        reason = str(exc) or type(exc).__name__
+        raise ExchangeDown(
+            f"the admin API at {admin_url} cannot be reached: {reason}; check exchange.admin_url, "
+            "or leave it out if the namespace exists"
+        ) from exc
+
+
+class _RefusedError(Exception):
+    """The admin API answered, and not with what was asked for."""
+
+    def __init__(self, call: str, status: int, text: str) -> None:
+        super().__init__(f"{call} answered {status} {text}")
+        #: Of two who change the same thing at once, Pulsar answers one with 409, or 500 (BadVersion).
+        self.may_be_a_collision = status == HTTPStatus.CONFLICT or status >= 500
+
+
+async def _ensure_in_spite_of_others(admin: "_Admin", namespace: str) -> None:
+    for pause_s in COLLISION_PAUSES_S:
+        try:
+            return await _ensure(admin, namespace)
+        except _RefusedError as exc:
+            if not exc.may_be_a_collision:
+                raise
+        await asyncio.sleep(pause_s)
+    return await _ensure(admin, namespace)
+
+
+async def _ensure(admin: "_Admin", namespace: str) -> None:
+    """Look, and change only what is amiss."""
+    tenant = namespace.partition("/")[0]
+    if await admin.get(f"tenants/{tenant}") is None:
+        clusters = await admin.get("clusters")
+        await admin.change("PUT", f"tenants/{tenant}", {"allowedClusters": clusters})
+    if await admin.get(f"namespaces/{namespace}") is None:
+        await admin.change("PUT", f"namespaces/{namespace}", {})
+    retention = f"namespaces/{namespace}/retention"
+    if await admin.get(retention) != _UNLIMITED:
+        await admin.change("POST", retention, _UNLIMITED)
+    threshold = f"namespaces/{namespace}/compactionThreshold"
+    if not await admin.get(threshold):
+        await admin.change("PUT", threshold, COMPACTION_THRESHOLD_BYTES)
+
+
+class _Admin:
+    def __init__(self, session: aiohttp.ClientSession, base: str) -> None:
+        self._session = session
+        self._base = base
+
+    async def get(self, path: str) -> Any:
+        """The JSON there; None where there is none."""
+        async with self._session.get(f"{self._base}/{path}") as response:
+            if response.status == HTTPStatus.NOT_FOUND:
+                return None
+            if response.status == HTTPStatus.NO_CONTENT:
+                return {}
+            if response.status != HTTPStatus.OK:
+                raise await _refused(f"GET {path}", response)
+            return await response.json(content_type=None)
+
+    async def change(self, method: str, path: str, body: object) -> None:
+        async with self._session.request(method, f"{self._base}/{path}", json=body) as response:
+            if response.status not in {HTTPStatus.OK, HTTPStatus.NO_CONTENT}:
+                raise await _refused(f"{method} {path}", response)
+
+
+async def _refused(call: str, response: aiohttp.ClientResponse) -> _RefusedError:
+    text = " ".join((await response.text()).split())
+    return _RefusedError(call, response.status, text[:_REASON_CHARS_MAX])

@@ -1,0 +1,72 @@
+"""What a fault of the Pulsar client means to rgd, and what a person can do about it.
+
+Law: nothing above this package sees an exception or a result of pulsar-client. All that a broker, a
+network or an operator can mend is `ExchangeDown` and says where and what to do; what only an editor
+of the settings can mend is `ConfigError`.
+The client names its faults alike as exceptions and as results of a send (`Timeout`,
+`AuthenticationError`), so one table of names serves both.
+"""
+
+from typing import Final
+
+from rgd.errors import ConfigError, Fault, RgdError
+from rgd.ports.exchange import ExchangeDown
+
+_CHECK_ACCESS: Final = (
+    "check exchange.token (or the certificates): it needs to produce to and consume from the topic"
+)
+_REMEDIES: Final = {
+    "AuthenticationError": _CHECK_ACCESS,
+    "AuthorizationError": _CHECK_ACCESS,
+    "ErrorGettingAuthenticationData": _CHECK_ACCESS,
+    "ProducerQueueIsFull": "too many messages wait for an answer already; it takes more once it answers",
+    "MessageTooBig": "the broker takes only smaller messages; raise its maxMessageSize to 2 MiB or more",
+}
+_CHECK_BROKER: Final = (
+    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url"
+)
+
+
+def translate(fault: str, *, url: str, topic: str) -> RgdError:
+    """The error to raise for a fault by the client's own name of it, such as `Timeout`."""
+    if fault == "InvalidTopicName":
+        expected = "expected persistent://tenant/namespace/name or non-persistent://..."
+        return ConfigError(
+            Fault("settings", "exchange.topic", f"not a topic: {topic!r}; {expected}")
+        )
+    if fault == "TopicNotFound":
+        namespace = namespace_of(topic)
+        remedy = (
+            f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
+            f"or {namespace_commands(namespace)}"
+        )
+    else:
+        remedy = _REMEDIES.get(fault, _CHECK_BROKER)
+    return ExchangeDown(f"{topic} at {url}: {fault}; {remedy}")
+
+
+def invalid_url(url: str, reason: str) -> ConfigError:
+    """The error for a service URL that the client does not take."""
+    expected = "expected pulsar://HOST:PORT[,HOST:PORT...] or pulsar+ssl://..."
+    return ConfigError(
+        Fault("settings", "exchange.url", f"not a Pulsar URL: {url!r} ({reason}); {expected}")
+    )
+
+
+def namespace_of(topic: str) -> str:
+    """`public/rgd` of `persistent://public/rgd/policies`."""
+    return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
+def namespace_commands(namespace: str) -> str:
+    """How to make the namespace with unlimited retention by hand.
+
+    Without that retention Pulsar deletes the policies topic a minute after its last reader has left.
+    """
+    tenant = namespace.partition("/")[0]
+    return (
+        "run (the first only if there is no such tenant)"
+        f"\n  pulsar-admin tenants create {tenant}"
+        f"\n  pulsar-admin namespaces create {namespace}"
+        f"\n  pulsar-admin namespaces set-retention {namespace} --size -1 --time -1"
+    )

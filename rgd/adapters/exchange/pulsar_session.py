@@ -1,0 +1,262 @@
+"""One Pulsar client with one reader and one producer on one topic, for one side of rgd.
+
+Law: nothing here blocks the event loop, and nothing that the client's threads call back can raise
+(an exception in a send's callback would end the process). Once `open` has returned, every message
+published on the topic, by anybody, is delivered (unless the broker drops it). A session that is closed
+leaves no thread and no descriptor behind.
+How: the client's calls run in threads; a send's answer crosses back through `call_soon_threadsafe`
+into a future. Reading has a thread of its own here, because a reader with a listener is never freed
+by the client (3.13: a thread and six descriptors each). A client for each session, because a broker
+that throttles a producer pauses the whole connection. Reader and producer reconnect by themselves.
+What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pulsar
+
+from rgd.adapters.exchange.pulsar_errors import invalid_url, translate
+from rgd.adapters.exchange.pulsar_log import LOGGER, client_log
+from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
+
+#: Sends that wait for the broker's answer; a further one fails at once.
+PENDING_MAX: Final = 100
+#: Messages the broker may send ahead of the listener.
+RECEIVER_QUEUE_MAX: Final = 1000
+#: How long leaving may take; then a thread goes on waiting for the broker's answer, and we do not.
+CLOSE_TIMEOUT_S: Final = 2.0
+#: How long one read waits. Not for ever: one that begins while the reader is being closed is forgotten
+#: by the client (3.13), and a thread inside it aborts the process when the interpreter ends.
+READ_WAIT_MS: Final = 500
+#: After a read that failed, although nobody closed the reader.
+READ_PAUSE_S: Final = 0.5
+
+#: Where a message lies in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
+Position = tuple[int, int, int]
+
+
+class Delivery(NamedTuple):
+    """A message as the reader hands it out."""
+
+    position: Position
+    #: "" when the message has no key.
+    key: str
+    #: b"" for a tombstone.
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarSettings:
+    """How to reach a Pulsar; the defaults suit a broker in the same network."""
+
+    token: str | None = field(default=None, repr=False)
+    #: The authorities that sign the broker's certificate; None: the ones that come with Python's certifi.
+    tls_trust_certs: Path | None = None
+    #: The daemon's own certificate and key, where the broker asks for one.
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_validate_hostname: bool = True
+    #: The longest a step of joining may take, in whole seconds (the client has no finer unit). The
+    #: client also looks for a lost broker in turns of this length, so it bounds how late it comes back.
+    open_timeout_s: int = 5
+    #: The longest a publish may take.
+    send_timeout_ms: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """What an open session holds; the client's types are not known to the type checker."""
+
+    client: Any
+    reader: Any
+    producer: Any
+    reading: threading.Thread
+
+    def close(self) -> None:
+        """Leave; blocks."""
+        # To a broker that is gone nobody can say goodbye, and everything is closed all the same. The
+        # reader last: then it asks the broker nothing, and only lets go of the client.
+        for closing in (self.client.close, self.reader.close):
+            with contextlib.suppress(pulsar.PulsarException):
+                closing()
+        self.reading.join(CLOSE_TIMEOUT_S)
+
+
+class PulsarSession:
+    """A client, a reader and a producer; opened once, closed once.
+
+    Args:
+        url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
+        topic: the full name of the topic.
+        settings: how to reach the broker.
+    """
+
+    def __init__(self, url: str, topic: str, settings: PulsarSettings) -> None:
+        self._url = url
+        self._topic = topic
+        self._settings = settings
+        self._lock = threading.Lock()  # between the opening thread and `close`
+        self._closing = threading.Event()
+        self._link: _Link | None = None
+        self._unanswered: set[asyncio.Future[Position]] = set()
+
+    async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
+        """Join the topic; `listener` is called in the reading thread, and must not raise.
+
+        Args:
+            listener: takes each message in the topic's order, sometimes one twice.
+            from_start: read what is kept of a compacted topic, else only what comes from now on.
+
+        Raises:
+            ExchangeDown: the broker cannot be reached, or does not let us in.
+            ConfigError: the URL or the topic is none.
+            ExchangeClosed: it was closed meanwhile.
+        """
+        try:
+            await asyncio.to_thread(self._open, listener, from_start)
+        except pulsar.PulsarException as exc:
+            fault = type(exc).__name__
+            raise translate(fault, url=self._url, topic=self._topic) from exc
+
+    async def send(self, payload: bytes, *, key: str | None = None) -> Position:
+        """Publish; returns the message's position once the broker has answered.
+
+        Raises:
+            ExchangeDown: there was no answer within the send timeout, or a bad one.
+            ExchangeClosed: the session is not open.
+            PayloadTooLarge: as it says.
+        """
+        link = self._link
+        if link is None:
+            raise ExchangeClosed(f"{self._topic} is not open")
+        if len(payload) > PAYLOAD_BYTES_MAX:
+            raise PayloadTooLarge(len(payload))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Position] = loop.create_future()
+
+        def on_answer(result: Any, message_id: Any) -> None:  # in the client's thread
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._settle, answer, result, message_id)
+
+        self._unanswered.add(answer)
+        try:
+            link.producer.send_async(payload, on_answer, partition_key=key)
+            return await answer
+        except pulsar.PulsarException as exc:
+            raise translate(type(exc).__name__, url=self._url, topic=self._topic) from exc
+        finally:
+            self._unanswered.discard(answer)
+
+    async def close(self) -> None:
+        """Leave; sends that wait end with ExchangeClosed. Idempotent; never fails."""
+        with self._lock:
+            self._closing.set()
+            link, self._link = self._link, None
+        for answer in self._unanswered:
+            if not answer.done():
+                answer.set_exception(ExchangeClosed(f"{self._topic} was closed meanwhile"))
+        if link is None:
+            return
+        # The client waits for an answer as long as a step of joining may take; we need not. (Its
+        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await asyncio.to_thread(link.close)
+
+    def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - asyncio.to_thread's argument
+        client = self._connect()
+        try:
+            reader = client.create_reader(
+                self._topic,
+                pulsar.MessageId.earliest if from_start else pulsar.MessageId.latest,
+                receiver_queue_size=RECEIVER_QUEUE_MAX,
+                is_read_compacted=from_start,
+            )
+            # After the reader, on the same connection: the broker's answer to this means that it has
+            # also seen the reader's permits, without which it would drop what is published now.
+            producer = client.create_producer(
+                self._topic,
+                send_timeout_millis=self._settings.send_timeout_ms,
+                max_pending_messages=PENDING_MAX,
+                block_if_queue_full=False,
+            )
+        except BaseException:
+            client.close()
+            raise
+        reading = threading.Thread(
+            target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
+        )
+        reading.start()
+        link = _Link(client, reader, producer, reading)
+        with self._lock:
+            is_wanted = not self._closing.is_set()
+            if is_wanted:
+                self._link = link
+        if not is_wanted:
+            link.close()
+            raise ExchangeClosed(f"{self._topic} was closed while it was opened")
+
+    def _read(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
+        """Hand out messages until the session is closed; the reading thread."""
+        while not self._closing.is_set():
+            try:
+                message = reader.read_next(READ_WAIT_MS)
+                delivery = Delivery(
+                    _position(message.message_id()), message.partition_key(), message.data()
+                )
+            except pulsar.Timeout:
+                continue  # nothing was said, or the broker is away
+            except UnicodeDecodeError:
+                LOGGER.warning("%s: a message whose key is not UTF-8 was skipped", self._topic)
+            except pulsar.PulsarException as exc:
+                if not self._closing.wait(READ_PAUSE_S):
+                    LOGGER.warning("%s: reading failed: %s", self._topic, exc)
+            else:
+                listener(delivery)
+
+    def _connect(self) -> Any:
+        settings = self._settings
+        authentication = None
+        if settings.token is not None:
+            authentication = pulsar.AuthenticationToken(settings.token)
+        elif settings.tls_cert and settings.tls_key:
+            authentication = pulsar.AuthenticationTLS(str(settings.tls_cert), str(settings.tls_key))
+        if not self._url.startswith(("pulsar://", "pulsar+ssl://")):
+            raise invalid_url(self._url, "unknown scheme")
+        try:
+            return pulsar.Client(
+                self._url,
+                authentication=authentication,
+                operation_timeout_seconds=settings.open_timeout_s,
+                connection_timeout_ms=settings.open_timeout_s * 1000,
+                tls_trust_certs_file_path=_path_or_none(settings.tls_trust_certs),
+                tls_certificate_file_path=_path_or_none(settings.tls_cert),
+                tls_private_key_file_path=_path_or_none(settings.tls_key),
+                tls_validate_hostname=settings.tls_validate_hostname,
+                stats_interval_in_seconds=0,
+                logger=client_log(),
+            )
+        except ValueError as exc:
+            raise invalid_url(self._url, str(exc)) from exc
+
+    def _settle(self, answer: asyncio.Future[Position], result: Any, message_id: Any) -> None:
+        if answer.done():
+            return
+        if result == pulsar.Result.Ok:
+            answer.set_result(_position(message_id))
+        else:
+            answer.set_exception(translate(result.name, url=self._url, topic=self._topic))
+
+
+def _position(message_id: Any) -> Position:
+    return message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()
+
+
+def _path_or_none(path: Path | None) -> str | None:
+    return None if path is None else str(path)

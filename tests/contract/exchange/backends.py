@@ -1,0 +1,191 @@
+"""The three grounds on which the behaviour suite of the exchange stands, and how a test waits there.
+
+A backend makes exchanges and policy stores that are not open yet, all on one fresh, empty topic and
+table, and knows how to take its broker away and bring it back. Which ones a test runs on is in
+conftest.py. A test waits for messages, changes or conditions, under TIMEOUT_S, and never for time.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore, PulsarSettings
+from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.ports.exchange import Exchange, PolicyStore
+from tests.support.pulsar_standalone import PulsarStandalone
+
+#: Far more than anything takes here; only a fault reaches it.
+TIMEOUT_S = 30
+#: Short, so that a broker that is away is noticed soon.
+SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=1000)
+NAMESPACE = "public/rgd-contract"
+QUEUE_MAX = 10_000
+
+_LOST_REGISTRATION = b"Lock on resource /ledgers/available/"
+_RESTARTS_MAX = 4
+
+MakeExchange = Callable[..., Exchange]
+MakeStore = Callable[[], PolicyStore]
+
+
+class Backend(Protocol):
+    """One empty topic and one empty table."""
+
+    def exchange(self, *, queue_max: int = QUEUE_MAX) -> Exchange: ...
+
+    def store(self) -> PolicyStore: ...
+
+
+class MemoryBackend:
+    def __init__(self) -> None:
+        self._bus = MemoryBus()
+
+    def exchange(self, *, queue_max: int = QUEUE_MAX) -> MemoryExchange:
+        return MemoryExchange(self._bus, queue_max=queue_max)
+
+    def store(self) -> MemoryPolicyStore:
+        return MemoryPolicyStore(self._bus)
+
+
+class PulsarBackend(ABC):
+    """Topics of one test on a broker that speaks Pulsar."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.url = url
+        self._usage = f"non-persistent://{NAMESPACE}/usage-{name}"
+        self.policies = f"persistent://{NAMESPACE}/policies-{name}"
+
+    def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
+        return PulsarExchange(self.url, self._usage, settings=SETTINGS, queue_max=queue_max)
+
+    def store(self) -> PulsarPolicyStore:
+        return PulsarPolicyStore(self.url, self.policies, settings=SETTINGS)
+
+    @abstractmethod
+    async def kill(self) -> None:
+        """End the broker with SIGKILL."""
+
+    @abstractmethod
+    async def restart(self) -> None:
+        """Bring it back on its port and its data, and wait until it serves."""
+
+
+class EmbeddedBackend(PulsarBackend):
+    def __init__(self, broker: EmbeddedBroker, name: str) -> None:
+        super().__init__(broker.url, name)
+        self._broker = broker
+
+    @classmethod
+    async def start(cls, folder: Path, name: str) -> "EmbeddedBackend":
+        broker = EmbeddedBroker(folder)
+        await broker.ensure()
+        return cls(broker, name)
+
+    async def kill(self) -> None:
+        assert self._broker.pid is not None
+        os.kill(self._broker.pid, signal.SIGKILL)
+        await until(lambda: self._broker.pid is None)
+
+    async def restart(self) -> None:
+        supervision = asyncio.create_task(self._broker.supervise())
+        await until(lambda: self._broker.pid is not None)
+        supervision.cancel()
+        await asyncio.gather(supervision, return_exceptions=True)
+        await self._broker.ensure()
+
+    @contextlib.asynccontextmanager
+    async def frozen(self) -> AsyncIterator[None]:
+        """A broker that is there and answers nothing."""
+        process = psutil.Process(self._broker.pid)
+        process.suspend()
+        await until(lambda: process.status() == psutil.STATUS_STOPPED)
+        try:
+            yield
+        finally:
+            process.resume()
+
+    async def stop(self) -> None:
+        await self._broker.stop()
+
+
+class ApacheBackend(PulsarBackend):
+    def __init__(self, apache: PulsarStandalone, name: str) -> None:
+        super().__init__(apache.service_url, name)
+        self.apache = apache
+
+    @classmethod
+    async def start(cls, apache: PulsarStandalone, name: str) -> "ApacheBackend":
+        await ensure_namespace(apache.admin_url, NAMESPACE)
+        return cls(apache, name)
+
+    async def kill(self) -> None:
+        await asyncio.to_thread(self.apache.kill)
+
+    async def restart(self) -> None:
+        """Start it again until its bookie stays registered.
+
+        After a SIGKILL a standalone 4.0.8 finds the registration of its dead self, and now and then
+        deletes and renews it some hundred times a second for as long as it runs. Its health is "ok"
+        all the while, and persistent topics fail ("Not enough non-faulty bookies"). An orderly stop,
+        which `restart` begins with, leaves no such registration behind.
+        """
+        for _ in range(_RESTARTS_MAX):
+            log_offset = self.apache.log.stat().st_size
+            await asyncio.to_thread(self.apache.restart)
+            if _LOST_REGISTRATION not in self.apache.log.read_bytes()[log_offset:]:
+                return
+        raise AssertionError(f"Apache Pulsar does not come back; see {self.apache.log}")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once something is so."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():  # noqa: ASYNC110 - what is waited for tells no event
+            await asyncio.sleep(0.005)
+
+
+async def hear(exchange: Exchange, count: int) -> list[bytes]:
+    """The next messages of a member, at least `count`."""
+    heard: list[bytes] = []
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(heard) < count:
+            heard += await exchange.receive()
+    return heard
+
+
+async def learn(store: PolicyStore, count: int) -> list[tuple[str, bytes]]:
+    """The next changes that a store tells, at least `count`."""
+    learnt: list[tuple[str, bytes]] = []
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(learnt) < count:
+            learnt += await store.changes()
+    return learnt
+
+
+async def open_all(members: Sequence[Exchange]) -> None:
+    """Open all at once, as daemons that start together do."""
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+        for member in members:
+            group.create_task(member.open())
+
+
+async def longest_standstill_s(work: asyncio.Task[object]) -> float:
+    """The longest time the event loop stood still until the work was done."""
+    loop = asyncio.get_running_loop()
+    longest_s = 0.0
+    last_s = loop.time()
+    while not work.done():
+        await asyncio.sleep(0.001)
+        now_s = loop.time()
+        longest_s = max(longest_s, now_s - last_s)
+        last_s = now_s
+    return longest_s

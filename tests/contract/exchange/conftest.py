@@ -1,0 +1,99 @@
+"""Backends for the behaviour suite, and members that are closed when their test ends.
+
+`backend` is every ground the suite must hold on, `broker_backend` those with a broker to take away.
+Apache Pulsar is the one of the whole run (tests/support/fixtures.py); each test has topics of its own.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from rgd.ports.exchange import Exchange, PolicyStore
+from tests.contract.exchange.backends import (
+    QUEUE_MAX,
+    ApacheBackend,
+    Backend,
+    EmbeddedBackend,
+    MakeExchange,
+    MakeStore,
+    MemoryBackend,
+    PulsarBackend,
+)
+from tests.support import components
+
+BROKERS = [
+    pytest.param("embedded", marks=pytest.mark.embedded),
+    pytest.param("apache", marks=pytest.mark.pulsar),
+]
+
+
+async def _broker_backend(
+    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[PulsarBackend]:
+    name = re.sub(r"\W+", "-", request.node.name)
+    if kind == "embedded":
+        components.embedded_broker()
+        embedded = await EmbeddedBackend.start(tmp_path_factory.mktemp("broker"), name)
+        yield embedded
+        await embedded.stop()
+    else:
+        apache_pulsar = request.getfixturevalue("apache_pulsar")
+        yield await ApacheBackend.start(apache_pulsar, name)
+        if apache_pulsar.pid is None:  # a test failed while the broker was away
+            apache_pulsar.restart()
+
+
+@pytest.fixture(params=["memory", *BROKERS])
+async def backend(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Backend]:
+    if request.param == "memory":
+        yield MemoryBackend()
+        return
+    async for each in _broker_backend(request.param, request, tmp_path_factory):
+        yield each
+
+
+@pytest.fixture(params=BROKERS)
+async def broker_backend(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[PulsarBackend]:
+    async for each in _broker_backend(request.param, request, tmp_path_factory):
+        yield each
+
+
+@pytest.fixture
+async def exchange(request: pytest.FixtureRequest) -> AsyncGenerator[MakeExchange]:
+    """Makes members on the test's backend, not open yet; closes them in the end."""
+    ground = _ground(request)
+    made: list[Exchange] = []
+
+    def make(*, queue_max: int = QUEUE_MAX) -> Exchange:
+        made.append(ground.exchange(queue_max=queue_max))
+        return made[-1]
+
+    yield make
+    for member in made:
+        await member.close()
+
+
+@pytest.fixture
+async def store(request: pytest.FixtureRequest) -> AsyncGenerator[MakeStore]:
+    """Makes policy stores on the test's backend, not open yet; closes them in the end."""
+    ground = _ground(request)
+    made: list[PolicyStore] = []
+
+    def make() -> PolicyStore:
+        made.append(ground.store())
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+def _ground(request: pytest.FixtureRequest) -> Backend:
+    name = "backend" if "backend" in request.fixturenames else "broker_backend"
+    ground: Backend = request.getfixturevalue(name)
+    return ground

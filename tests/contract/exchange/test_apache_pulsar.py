@@ -1,0 +1,134 @@
+"""What only Apache Pulsar has of the exchange's world: namespaces, retention, compaction.
+
+Not covered here: tokens and TLS (this Pulsar asks for none), and Pulsar's deletion of topics without
+retention, which takes a minute.
+"""
+
+import asyncio
+import json
+import urllib.request
+from typing import Any
+
+import pytest
+
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+from rgd.adapters.exchange.pulsar_admin import COMPACTION_THRESHOLD_BYTES, ensure_namespace
+from rgd.ports.exchange import ExchangeDown
+from tests.contract.exchange.backends import NAMESPACE, SETTINGS, TIMEOUT_S, learn
+from tests.support.pulsar_standalone import PulsarStandalone
+
+pytestmark = pytest.mark.pulsar
+
+
+async def _admin(apache: PulsarStandalone, method: str, path: str) -> Any:
+    def call() -> Any:
+        request = urllib.request.Request(f"{apache.admin_url}/admin/v2/{path}", method=method)
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+            return json.loads(response.read() or b"null")
+
+    return await asyncio.to_thread(call)
+
+
+async def test_a_missing_namespace_is_said_with_the_commands_that_make_it(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    topics = "non-persistent://nobody/nothing/usage", "persistent://nobody/nothing/policies"
+    member = PulsarExchange(apache_pulsar.service_url, topics[0], settings=SETTINGS)
+    table = PulsarPolicyStore(apache_pulsar.service_url, topics[1], settings=SETTINGS)
+    for joining in (member, table):
+        with pytest.raises(ExchangeDown, match=r"exchange\.admin_url") as raised:
+            await joining.open()
+        for command in (
+            "pulsar-admin tenants create nobody",
+            "pulsar-admin namespaces create nobody/nothing",
+            "pulsar-admin namespaces set-retention nobody/nothing --size -1 --time -1",
+        ):
+            assert command in str(raised.value)
+        await joining.close()
+
+
+async def test_the_commands_that_are_said_make_the_namespace(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    topic = "non-persistent://by-hand/rgd/usage"
+    member = PulsarExchange(apache_pulsar.service_url, topic, settings=SETTINGS)
+    with pytest.raises(ExchangeDown) as raised:
+        await member.open()
+    commands = [
+        line.strip().removeprefix("pulsar-")
+        for line in str(raised.value).splitlines()
+        if line.strip().startswith("pulsar-admin")
+    ]
+    await asyncio.to_thread(apache_pulsar.shell, commands)
+    await member.open()
+    await member.close()
+    retention = await _admin(apache_pulsar, "GET", "namespaces/by-hand/rgd/retention")
+    assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+
+
+async def test_daemons_that_start_together_make_tenant_and_namespace_once(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    namespace = "fresh/rgd"
+    url = f"{apache_pulsar.admin_url}/"
+    await asyncio.gather(*(ensure_namespace(url, namespace) for _ in range(8)))
+    await ensure_namespace(url, namespace)
+    retention = await _admin(apache_pulsar, "GET", f"namespaces/{namespace}/retention")
+    assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    threshold = await _admin(apache_pulsar, "GET", f"namespaces/{namespace}/compactionThreshold")
+    assert threshold == COMPACTION_THRESHOLD_BYTES
+    topic = f"persistent://{namespace}/policies"
+    table = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=SETTINGS)
+    assert await table.open() == {}
+    await table.close()
+
+
+async def test_a_retention_that_loses_policies_is_mended(apache_pulsar: PulsarStandalone) -> None:
+    await _admin(apache_pulsar, "PUT", "namespaces/public/forgetful")
+    await ensure_namespace(apache_pulsar.admin_url, "public/forgetful")
+    retention = await _admin(apache_pulsar, "GET", "namespaces/public/forgetful/retention")
+    assert retention == {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+
+
+async def test_what_the_admin_api_refuses_is_told_with_its_reason(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    with pytest.raises(ExchangeDown, match=r"(?s)answered 412 .*pulsar-admin"):
+        await ensure_namespace(apache_pulsar.admin_url, "public/not a name")
+    with pytest.raises(ExchangeDown, match=r"check exchange\.admin_url"):
+        await ensure_namespace(apache_pulsar.service_url.replace("pulsar", "http"), "public/rgd")
+
+
+async def test_a_compacted_table_reads_as_before(apache_pulsar: PulsarStandalone) -> None:
+    await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
+    path = f"{NAMESPACE}/compacted"
+
+    def table() -> PulsarPolicyStore:
+        return PulsarPolicyStore(
+            apache_pulsar.service_url, f"persistent://{path}", settings=SETTINGS
+        )
+
+    first = table()
+    await first.open()
+    for number in range(20):
+        await first.put("often", b"%d" % number)
+    await first.put("gone", b"1")
+    await first.put("gone", b"")
+    assert len(await learn(first, 22)) == 22
+    await _compact(apache_pulsar, path)
+    second = table()
+    assert await second.open() == {"often": b"19"}
+    await first.put("after", b"1")
+    for each in (first, second):
+        assert await learn(each, 1) == [("after", b"1")]
+        await each.close()
+
+
+async def _compact(apache: PulsarStandalone, path: str) -> None:
+    await _admin(apache, "PUT", f"persistent/{path}/compaction")
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            status = await _admin(apache, "GET", f"persistent/{path}/compaction")
+            if status["status"] == "SUCCESS":
+                return
+            assert status["status"] in {"RUNNING", "NOT_RUN"}, status

@@ -1,0 +1,234 @@
+"""What becomes of exchange and table when the broker is killed, comes back, or was never there.
+
+With SIGKILL, on the embedded broker and, where the broker has a say in it, on Apache Pulsar. Not
+covered here: who restarts an embedded broker (tests/integration/exchange), and a network that loses
+packets.
+"""
+
+import asyncio
+import socket
+
+import psutil
+import pytest
+
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+from rgd.adapters.exchange.pulsar_session import CLOSE_TIMEOUT_S
+from rgd.errors import ConfigError
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, PolicyStore
+from tests.contract.exchange.backends import (
+    SETTINGS,
+    TIMEOUT_S,
+    EmbeddedBackend,
+    MakeExchange,
+    MakeStore,
+    PulsarBackend,
+    hear,
+    learn,
+    longest_standstill_s,
+    open_all,
+    until,
+)
+
+#: For what the client does by itself, whoever speaks at the other end: a restart of Apache takes 12 s.
+on_embedded_only = pytest.mark.parametrize(
+    "broker_backend", [pytest.param("embedded", marks=pytest.mark.embedded)], indirect=True
+)
+
+
+async def _say_until_heard(speaker: Exchange, listeners: list[Exchange]) -> None:
+    """Speak until every listener has heard it: after an outage each comes back in its own time."""
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(_hear_word(listener, b"back")) for listener in listeners]
+        while not all(task.done() for task in waiting):
+            try:
+                await speaker.publish(b"back")
+            except ExchangeDown:
+                continue
+            await asyncio.wait(waiting, timeout=0.05, return_when=asyncio.ALL_COMPLETED)
+
+
+async def _hear_word(listener: Exchange, word: bytes) -> None:
+    while word not in await listener.receive():
+        pass
+
+
+async def test_an_exchange_is_down_while_the_broker_is_and_comes_back_by_itself(
+    broker_backend: PulsarBackend, exchange: MakeExchange
+) -> None:
+    members = [exchange() for _ in range(2)]
+    await open_all(members)
+    await broker_backend.kill()
+    with pytest.raises(ExchangeDown, match=r"exchange\.url") as raised:
+        async with asyncio.timeout(TIMEOUT_S):
+            await members[0].publish(b"nobody hears this")
+    assert raised.value.transient
+    assert broker_backend.url in str(raised.value)
+    await broker_backend.restart()
+    for speaker in members:
+        await _say_until_heard(speaker, members)
+
+
+async def test_a_table_survives_the_brokers_sigkill_and_its_members_go_on(
+    broker_backend: PulsarBackend, store: MakeStore
+) -> None:
+    writer, reader = store(), store()
+    await writer.open()
+    await reader.open()
+    await writer.put("group:gold", b"1")
+    await writer.put("group:trial", b"1")
+    assert len(await learn(reader, 2)) == 2
+    await broker_backend.kill()
+    with pytest.raises(ExchangeDown):
+        await writer.put("group:gold", b"2")
+    await broker_backend.restart()
+    await _put_until_taken(writer, "group:gold", b"3")
+    # The write that failed may have been taken after all, and then it came before this one.
+    changes = await learn(reader, 1)
+    while changes[-1] != ("group:gold", b"3"):
+        changes += await learn(reader, 1)
+    assert set(changes) <= {("group:gold", b"2"), ("group:gold", b"3")}
+    assert await store().open() == {"group:gold": b"3", "group:trial": b"1"}
+
+
+async def _put_until_taken(writer: PolicyStore, key: str, value: bytes) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            try:
+                return await writer.put(key, value)
+            except ExchangeDown:
+                continue
+
+
+@on_embedded_only
+async def test_nothing_hangs_when_closing_while_the_broker_is_away(
+    broker_backend: PulsarBackend, exchange: MakeExchange, store: MakeStore
+) -> None:
+    member, table = exchange(), store()
+    await member.open()
+    await table.open()
+    await broker_backend.kill()
+    publishing = asyncio.create_task(member.publish(b"nobody hears this"))
+    putting = asyncio.create_task(table.put("key", b"value"))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(SETTINGS.open_timeout_s):
+        await asyncio.gather(member.close(), table.close())
+    for task in (publishing, putting):
+        with pytest.raises(ExchangeClosed):
+            await task
+    await broker_backend.restart()
+
+
+@on_embedded_only
+async def test_nothing_hangs_when_the_broker_does(
+    broker_backend: EmbeddedBackend, exchange: MakeExchange, store: MakeStore
+) -> None:
+    member, table = exchange(), store()
+    await member.open()
+    await table.open()
+    async with broker_backend.frozen(), asyncio.timeout(TIMEOUT_S):
+        with pytest.raises(ExchangeDown):
+            await member.publish(b"nobody hears this")
+        with pytest.raises(ExchangeDown):
+            await table.put("key", b"value")
+        leaving = asyncio.create_task(_close_both(member, table))
+        async with asyncio.timeout(CLOSE_TIMEOUT_S + 1):
+            assert await longest_standstill_s(leaving) < 0.25
+            await leaving
+
+
+async def _close_both(member: Exchange, table: PolicyStore) -> None:
+    await asyncio.gather(member.close(), table.close())
+
+
+@on_embedded_only
+async def test_members_leave_no_thread_and_no_descriptor_behind(
+    broker_backend: PulsarBackend, exchange: MakeExchange, store: MakeStore
+) -> None:
+    async def come_and_go() -> None:
+        member, table = exchange(), store()
+        await member.open()
+        await table.open()
+        await member.publish(b"hello")
+        assert await hear(member, 1) == [b"hello"]
+        await _close_both(member, table)
+
+    process = psutil.Process()
+    await come_and_go()
+    before = process.num_fds(), process.num_threads()
+    for _ in range(10):
+        await come_and_go()
+    # A client's last thread ends a moment after `close`.
+    await until(lambda: process.num_fds() <= before[0] and process.num_threads() <= before[1])
+
+
+@on_embedded_only
+async def test_joining_fails_within_its_timeout_and_may_be_tried_again(
+    broker_backend: PulsarBackend, exchange: MakeExchange, store: MakeStore
+) -> None:
+    await broker_backend.kill()
+    member, table = exchange(), store()
+    for joining in (member, table):
+        opening = asyncio.create_task(joining.open())
+        async with asyncio.timeout(SETTINGS.open_timeout_s + 1):
+            assert await longest_standstill_s(opening) < 0.25
+        with pytest.raises(ExchangeDown, match="check that a Pulsar broker listens") as raised:
+            await opening
+        assert broker_backend.url in str(raised.value)
+    await broker_backend.restart()
+    await member.open()
+    await member.publish(b"hello")
+    assert await hear(member, 1) == [b"hello"]
+    assert await table.open() == {}
+
+
+@on_embedded_only
+async def test_the_first_of_several_urls_may_be_dead(broker_backend: PulsarBackend) -> None:
+    dead = f"pulsar://127.0.0.1:{_dead_port()}"
+    topic = "non-persistent://public/default/several-urls"
+    url = f"{dead},{broker_backend.url.removeprefix('pulsar://')}"
+    member = PulsarExchange(url, topic, settings=SETTINGS)
+    await member.open()
+    await member.publish(b"hello")
+    assert await hear(member, 1) == [b"hello"]
+    await member.close()
+
+
+async def test_a_cancelled_or_closed_join_leaves_nothing_behind() -> None:
+    url = f"pulsar://127.0.0.1:{_dead_port()}"
+    cancelled, closed = (PulsarExchange(url, settings=SETTINGS) for _ in range(2))
+    joining = asyncio.create_task(cancelled.open()), asyncio.create_task(closed.open())
+    await asyncio.sleep(0)
+    joining[0].cancel()
+    await closed.close()
+    with pytest.raises(asyncio.CancelledError):
+        await joining[0]
+    with pytest.raises((ExchangeClosed, ExchangeDown)):
+        await joining[1]
+    await cancelled.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "topic", "key"),
+    [
+        pytest.param("kafka://127.0.0.1:9092", "", "exchange.url", id="another protocol"),
+        pytest.param("127.0.0.1:6650", "", "exchange.url", id="no protocol"),
+        pytest.param("pulsar://127.0.0.1:99999", "", "exchange.url", id="no such port"),
+        pytest.param("pulsar://127.0.0.1:1", "persistent://only-one", "exchange.topic", id="topic"),
+    ],
+)
+async def test_what_no_broker_could_mend_is_a_fault_of_the_settings(
+    url: str, topic: str, key: str
+) -> None:
+    policies = PulsarPolicyStore(url, topic or "persistent://public/rgd/p", settings=SETTINGS)
+    with pytest.raises(ConfigError, match=key):
+        await policies.open()
+    await policies.close()
+
+
+def _dead_port() -> int:
+    """A port on which nobody listens, and which nobody is given: it is not an ephemeral one."""
+    for port in range(19_000, 20_000):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise AssertionError("a thousand ports, all taken")

@@ -1,0 +1,281 @@
+"""The embedded broker with real processes: started, shared, killed, taken over, ended.
+
+Other daemons are other processes (`daemon.py` beside this file). Not covered here: what is said over
+the broker (tests/contract/exchange), macOS (no parent-death signal: only the clean-up after an orphan
+is tested, here on Linux), and a machine on which the wheel cannot be installed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Self
+
+import psutil
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
+from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore, PulsarSettings
+from rgd.errors import ConfigError
+from rgd.ports.exchange import ExchangeDown
+from tests.support import components
+
+pytestmark = pytest.mark.embedded
+
+TIMEOUT_S = 30
+SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=1000)
+DAEMON = Path(__file__).with_name("daemon.py")
+
+MakeBroker = Callable[[Path], EmbeddedBroker]
+StartDaemon = Callable[[Path], asyncio.subprocess.Process]
+
+
+@pytest.fixture(autouse=True)
+def _needs_the_binary() -> None:
+    components.embedded_broker()
+
+
+@pytest.fixture
+async def broker() -> AsyncGenerator[MakeBroker]:
+    """Makes this process's part in a folder's broker; stopped in the end."""
+    made: list[EmbeddedBroker] = []
+
+    def make(folder: Path) -> EmbeddedBroker:
+        made.append(EmbeddedBroker(folder))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.stop()
+
+
+class Daemon:
+    """Another process that ensures and supervises the broker of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, DAEMON, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+
+    async def told(self) -> dict[str, object]:
+        """What it prints once `ensure` has returned."""
+        assert self._process.stdout is not None
+        line = await asyncio.to_thread(self._process.stdout.readline)
+        answer: dict[str, object] = json.loads(line)
+        return answer
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        return await asyncio.to_thread(self._process.wait, TIMEOUT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():  # noqa: ASYNC110 - other processes tell no event
+            await asyncio.sleep(0.01)
+
+
+async def _serves(url: str) -> None:
+    """Publish and hear something over the broker, now or as soon as it is back."""
+    member = PulsarExchange(url, settings=SETTINGS)
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            with contextlib.suppress(ExchangeDown):
+                await member.open()
+                break
+        await member.publish(b"hello")
+        assert await member.receive() == [b"hello"]
+    await member.close()
+
+
+async def test_it_listens_on_one_port_of_the_loopback_and_nowhere_else(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    mine = broker(tmp_path)
+    url = await mine.ensure()
+    await _serves(url)
+    assert mine.pid is not None
+    process = psutil.Process(mine.pid)
+    assert process.name() == "pulsar-lite"
+    listening = {c.laddr for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN}
+    assert listening == {("127.0.0.1", int(url.rpartition(":")[2]))}
+
+
+async def test_a_stopped_broker_is_gone_and_its_folder_serves_again_on_the_same_port(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    first = broker(tmp_path)
+    url = await first.ensure()
+    table = PulsarPolicyStore(url, settings=SETTINGS)
+    await table.open()
+    await table.put("key", b"value")
+    await table.close()
+    pid = first.pid
+    assert pid is not None
+    await first.stop()
+    await first.stop()
+    assert not psutil.pid_exists(pid)
+    assert await broker(tmp_path).ensure() == url
+    table = PulsarPolicyStore(url, settings=SETTINGS)
+    assert await table.open() == {"key": b"value"}
+    await table.close()
+
+
+async def test_it_is_restarted_where_it_was_when_it_dies_and_that_is_counted(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    mine = broker(tmp_path)
+    url = await mine.ensure()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(mine.supervise())
+        for restarts in (1, 2, 3):
+            killed = mine.pid
+            assert killed is not None
+            os.kill(killed, signal.SIGKILL)
+            await _until(lambda killed=killed: mine.pid not in {None, killed})
+            await _serves(url)
+            assert mine.restarts == restarts
+        await mine.stop()
+    assert mine.url == url
+
+
+async def test_daemons_that_start_together_share_one_broker(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        daemons = [stack.enter_context(Daemon(tmp_path)) for _ in range(4)]
+        told = await asyncio.gather(*(daemon.told() for daemon in daemons))
+        assert len({answer["url"] for answer in told}) == 1
+        assert sorted(bool(answer["is_owner"]) for answer in told) == [False, False, False, True]
+
+
+async def test_folders_of_their_own_have_brokers_of_their_own(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    brokers = [broker(tmp_path / str(number)) for number in range(4)]
+    urls = await asyncio.gather(*(each.ensure() for each in brokers))
+    assert len(set(urls)) == 4
+    assert all(each.is_owner for each in brokers)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+async def test_another_daemon_takes_over_on_the_same_port_when_the_owner_goes(
+    broker: MakeBroker, tmp_path: Path, how: signal.Signals
+) -> None:
+    mine = broker(tmp_path)
+    with Daemon(tmp_path) as owner:
+        answer = await owner.told()
+        assert await mine.ensure() == answer["url"]
+        assert not mine.is_owner
+        member = PulsarExchange(mine.url, settings=SETTINGS)
+        table = PulsarPolicyStore(mine.url, settings=SETTINGS)
+        await member.open()
+        await table.open()
+        await table.put("key", b"value")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(mine.supervise())
+            owner.send(how)
+            assert await owner.ended() == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+            await _until(lambda: mine.is_owner and mine.pid is not None)
+            # Those who were there before come back by themselves, and nothing kept is lost.
+            await _hears_itself_again(member)
+            late = PulsarPolicyStore(mine.url, settings=SETTINGS)
+            assert await late.open() == {"key": b"value"}
+            await mine.stop()
+    for each in (member, table, late):
+        await each.close()
+
+
+async def _hears_itself_again(member: PulsarExchange) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        hearing = asyncio.create_task(member.receive())
+        while not hearing.done():
+            with contextlib.suppress(ExchangeDown):
+                await member.publish(b"back")
+            await asyncio.wait([hearing], timeout=0.05)
+        assert set(await hearing) == {b"back"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the parent-death signal")
+async def test_it_does_not_outlive_a_daemon_that_is_killed(tmp_path: Path) -> None:
+    with Daemon(tmp_path) as owner:
+        answer = await owner.told()
+        pid = int(str(answer["pid"]))
+        assert psutil.Process(pid).name() == "pulsar-lite"
+        owner.send(signal.SIGKILL)
+        await owner.ended()
+        await _until(lambda: not psutil.pid_exists(pid))
+
+
+async def test_an_orphan_of_an_earlier_daemon_is_ended_first(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    folder = EmbeddedFolder(tmp_path)
+    port = next(filter(is_port_free, folder.ports()))
+    orphan = BrokerProcess(folder, find_binary(), port)
+    await orphan.wait_until_ready()
+    folder.write_record(BrokerRecord(port, owner_pid=0, broker_pid=orphan.pid, is_ready=True))
+    reaper = asyncio.create_task(_until(orphan.has_ended))  # what init does with a true orphan
+    url = await broker(tmp_path).ensure()
+    await reaper
+    assert url == f"pulsar://127.0.0.1:{port}"
+    await _serves(url)
+
+
+async def test_a_pid_that_another_program_has_now_is_left_alone(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    stranger = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "input()", stdin=subprocess.PIPE
+    )
+    record = BrokerRecord(30_000, owner_pid=0, broker_pid=stranger.pid, is_ready=True)
+    EmbeddedFolder(tmp_path).write_record(record)
+    await broker(tmp_path).ensure()
+    await stranger.communicate(b"\n")
+    assert stranger.returncode == 0
+
+
+async def test_a_stranger_on_the_port_of_last_time_costs_the_port_only(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    first = broker(tmp_path)
+    url = await first.ensure()
+    await first.stop()
+    with socket.create_server(("127.0.0.1", int(url.rpartition(":")[2]))):
+        second = broker(tmp_path)
+        moved = await second.ensure()
+        assert moved != url
+        await _serves(moved)
+
+
+async def test_a_folder_that_cannot_be_used_is_told_with_the_brokers_own_words(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    (tmp_path / "broker.rocksdb").write_text("a file where a folder must be")
+    told = r"ended with 1 on .*writable.*broker\.log says:\nError: .*RocksDB"
+    with pytest.raises(ExchangeDown, match=told):
+        await broker(tmp_path).ensure()
+    (tmp_path / "broker.rocksdb").unlink()
+    await _serves(await broker(tmp_path).ensure())
+
+
+async def test_without_the_binary_the_message_says_what_to_install_or_set(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"rgd\[embedded\].*exchange\.url"):
+        await EmbeddedBroker(tmp_path, package="no_such_package").ensure()

@@ -1,0 +1,56 @@
+"""What a person is told about each kind of fault of the Pulsar client.
+
+Not covered here: that the client has these faults in these situations (tests/contract/exchange).
+"""
+
+import pulsar
+import pytest
+
+from rgd.adapters.exchange.pulsar import PulsarSettings
+from rgd.adapters.exchange.pulsar_errors import namespace_of, translate
+from rgd.errors import ConfigError
+from rgd.ports.exchange import ExchangeDown
+
+URL = "pulsar://broker.example:6650"
+TOPIC = "persistent://acme/limits/policies"
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        ("Timeout", "check that a Pulsar broker listens there"),
+        ("ConnectError", "set exchange.url"),
+        ("AuthenticationError", "check exchange.token"),
+        ("AuthorizationError", "produce to and consume from the topic"),
+        ("TopicNotFound", "pulsar-admin namespaces create acme/limits"),
+        ("MessageTooBig", "maxMessageSize"),
+        ("ProducerQueueIsFull", "too many messages wait"),
+    ],
+)
+def test_a_fault_is_told_with_place_and_remedy(fault: str, remedy: str) -> None:
+    error = translate(fault, url=URL, topic=TOPIC)
+    assert isinstance(error, ExchangeDown)
+    for part in (URL, TOPIC, fault, remedy):
+        assert part in str(error)
+
+
+def test_every_fault_the_client_knows_has_a_translation() -> None:
+    for name in (name for name in dir(pulsar.Result) if name[0].isupper() and name != "Ok"):
+        error = translate(name, url=URL, topic=TOPIC)
+        expected = ConfigError if name == "InvalidTopicName" else ExchangeDown
+        assert isinstance(error, expected)
+
+
+def test_the_clients_exceptions_and_results_have_the_same_names() -> None:
+    for fault in ("Timeout", "TopicNotFound", "AuthenticationError", "InvalidTopicName"):
+        assert issubclass(getattr(pulsar, fault), pulsar.PulsarException)
+        assert hasattr(pulsar.Result, fault)
+
+
+@pytest.mark.parametrize("topic", ["non-persistent://a/b/c", "persistent://a/b/c-partition-0"])
+def test_the_namespace_of_a_topic(topic: str) -> None:
+    assert namespace_of(topic) == "a/b"
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(PulsarSettings(token="secret"))
