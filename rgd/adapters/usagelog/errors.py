@@ -1,0 +1,23 @@
+"""What can be wrong with a usage log on disk, beyond what the port promises.
+
+Damage is not an error: it is found, named and skipped (`reader.DamagedEntry`). A disk that cannot be
+written is not one either: it stops logging and is tried again (`writer`).
+"""
+
+from pathlib import Path
+
+from rgd.ports.usagelog import UsageLogError
+
+
+class LogNotFound(UsageLogError):
+    """There is no such folder or segment file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: no such log folder or segment file")
+
+
+class LogUnreadable(UsageLogError):
+    """The operating system refuses to read it."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        super().__init__(f"{path}: cannot be read: {cause.strerror or cause}")

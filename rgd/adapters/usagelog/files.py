@@ -1,0 +1,147 @@
+"""Names and places of a log on disk, and the lock that keeps a second writer out.
+
+    ROOT/<broker>/00000000000000000000.log     a segment, named by its first index
+    ROOT/<broker>/00000000000000000000.idx     its sparse index (rgd.adapters.usagelog.index)
+    ROOT/<broker>/.lock                        held by the daemon that writes this log
+
+Law: different brokers never share a folder, whatever their names; two processes never append to one
+log. The lock is the operating system's (`flock`): it is gone when its holder is, however that ended.
+The file stays, so that nobody locks a file that somebody else has just removed.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
+from rgd.ports.usagelog import LogLocked
+from rgd.wire.checks import check_broker
+from rgd.wire.errors import WireError
+from rgd.wire.segment import parse_segment_name
+
+LOCK_NAME: Final = ".lock"
+
+#: Longest folder name; file systems take 255 bytes.
+_FOLDER_NAME_MAX: Final = 200
+_FOLDER_HASH_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """A segment file of a folder."""
+
+    first_index: int
+    path: Path
+
+
+def log_folder(root: Path, broker: str) -> Path:
+    """Where the log of `broker` is.
+
+    Raises:
+        Malformed: `broker` cannot be a broker's name.
+    """
+    name = quote(check_broker(broker), safe="")
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if len(name) > _FOLDER_NAME_MAX:
+        digest = hashlib.sha256(broker.encode()).hexdigest()[:_FOLDER_HASH_DIGITS]
+        # No quoted name has a plus sign, so this one cannot be another broker's.
+        name = f"{name[: _FOLDER_NAME_MAX - len(digest) - 1]}+{digest}"
+    return root / name
+
+
+def list_segments(folder: Path) -> list[Segment]:
+    """The segments of a log folder, by first index.
+
+    Raises:
+        LogNotFound: there is no such folder.
+        LogUnreadable: it cannot be read.
+    """
+    try:
+        found = [_segment_at(path) for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise LogNotFound(folder) from exc
+    except OSError as exc:
+        raise LogUnreadable(folder, exc) from exc
+    return sorted(segment for segment in found if segment is not None)
+
+
+def list_logs(path: Path) -> list[Path]:
+    """The log folders at `path`: itself, and those directly in it, by name.
+
+    Raises:
+        LogNotFound: there is no such folder.
+        LogUnreadable: it, or one in it, cannot be read.
+    """
+    folders = [path] if list_segments(path) else []
+    return folders + [
+        inner for inner in sorted(path.iterdir()) if inner.is_dir() and list_segments(inner)
+    ]
+
+
+def sync_path(path: Path) -> None:
+    """Force a file's bytes or a folder's names to the disk.
+
+    Raises:
+        OSError: it did not work.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class FolderLock:
+    """The right to append to the log in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK_NAME
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock, unless it is held already; makes the folder.
+
+        Raises:
+            LogLocked: another process, or another log of this one, has it.
+            OSError: the folder cannot be made or locked.
+        """
+        if self._descriptor is not None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(descriptor)
+            raise LogLocked(
+                f"{self._path.parent}: another rgd daemon (process {holder}) writes this log; "
+                "give each daemon its own broker.name or log.dir"
+            ) from exc
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        # Who holds it is only for the message above: on a full disk it goes unsaid.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let go of the lock. Idempotent."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _segment_at(path: Path) -> Segment | None:
+    try:
+        return Segment(parse_segment_name(path.name), path)
+    except WireError:
+        return None

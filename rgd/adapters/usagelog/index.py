@@ -1,0 +1,182 @@
+"""The sparse index beside a segment: where every N-th entry is, and when it was written.
+
+    [u64 index][u64 timestamp, ms since 1970][u64 offset]      repeated, big endian
+
+Law: the index only makes things faster. A mark counts when the segment itself says the same at its
+offset (`is_true`); without marks, with wrong ones or with none of the last ones, everything is found
+as well, only slower. So it is never synced, and a failure to write it is nobody's trouble.
+The writer adds marks as it writes entries, and `mend` writes an index anew that is missing or stale.
+Entries without a broker's index get no marks.
+"""
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.headers import Header, header_at, walk
+from rgd.wire.errors import WireError
+
+SUFFIX: Final = ".idx"
+#: Entries from one mark to the next.
+MARK_EVERY: Final = 128
+
+_MARK: Final = struct.Struct(">QQQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An entry of the segment."""
+
+    index: int
+    timestamp: int
+    offset: int
+
+
+class MarkCounter:
+    """Says which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
+
+    def __init__(self, since_mark: int = 0) -> None:
+        """Go on `since_mark` entries after a mark, that one counted; 0: a mark is due."""
+        self._since_mark = since_mark
+
+    def mark_for(self, header: Header) -> Mark | None:
+        """Count an entry; answer with its mark if it gets one."""
+        is_due = self._since_mark % MARK_EVERY == 0
+        self._since_mark += 1
+        if not is_due or header.index is None:
+            return None
+        return Mark(header.index, header.timestamp, header.offset)
+
+
+class MarkWriter:
+    """Adds marks to the index of the segment that is being written; never raises."""
+
+    def __init__(self, segment: Path, *, since_mark: int) -> None:
+        """Go on with an index (`since_mark` as in `MarkCounter`), or begin one where that is 0."""
+        self._counter = MarkCounter(since_mark)
+        self._descriptor: int | None = None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        if since_mark == 0:
+            flags |= os.O_TRUNC
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(index_path(segment), flags, 0o644)
+
+    def add(self, headers: Iterable[Header]) -> None:
+        """Count entries that were written, in order; write the marks of those that get one."""
+        marks = [mark for header in headers if (mark := self._counter.mark_for(header)) is not None]
+        if not marks or self._descriptor is None:
+            return
+        data = _encode(marks)
+        try:
+            is_whole = os.write(self._descriptor, data) == len(data)
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            # Half a mark would shift those behind it: leave the rest to `mend`.
+            self.close()
+
+    def close(self) -> None:
+        """Add no more. Idempotent."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def index_path(segment: Path) -> Path:
+    """The sparse index of a segment file."""
+    return segment.with_suffix(SUFFIX)
+
+
+def load_marks(segment: Path) -> list[Mark]:
+    """The marks of a segment as they stand, up to the first that cannot follow the one before it."""
+    try:
+        data = index_path(segment).read_bytes()
+    except OSError:
+        return []
+    whole = len(data) - len(data) % _MARK.size
+    marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
+    for position, (before, mark) in enumerate(pairwise(marks), start=1):
+        if not _may_follow(before, mark):
+            return marks[:position]
+    return marks
+
+
+def is_true(descriptor: int, mark: Mark) -> bool:
+    """Whether the segment itself says the same.
+
+    Raises:
+        OSError: the segment cannot be read.
+    """
+    try:
+        header = header_at(descriptor, mark.offset)
+    except (WireError, OverflowError):
+        return False
+    return (header.index, header.timestamp) == (mark.index, mark.timestamp)
+
+
+def true_marks(descriptor: int, marks: list[Mark]) -> list[Mark]:
+    """The marks up to the last that is true: those behind a cut are not.
+
+    Raises:
+        OSError: the segment cannot be read.
+    """
+    for count in range(len(marks), 0, -1):
+        if is_true(descriptor, marks[count - 1]):
+            return marks[:count]
+    return []
+
+
+def mend(segment: Path) -> None:
+    """Write the index of a segment anew if it is missing or stale.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    descriptor = os.open(segment, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        loaded = load_marks(segment)
+        marks = true_marks(descriptor, loaded)
+        counter = MarkCounter()
+        missing = [
+            mark
+            for header in walk(descriptor, marks[-1].offset if marks else 0)
+            if (mark := counter.mark_for(header)) is not None
+        ]
+    finally:
+        os.close(descriptor)
+    # The walk starts at the last mark itself.
+    marks += islice(missing, 1 if marks else 0, None)
+    replace_marks(segment, marks)
+
+
+def replace_marks(segment: Path, marks: list[Mark]) -> None:
+    """Make `marks` the index of a segment, all at once, unless they are already.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = index_path(segment)
+    data = _encode(marks)
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    fresh = path.with_suffix(SUFFIX + ".new")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+
+
+def _encode(marks: Iterable[Mark]) -> bytes:
+    return b"".join(_MARK.pack(mark.index, mark.timestamp, mark.offset) for mark in marks)
+
+
+def _may_follow(before: Mark, mark: Mark) -> bool:
+    return (
+        mark.index > before.index
+        and mark.timestamp >= before.timestamp
+        and mark.offset > before.offset
+    )

@@ -1,0 +1,190 @@
+"""Finds where a log goes on, and cuts off what was never written whole.
+
+Law: whatever a crash left, the log goes on behind its last whole entry with the next index, a time
+not below the last one and a higher sequence id. Only two things are ever cut off: an entry that the
+file ends within, and zeros at the end (a file system that made room and lost the bytes). Other damage
+stays for the reader to report; a segment that ends in it is left alone and a new one is begun.
+
+Only the last segment's part behind its last true mark is read, so it takes the same few milliseconds
+for a large log as for a small one; without an index the last segment is read once.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rgd.adapters.usagelog.files import Segment, list_segments
+from rgd.adapters.usagelog.headers import Header, header_at, header_of, read_chunks, walk
+from rgd.adapters.usagelog.index import (
+    Mark,
+    MarkCounter,
+    load_marks,
+    replace_marks,
+    true_marks,
+)
+from rgd.wire.errors import WireError
+from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnd:
+    """A segment that can be appended to."""
+
+    path: Path
+    size: int
+    #: Of its first entry, in milliseconds since 1970; None: it has none yet.
+    first_timestamp: int | None
+    #: Where the sparse index stands (`MarkWriter`).
+    since_mark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where and how a log goes on."""
+
+    next_index: int = 0
+    #: Of the last whole entry, in milliseconds since 1970.
+    last_timestamp: int = 0
+    next_sequence_id: int = 0
+    #: The last segment; None: there is none.
+    path: Path | None = None
+    #: The last segment, where it can be appended to; None: a new one must be begun.
+    segment: OpenEnd | None = None
+    #: Damaged stretches that were met.
+    damaged: int = 0
+
+
+@dataclass(slots=True)
+class _Scan:
+    """What was found from a segment's last true mark on."""
+
+    marks: list[Mark]
+    #: Behind the last finding that stays.
+    end: int = 0
+    #: Whole entries from the start of the scan on.
+    count: int = 0
+    last: Stored | None = None
+    damaged: list[Damaged] = field(default_factory=list)
+    #: Damage that nothing whole follows.
+    trailing: Damaged | None = None
+
+
+def recover(folder: Path) -> Tail:
+    """Cut off the torn end of the log in `folder`, and say where it goes on.
+
+    Raises:
+        UsageLogError, OSError: the folder or its last segment cannot be read or cut.
+    """
+    segments = list_segments(folder)
+    if not segments:
+        return Tail()
+    last = segments[-1]
+    descriptor = os.open(last.path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        scan = _scan(descriptor, true_marks(descriptor, load_marks(last.path)))
+        if os.fstat(descriptor).st_size > scan.end:
+            os.ftruncate(descriptor, scan.end)
+        next_index = _next_index(descriptor, last, scan)
+        first = next(walk(descriptor), None)
+    finally:
+        os.close(descriptor)
+    _keep_marks(last.path, scan.marks)
+    before = scan.last or _last_of(segments[:-1])
+    return Tail(
+        next_index=next_index,
+        last_timestamp=before.entry.timestamp if before else 0,
+        next_sequence_id=before.entry.sequence_id + 1 if before else 0,
+        path=last.path,
+        segment=None if scan.trailing else _open_end(last.path, scan, first),
+        damaged=len(scan.damaged),
+    )
+
+
+def _scan(descriptor: int, marks: list[Mark]) -> _Scan:
+    """Read everything from the last mark on."""
+    start = marks[-1].offset if marks else 0
+    scan = _Scan(marks, end=start)
+    counter = MarkCounter()
+    reader = SegmentReader(start)
+    for chunk in read_chunks(descriptor, start):
+        for found in reader.feed(chunk):
+            _note(scan, found, counter)
+    for found in reader.finish():
+        _note(scan, found, counter)
+    if scan.trailing is not None and _is_zeros(descriptor, scan.trailing):
+        scan.end = scan.trailing.offset
+        scan.trailing = None
+        scan.damaged.pop()
+    return scan
+
+
+def _note(scan: _Scan, found: Found, counter: MarkCounter) -> None:
+    match found:
+        case Stored():
+            header = header_of(found)
+            mark = counter.mark_for(header)
+            if mark is not None and (not scan.marks or mark.index > scan.marks[-1].index):
+                scan.marks.append(mark)
+            scan.last, scan.count, scan.end = found, scan.count + 1, header.end
+            scan.trailing = None
+        case Damaged():
+            scan.damaged.append(found)
+            scan.trailing, scan.end = found, found.offset + found.size
+        case Torn():
+            pass
+
+
+def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
+    """The index behind everything that stays in the last segment."""
+    if scan.last is None:
+        next_index = segment.first_index
+    elif scan.last.entry.index is None:
+        # Nobody gave indexes to these entries, so there were no marks and all were counted.
+        next_index = segment.first_index + scan.count
+    else:
+        next_index = max(segment.first_index, scan.last.entry.index + 1)
+    if scan.trailing is None:
+        return next_index
+    # Damaged entries keep their indexes, as far as these can be read; the first is one at least
+    # where it alone would make up a segment, whose name the next one must not have.
+    offset, counted = scan.trailing.offset, next_index
+    while (header := _header_or_none(descriptor, offset)) is not None and header.index == counted:
+        offset, counted = header.end, counted + 1
+    return max(counted, segment.first_index + 1)
+
+
+def _header_or_none(descriptor: int, offset: int) -> Header | None:
+    try:
+        return header_at(descriptor, offset)
+    except WireError:
+        return None
+
+
+def _open_end(path: Path, scan: _Scan, first: Header | None) -> OpenEnd:
+    return OpenEnd(path, scan.end, first.timestamp if first else None, scan.count)
+
+
+def _last_of(segments: list[Segment]) -> Stored | None:
+    """The last whole entry of the newest of these segments that has one."""
+    for segment in reversed(segments):
+        descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            last = _scan(descriptor, true_marks(descriptor, load_marks(segment.path))).last
+        finally:
+            os.close(descriptor)
+        if last is not None:
+            return last
+    return None
+
+
+def _is_zeros(descriptor: int, damaged: Damaged) -> bool:
+    end = damaged.offset + damaged.size
+    return not any(any(chunk) for chunk in read_chunks(descriptor, damaged.offset, end))
+
+
+def _keep_marks(segment: Path, marks: list[Mark]) -> None:
+    """Write the index as it is now known; if that fails, what is there stays as untrusted as before."""
+    try:
+        replace_marks(segment, marks)
+    except OSError:
+        return

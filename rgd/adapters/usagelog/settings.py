@@ -1,0 +1,47 @@
+"""What the usage log is told; the names are those of design 11 where it has one.
+
+Law: every limit of the log has its name here, and what happens when it is reached.
+Reading settings from files is `rgd.config`'s business.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rgd.wire.frame import PAYLOAD_MAX
+
+
+class Fsync(StrEnum):
+    """When written entries are forced to the disk."""
+
+    #: After every batch.
+    ALWAYS = "always"
+    #: At the latest `fsync_ms` after they were written.
+    INTERVAL = "interval"
+    #: When the operating system likes; nothing is then known to be on disk.
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageLogSettings:
+    """How a log is kept."""
+
+    #: An entry that would make its segment larger begins a new one.
+    segment_bytes: int = 64 << 20
+    #: An entry that is this much later than the segment's first begins a new one.
+    segment_age_s: float = 3600
+    fsync: Fsync = Fsync.INTERVAL
+    fsync_ms: int = 1000
+    #: Entries that wait to be written; when it is full the newest is not kept, and counted.
+    queue_max: int = 1024
+    #: Payload bytes that wait to be written; the same.
+    queue_bytes_max: int = 64 << 20
+    #: From a failure of the disk to the next try.
+    retry_ms: int = 5000
+
+    def __post_init__(self) -> None:
+        assert self.segment_bytes > 0
+        assert self.segment_age_s > 0
+        assert self.fsync_ms > 0
+        assert self.queue_max > 0
+        assert self.queue_bytes_max >= PAYLOAD_MAX, "the largest payload must fit the queue"
+        assert self.retry_ms > 0

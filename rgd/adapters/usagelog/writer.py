@@ -1,0 +1,359 @@
+"""The daemon's usage log: one thread that writes, fed by one bounded queue.
+
+Law: `append` never waits for the disk. What is offered is written in order, or counted in `lost`: at
+once where the queue is full (the newest is not kept), and while the disk fails only when somebody
+waits (`flush`, `close`) and one more try has failed; until then the queue keeps it.
+A failing disk raises one alarm, is tried again every `retry_ms` while something waits to be written,
+and its end is told once too. Whether the disk works shows only when something was written.
+
+The queue holds payloads and, between them, the marks of those who wait (`_Waiter`); only the thread
+takes from it, and only once a payload is written or lost.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
+from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.index import mend
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
+from rgd.ports.usagelog import LogLocked, UsageLogError
+from rgd.wire.frame import PAYLOAD_MAX
+
+#: Payload bytes that are written at once; one payload may be larger.
+BATCH_BYTES: Final = 1 << 20
+#: Payloads that are written at once.
+BATCH_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LogAlarm:
+    """Logging stopped, or goes on again."""
+
+    folder: Path
+    #: Why nothing is written; None: the trouble is over.
+    trouble: str | None
+    #: Entries lost so far.
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    """Somebody waits until everything before it in the queue is settled."""
+
+    settled: Future[None]
+    #: Whether the thread ends here.
+    is_end: bool = False
+
+
+class SegmentedLog:
+    """A log folder of segments; fulfils `rgd.ports.usagelog.UsageLog`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: UsageLogSettings,
+        *,
+        broker: str,
+        clock: Callable[[], Nanos],
+        on_alarm: Callable[[LogAlarm], None],
+    ) -> None:
+        """Nothing is touched before `open`.
+
+        Args:
+            folder: this log's own (`files.log_folder`).
+            settings: sizes, times, limits.
+            broker: whose log it is: the producer's name of every entry.
+            clock: monotonic.
+            on_alarm: called on the event loop when logging stops, and when it goes on.
+
+        Raises:
+            Malformed: `broker` cannot be a broker's name.
+        """
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._on_alarm = on_alarm
+        self._appender = Appender(folder, settings, broker=broker)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._trouble: str | None = None
+        self._retry_at: Nanos | None = None
+        self._sync_at: Nanos | None = None
+        #: Guards everything below; held for a few instructions at a time.
+        self._changed = threading.Condition()
+        self._queue: deque[Pending | _Waiter] = deque()
+        self._queued = 0
+        self._queued_bytes = 0
+        self._waiters = 0
+        self._offered = 0
+        self._dropped = 0
+        self._is_closed = False
+        self._ended: Future[None] = Future()
+
+    @property
+    def appended(self) -> int:
+        return self._appender.appended
+
+    @property
+    def lost(self) -> int:
+        return self._dropped + self._appender.doubtful
+
+    @property
+    def damaged(self) -> int:
+        return self._appender.damaged
+
+    @property
+    def synced_index(self) -> int:
+        return self._appender.synced_index
+
+    @property
+    def trouble(self) -> str | None:
+        return self._trouble
+
+    async def open(self) -> None:
+        assert self._thread is None, "opened twice"
+        assert not self._is_closed, "opened after it was closed"
+        self._loop = asyncio.get_running_loop()
+        opened: Future[None] = Future()
+        # A daemon thread: a disk that hangs must not keep the process from ending.
+        self._thread = threading.Thread(
+            target=self._run, args=(opened,), name="rgd-usage-log", daemon=True
+        )
+        self._thread.start()
+        await asyncio.shield(asyncio.wrap_future(opened))
+
+    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
+        timestamp_ms = min(max(broker_timestamp_ms, 0), TIMESTAMP_MAX)
+        size = len(payload)
+        with self._changed:
+            ordinal = self._offered
+            self._offered += 1
+            if (
+                self._is_closed
+                or size > PAYLOAD_MAX
+                or self._queued >= self._settings.queue_max
+                or self._queued_bytes + size > self._settings.queue_bytes_max
+            ):
+                self._dropped += 1
+                return
+            self._queue.append(Pending(payload, timestamp_ms, ordinal))
+            self._queued += 1
+            self._queued_bytes += size
+            self._changed.notify()
+
+    async def flush(self) -> None:
+        with self._changed:
+            if self._is_closed:
+                settled = self._ended
+            else:
+                assert self._thread is not None, "not open"
+                settled = Future()
+                self._put_waiter(_Waiter(settled))
+        await asyncio.shield(asyncio.wrap_future(settled))
+
+    async def close(self) -> None:
+        with self._changed:
+            if not self._is_closed:
+                self._is_closed = True
+                if self._thread is not None:
+                    self._put_waiter(_Waiter(self._ended, is_end=True))
+                else:
+                    self._end()
+        await asyncio.shield(asyncio.wrap_future(self._ended))
+
+    def _put_waiter(self, waiter: _Waiter) -> None:
+        self._queue.append(waiter)
+        self._waiters += 1
+        self._changed.notify()
+
+    # --- the thread ---------------------------------------------------------------------------------
+
+    def _run(self, opened: Future[None]) -> None:
+        """Open the log, then write until the end; the boundary of the thread."""
+        try:
+            self._open()
+            opened.set_result(None)
+            self._mend_indexes()
+            while self._step():
+                pass
+        except LogLocked as error:
+            with self._changed:
+                self._thread = None
+                if self._is_closed:
+                    self._end()
+            opened.set_exception(error)
+            return
+        except Exception as error:  # noqa: BLE001 - nobody may wait for a thread that a bug ended
+            self._tell(f"{self._folder}: the writer of the usage log broke: {error!r}")
+            if not opened.done():
+                opened.set_exception(error)
+        self._appender.close()
+        with self._changed:
+            self._is_closed = True
+            self._end()
+
+    def _open(self) -> None:
+        try:
+            self._appender.resume()
+        except LogLocked:
+            raise
+        except (OSError, UsageLogError) as error:
+            self._fail(error)
+
+    def _mend_indexes(self) -> None:
+        """Write the sparse indexes of closed segments that are missing or stale."""
+        with contextlib.suppress(OSError, UsageLogError):
+            for segment in list_segments(self._folder)[:-1]:
+                if self._is_closed:
+                    return
+                mend(segment.path)
+
+    def _step(self) -> bool:
+        """Wait for what is due and do it; False: the end was reached."""
+        batch, waiter = self._await_work()
+        if batch:
+            self._write(batch)
+        elif waiter is not None:
+            self._settle()
+            if waiter.is_end:
+                return False
+            self._release(waiter)
+        if self._sync_at is not None and self._clock() >= self._sync_at:
+            self._sync()
+        return True
+
+    def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
+        """Wait until something is due; answer with the payloads that come first, or the waiter."""
+        with self._changed:
+            while (idle_s := self._idle_s()) is None or idle_s > 0:
+                self._changed.wait(idle_s)
+            batch: list[Pending] = []
+            batch_bytes = 0
+            for item in self._queue:
+                if isinstance(item, _Waiter):
+                    return batch, item
+                if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
+                    break
+                batch.append(item)
+                batch_bytes += len(item.payload)
+            return batch, None
+
+    def _idle_s(self) -> float | None:
+        """For how long nothing is due; None: until something is queued."""
+        if self._waiters or (self._queued and self._retry_at is None):
+            return 0
+        times = [self._sync_at] if self._sync_at is not None else []
+        if self._queued and self._retry_at is not None:
+            times.append(self._retry_at)
+        return (min(times) - self._clock()) / NS_PER_S if times else None
+
+    def _write(self, batch: list[Pending]) -> None:
+        """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
+        before = self._appender.appended
+        try:
+            if not self._appender.is_ready:
+                self._appender.resume()
+            self._appender.write(batch)
+            if self._trouble is not None or self._settings.fsync is Fsync.ALWAYS:
+                self._appender.sync()
+        except (OSError, UsageLogError) as error:
+            self._fail(error)
+        else:
+            self._recover()
+        self._take(self._appender.appended - before)
+
+    def _settle(self) -> None:
+        """Put on disk what was written, or count it as lost."""
+        try:
+            if self._appender.has_unsynced and not self._appender.is_ready:
+                self._appender.resume()
+        except (OSError, UsageLogError) as error:
+            self._appender.doubt_unsynced()
+            self._fail(error)
+        self._sync()
+
+    def _sync(self) -> None:
+        self._sync_at = None
+        try:
+            self._appender.sync()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError | UsageLogError) -> None:
+        self._sync_at = None
+        self._retry_at = self._in_ms(self._settings.retry_ms)
+        is_new = self._trouble is None
+        self._trouble = f"{self._folder}: nothing is logged: {_words(error)}"
+        if is_new:
+            self._tell(self._trouble)
+
+    def _recover(self) -> None:
+        """Something was written: the disk works."""
+        self._retry_at = None
+        if self._trouble is not None:
+            self._trouble = None
+            self._tell(None)
+        if self._sync_at is None and self._settings.fsync is Fsync.INTERVAL:
+            self._sync_at = self._in_ms(self._settings.fsync_ms)
+
+    def _tell(self, trouble: str | None) -> None:
+        assert self._loop is not None
+        self._trouble = trouble
+        # A loop that is closed has nobody left who would hear it.
+        with contextlib.suppress(RuntimeError):
+            alarm = LogAlarm(self._folder, trouble, self.lost)
+            self._loop.call_soon_threadsafe(self._on_alarm, alarm)
+
+    def _in_ms(self, delay_ms: int) -> Nanos:
+        return Nanos(self._clock() + delay_ms * NS_PER_MS)
+
+    def _take(self, count: int) -> None:
+        """Take payloads that were written from the queue, and where somebody waits, the lost ones."""
+        with self._changed:
+            for _ in range(count):
+                self._pop_pending()
+            if self._retry_at is None or not self._waiters:
+                return
+            while isinstance(self._queue[0], Pending):
+                self._pop_pending()
+                self._dropped += 1
+
+    def _pop_pending(self) -> None:
+        item = self._queue.popleft()
+        assert isinstance(item, Pending)
+        self._queued -= 1
+        self._queued_bytes -= len(item.payload)
+
+    def _release(self, waiter: _Waiter) -> None:
+        with self._changed:
+            popped = self._queue.popleft()
+            assert popped is waiter
+            self._waiters -= 1
+        waiter.settled.set_result(None)
+
+    def _end(self) -> None:
+        """Count what is left as lost and let everybody go; the caller holds `_changed`."""
+        for item in self._queue:
+            if isinstance(item, Pending):
+                self._dropped += 1
+            elif not item.is_end:
+                item.settled.set_result(None)
+        self._queue.clear()
+        self._queued = self._queued_bytes = self._waiters = 0
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+def _words(error: OSError | UsageLogError) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return str(error)

@@ -1,0 +1,255 @@
+"""What an entry carries, when segments roll, and what a failing disk leaves behind.
+
+Not covered: queues, threads and retries (test_writer.py), real full disks (test_full_disk.py).
+A failing `fsync` is injected: no file system here fails it at will.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.appender import Appender, Pending
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.ports.usagelog import LogLocked
+from rgd.wire.errors import Malformed
+from rgd.wire.frame import BrokerEntryMetadata, Entry
+from tests.unit.adapters.usagelog.logs import BROKER, T0, payloads_in, pendings, read, segments_in
+
+MakeAppender = Callable[..., Appender]
+
+
+@pytest.fixture
+def make_appender(tmp_path: Path) -> Generator[MakeAppender]:
+    made: list[Appender] = []
+
+    def make(**settings: object) -> Appender:
+        appender = Appender(
+            tmp_path,
+            UsageLogSettings(**settings),  # type: ignore[arg-type]
+            broker=BROKER,
+        )
+        made.append(appender)
+        appender.resume()
+        return appender
+
+    yield make
+    for appender in made:
+        appender.close()
+
+
+def at(*times_ms: int) -> list[Pending]:
+    return [Pending(b"%d" % number, T0 + time, number) for number, time in enumerate(times_ms)]
+
+
+def times_in(folder: Path) -> list[int]:
+    return [item.entry.timestamp - T0 for item in read(folder)[0]]
+
+
+def sizes_in(folder: Path) -> list[int]:
+    """Entries of each segment."""
+    return [len(read(segment)[0]) for segment in segments_in(folder)]
+
+
+def test_an_entry_carries_all_that_pulsar_and_the_report_need(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    appender = make_appender()
+    appender.write([Pending(b"\0payload", T0, 0), Pending(b"", T0 - 5, 3)])
+    entries, _ = read(tmp_path)
+    assert [item.entry for item in entries] == [
+        Entry(BROKER, 0, T0, b"\0payload", (("rgd", "1"),), BrokerEntryMetadata(T0, 0)),
+        Entry(BROKER, 3, T0 - 5, b"", (("rgd", "1"),), BrokerEntryMetadata(T0, 1)),
+    ]
+
+
+def test_broker_time_never_runs_backwards_not_even_over_a_restart(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    first = make_appender(segment_bytes=200)
+    first.write(at(50, 10, 60, 0))
+    first.close()
+    make_appender().write(at(-1000, 61))
+    assert times_in(tmp_path) == [50, 50, 60, 60, 60, 61]
+
+
+def test_sequence_ids_show_what_was_lost_and_go_on_after_a_restart(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    first = make_appender()
+    first.write([Pending(b"", T0, ordinal) for ordinal in (0, 1, 5)])
+    first.close()
+    make_appender().write([Pending(b"", T0, ordinal) for ordinal in (0, 2)])
+    assert [item.entry.sequence_id for item in read(tmp_path)[0]] == [0, 1, 5, 6, 8]
+
+
+def test_a_segment_never_outgrows_its_size(tmp_path: Path, make_appender: MakeAppender) -> None:
+    make_appender(segment_bytes=500).write(pendings(30))
+    sizes = [segment.stat().st_size for segment in segments_in(tmp_path)]
+    assert len(sizes) > 3
+    assert max(sizes) <= 500
+    assert len(payloads_in(tmp_path)) == 30
+    names = [segment.stem for segment in segments_in(tmp_path)]
+    firsts = [read(segment)[0][0].entry.index for segment in segments_in(tmp_path)]
+    assert [int(name) for name in names] == firsts
+
+
+def test_an_entry_larger_than_a_segment_has_one_to_itself(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    payloads = [b"a", b"b" * 1000, b"c" * 1000, b"d"]
+    make_appender(segment_bytes=300).write(
+        [Pending(payload, T0, number) for number, payload in enumerate(payloads)]
+    )
+    assert payloads_in(tmp_path) == payloads
+    assert sizes_in(tmp_path) == [1, 1, 1, 1]
+
+
+def test_a_segment_is_closed_at_its_age_by_broker_time(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    appender = make_appender(segment_age_s=10)
+    appender.write(at(0, 9_999))
+    appender.write(at(10_000, 15_000, 19_999, 20_000))
+    assert sizes_in(tmp_path) == [2, 3, 1]
+
+
+def test_the_age_counts_from_the_segments_first_entry_over_a_restart(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    first = make_appender(segment_age_s=10)
+    first.write(at(0, 1))
+    first.close()
+    make_appender(segment_age_s=10).write(at(9_999, 10_000))
+    assert sizes_in(tmp_path) == [3, 1]
+
+
+def test_a_second_appender_is_refused(make_appender: MakeAppender) -> None:
+    make_appender()
+    with pytest.raises(LogLocked):
+        make_appender()
+
+
+def test_a_name_that_no_broker_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Malformed):
+        Appender(tmp_path, UsageLogSettings(), broker="a\nb")
+
+
+def test_the_synced_index_is_what_a_sync_covered(make_appender: MakeAppender) -> None:
+    appender = make_appender()
+    assert appender.synced_index == -1
+    appender.write(pendings(3))
+    assert (appender.synced_index, appender.has_unsynced) == (-1, True)
+    appender.sync()
+    assert (appender.synced_index, appender.has_unsynced) == (2, False)
+    appender.write(pendings(1))
+    assert appender.synced_index == 2
+    appender.close()
+    # A restart syncs what it finds before it builds on it.
+    assert make_appender().synced_index == 3
+
+
+def test_a_roll_syncs_the_segment_that_it_closes(make_appender: MakeAppender) -> None:
+    appender = make_appender(segment_bytes=1)
+    appender.write(pendings(4))
+    assert appender.synced_index == 2
+
+
+def test_without_fsync_nothing_is_ever_known_to_be_on_disk(
+    make_appender: MakeAppender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        pytest.fail("fsync was called")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    appender = make_appender(fsync=Fsync.NEVER, segment_bytes=200)
+    appender.write(pendings(5))
+    appender.sync()
+    appender.close()
+    assert make_appender(fsync=Fsync.NEVER).synced_index == -1
+
+
+class FailingFsync:
+    """Fails while `is_failing`, else syncs."""
+
+    def __init__(self) -> None:
+        self.is_failing = True
+        self._fsync = os.fsync
+
+    def __call__(self, descriptor: int) -> None:
+        if self.is_failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._fsync(descriptor)
+
+
+@pytest.fixture
+def failing_fsync(monkeypatch: pytest.MonkeyPatch) -> FailingFsync:
+    failing = FailingFsync()
+    failing.is_failing = False
+    monkeypatch.setattr(os, "fsync", failing)
+    return failing
+
+
+def test_a_failed_sync_counts_as_doubtful_and_ends_the_segment(
+    tmp_path: Path, make_appender: MakeAppender, failing_fsync: FailingFsync
+) -> None:
+    appender = make_appender()
+    appender.write(pendings(2))
+    appender.sync()
+    appender.write(pendings(3))
+    failing_fsync.is_failing = True
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        appender.sync()
+    assert (appender.synced_index, appender.doubtful, appender.is_ready) == (1, 3, False)
+    failing_fsync.is_failing = False
+    appender.resume()
+    appender.write(pendings(1))
+    appender.sync()
+    assert (appender.synced_index, appender.doubtful, appender.appended) == (5, 3, 6)
+    assert sizes_in(tmp_path) == [5, 1]
+
+
+def test_a_sync_that_fails_while_resuming_ends_the_segment(
+    tmp_path: Path, make_appender: MakeAppender, failing_fsync: FailingFsync
+) -> None:
+    first = make_appender()
+    first.write(pendings(2))
+    first.close()
+    failing_fsync.is_failing = True
+    second = Appender(tmp_path, UsageLogSettings(), broker=BROKER)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        second.resume()
+    failing_fsync.is_failing = False
+    second.resume()
+    second.write(pendings(1))
+    second.close()
+    assert sizes_in(tmp_path) == [2, 1]
+
+
+def test_a_removed_segment_is_noticed_by_the_next_sync(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    appender = make_appender()
+    appender.write(pendings(2))
+    segments_in(tmp_path)[0].unlink()
+    with pytest.raises(FileNotFoundError, match="removed"):
+        appender.sync()
+    assert (appender.doubtful, appender.synced_index) == (2, -1)
+    appender.resume()
+    appender.write(pendings(1))
+    # The indexes of what was removed are not given twice.
+    assert [segment.name for segment in segments_in(tmp_path)] == [f"{2:020}.log"]
+
+
+def test_bytes_of_a_stranger_are_neither_cut_nor_written_to(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    appender = make_appender(segment_bytes=100)
+    appender.write(pendings(1))
+    stranger = tmp_path / f"{1:020}.log"
+    stranger.write_bytes(b"stranger")
+    with pytest.raises(FileExistsError, match="somebody else"):
+        appender.write(pendings(1))
+    assert stranger.read_bytes() == b"stranger"

@@ -1,0 +1,100 @@
+"""Folder names never clash, segments are listed in order, and a log has one writer.
+
+Not covered: the lock between processes (test_crash.py), and file systems without `flock`.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.errors import LogNotFound
+from rgd.adapters.usagelog.files import FolderLock, list_logs, list_segments, log_folder
+from rgd.ports.usagelog import LogLocked
+from rgd.wire.errors import Malformed
+
+NAMES = [
+    "broker-1",
+    "broker_1",
+    "..",
+    ".",
+    ".lock",
+    "%2Elock",
+    "%2E",
+    "a/b",
+    "a%2Fb",
+    "pulsar://host:6650",
+    "größe",
+    "x" * 512,
+    "x" * 511 + "y",
+    "é" * 512,
+    "a+b",
+]
+
+
+def test_every_broker_has_a_folder_of_its_own_directly_in_the_root(tmp_path: Path) -> None:
+    folders = [log_folder(tmp_path, name) for name in NAMES]
+    assert len(set(folders)) == len(NAMES)
+    for folder in folders:
+        assert folder.parent == tmp_path
+        assert not folder.name.startswith(".")
+        folder.mkdir()
+        assert folder.is_dir()
+
+
+def test_a_plain_name_is_its_folders_name(tmp_path: Path) -> None:
+    assert log_folder(tmp_path, "broker-1.example.org").name == "broker-1.example.org"
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "a\nb", "x" * 513])
+def test_what_cannot_name_a_broker_gets_no_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Malformed):
+        log_folder(tmp_path, name)
+
+
+def test_segments_are_listed_by_first_index_and_strangers_are_left_out(tmp_path: Path) -> None:
+    for name in (
+        f"{10:020}.log",
+        f"{9:020}.log",
+        f"{9:020}.idx",
+        "9.log",
+        "notes.log",
+        f"{(1 << 64):020}.log",
+        ".lock",
+    ):
+        (tmp_path / name).touch()
+    assert [segment.first_index for segment in list_segments(tmp_path)] == [9, 10]
+
+
+def test_a_root_lists_its_own_log_and_those_directly_in_it(tmp_path: Path) -> None:
+    for folder in (tmp_path / "b", tmp_path / "a", tmp_path / "a" / "deeper", tmp_path / "empty"):
+        folder.mkdir()
+        if folder.name != "empty":
+            (folder / f"{0:020}.log").touch()
+    assert list_logs(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+    (tmp_path / f"{0:020}.log").touch()
+    assert list_logs(tmp_path)[0] == tmp_path
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LogNotFound, match="nowhere"):
+        list_segments(tmp_path / "nowhere")
+
+
+def test_a_second_writer_is_told_who_has_the_log_and_what_to_do(tmp_path: Path) -> None:
+    first, second = FolderLock(tmp_path), FolderLock(tmp_path)
+    first.acquire()
+    first.acquire()
+    with pytest.raises(LogLocked, match=rf"process {os.getpid()}\).*broker\.name or log\.dir"):
+        second.acquire()
+    first.release()
+    first.release()
+    second.acquire()
+    second.release()
+
+
+def test_a_lock_makes_its_folder(tmp_path: Path) -> None:
+    lock = FolderLock(tmp_path / "a" / "b")
+    lock.acquire()
+    assert (tmp_path / "a" / "b").is_dir()
+    lock.release()

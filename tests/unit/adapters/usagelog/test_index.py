@@ -1,0 +1,128 @@
+"""The sparse index speeds things up and is believed in nothing.
+
+Not covered: that it does speed things up (bench/usagelog.py).
+"""
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.index import (
+    MARK_EVERY,
+    Mark,
+    MarkWriter,
+    index_path,
+    load_marks,
+    mend,
+    true_marks,
+)
+from rgd.adapters.usagelog.reader import seek_time
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.wire.segment import segment_name
+from tests.unit.adapters.usagelog.logs import T0, pendings, read, segments_in, write_log
+
+SETTINGS = UsageLogSettings(fsync=Fsync.NEVER)
+COUNT = MARK_EVERY * 3 + 5
+STEP_MS = 10
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Path:
+    write_log(tmp_path, pendings(COUNT, step_ms=STEP_MS), SETTINGS)
+    return segments_in(tmp_path)[0]
+
+
+def true_ones(segment: Path) -> list[Mark]:
+    """The marks as a look at every entry gives them."""
+    entries, _ = read(segment)
+    return [
+        Mark(item.entry.index or 0, item.entry.timestamp, item.offset)
+        for item in entries[::MARK_EVERY]
+    ]
+
+
+def test_the_writer_marks_the_first_entry_and_every_nth_after_it(segment: Path) -> None:
+    assert load_marks(segment) == true_ones(segment)
+    assert len(load_marks(segment)) == 4
+
+
+def test_marks_go_on_where_a_reopened_log_left_off(tmp_path: Path) -> None:
+    for first in range(0, COUNT, 50):
+        write_log(tmp_path, pendings(50, first=first), SETTINGS)
+    segment = segments_in(tmp_path)[0]
+    assert load_marks(segment) == true_ones(segment)
+
+
+DAMAGE = {
+    "missing": None,
+    "empty": b"",
+    "half a mark": b"\0" * 23,
+    "zeros": b"\0" * 240,
+    "ones": b"\xff" * 240,
+    "falling": struct.pack(">QQQ", 9, T0, 900) + struct.pack(">QQQ", 1, T0, 100),
+    "another segment's": struct.pack(">QQQ", 10**6, T0, 0),
+    "inside an entry": struct.pack(">QQQ", 0, T0, 0) + struct.pack(">QQQ", 128, T0 + 1280, 7),
+}
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in DAMAGE.items()])
+def test_a_missing_or_wrong_index_changes_no_answer_and_is_mended(
+    segment: Path, data: bytes | None
+) -> None:
+    path = index_path(segment)
+    path.unlink()
+    if data is not None:
+        path.write_bytes(data)
+    for number in (0, 1, MARK_EVERY, COUNT - 1):
+        position = seek_time(segment, T0 + number * STEP_MS)
+        assert position is not None
+        assert position.index == number
+    mend(segment)
+    assert load_marks(segment) == true_ones(segment)
+
+
+def test_a_true_mark_before_a_false_one_misleads_nobody(segment: Path) -> None:
+    true = load_marks(segment)[2]
+    marks = struct.pack(">QQQ", true.index, true.timestamp, true.offset)
+    index_path(segment).write_bytes(marks + struct.pack(">QQQ", 1, T0, 1))
+    position = seek_time(segment, T0 + STEP_MS)
+    assert position is not None
+    assert position.index == 1
+
+
+def test_an_index_that_lies_where_a_new_segment_begins_is_replaced(tmp_path: Path) -> None:
+    write_log(tmp_path, pendings(1), SETTINGS)
+    index_path(tmp_path / segment_name(1)).write_bytes(b"\0" * 240)
+    write_log(tmp_path, pendings(1, first=1), replace(SETTINGS, segment_bytes=1))
+    segment = segments_in(tmp_path)[1]
+    assert load_marks(segment) == true_ones(segment)
+
+
+def test_an_index_without_its_last_marks_is_completed(segment: Path) -> None:
+    whole = index_path(segment).read_bytes()
+    index_path(segment).write_bytes(whole[: 2 * 24 + 5])
+    mend(segment)
+    assert index_path(segment).read_bytes() == whole
+
+
+def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
+    marks = load_marks(segment)
+    with segment.open("r+b") as file:
+        file.truncate(marks[2].offset + 10)
+        assert true_marks(file.fileno(), marks) == marks[:2]
+
+
+def test_a_mend_that_changes_nothing_writes_nothing(segment: Path) -> None:
+    before = index_path(segment).stat()
+    mend(segment)
+    assert index_path(segment).stat().st_mtime_ns == before.st_mtime_ns
+    assert index_path(segment).stat().st_ino == before.st_ino
+
+
+def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+    marks = MarkWriter(tmp_path / "nowhere" / "0.log", since_mark=0)
+    marks.add([])
+    marks.close()
+    marks.close()

@@ -1,0 +1,259 @@
+"""Readers get every entry in order and damage with its place, while the daemon writes too.
+
+Not covered: what damage costs in particular bytes (tests/unit/wire/test_segment.py), and any sequence
+of appends and restarts (tests/property/test_usagelog.py).
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.appender import Appender, Pending
+from rgd.adapters.usagelog.errors import LogNotFound
+from rgd.adapters.usagelog.index import index_path
+from rgd.adapters.usagelog.reader import DamagedEntry, Position, read_entries, seek_time
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.wire.errors import Reason
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.segment import encode_stored, segment_name
+from tests.unit.adapters.usagelog.logs import (
+    BROKER,
+    T0,
+    TIMEOUT_S,
+    payload_of,
+    payloads_in,
+    pendings,
+    read,
+    segments_in,
+    write_log,
+)
+
+SETTINGS = UsageLogSettings(fsync=Fsync.NEVER, segment_bytes=500)
+COUNT = 30
+STEP_MS = 10
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of `COUNT` entries in several segments, one every `STEP_MS` from `T0` on."""
+    folder = tmp_path / "log"
+    write_log(folder, pendings(COUNT, step_ms=STEP_MS), SETTINGS)
+    assert len(segments_in(folder)) > 4
+    return folder
+
+
+def write_entries(segment: Path, *entries: Entry) -> None:
+    segment.parent.mkdir(exist_ok=True)
+    segment.write_bytes(b"".join(encode_stored(encode_entry(entry)) for entry in entries))
+
+
+def test_entries_come_in_index_order_with_file_and_offset(log: Path) -> None:
+    entries, damaged = read(log)
+    assert damaged == []
+    assert [item.entry.payload for item in entries] == [payload_of(n) for n in range(COUNT)]
+    for item in entries:
+        data = encode_stored(encode_entry(item.entry))
+        assert item.path.read_bytes()[item.offset : item.offset + len(data)] == data
+
+
+def test_a_folder_of_logs_is_read_one_log_after_the_other(tmp_path: Path) -> None:
+    for broker in ("b", "a"):
+        write_log(tmp_path / broker, pendings(3), SETTINGS)
+    entries, _ = read(tmp_path)
+    assert [(item.path.parent.name, item.entry.index) for item in entries] == [
+        (broker, index) for broker in "ab" for index in range(3)
+    ]
+
+
+def test_one_segment_can_be_read_alone_also_under_another_name(log: Path) -> None:
+    second = segments_in(log)[1]
+    first_index = int(second.stem)
+    entries, _ = read(second)
+    assert entries[0].entry.index == first_index
+    copy = log / "copy of a segment"
+    shutil.copy(second, copy)
+    assert [item.entry for item in read(copy)[0]] == [item.entry for item in entries]
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LogNotFound, match="nowhere"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(LogNotFound, match="nowhere"):
+        seek_time(tmp_path / "nowhere", T0)
+
+
+def test_an_empty_folder_has_no_entries(tmp_path: Path) -> None:
+    assert read(tmp_path) == ([], [])
+    assert seek_time(tmp_path, T0) is None
+
+
+def test_damage_is_reported_with_its_place_and_the_rest_is_read(log: Path) -> None:
+    entries, _ = read(log)
+    hit = entries[10]
+    data = bytearray(hit.path.read_bytes())
+    data[hit.offset + 40] ^= 0xFF
+    hit.path.write_bytes(data)
+    after, damaged = read(log)
+    size = len(encode_stored(encode_entry(hit.entry)))
+    assert damaged == [DamagedEntry(hit.path, hit.offset, size, Reason.CHECKSUM)]
+    assert [item.entry.index for item in after] == [n for n in range(COUNT) if n != 10]
+    assert str(hit.path) in str(damaged[0])
+    assert f"offset {hit.offset}" in str(damaged[0])
+
+
+def test_the_torn_end_of_the_last_segment_is_not_damage_but_that_of_another_is(log: Path) -> None:
+    first, *_, last = segments_in(log)
+    for segment in (first, last):
+        with segment.open("r+b") as file:
+            file.truncate(segment.stat().st_size - 3)
+    entries, damaged = read(log)
+    assert [(item.path, item.reason) for item in damaged] == [(first, Reason.TORN)]
+    assert len(entries) == COUNT - 2
+    assert read(last)[1] == []
+    assert len(read(first)[1]) == 1
+
+
+def test_a_segment_that_is_removed_while_reading_is_left_out(log: Path) -> None:
+    reading = read_entries(log)
+    next(reading)
+    removed = segments_in(log)[1]
+    count = len(read(removed)[0])
+    removed.unlink()
+    assert 1 + len(list(reading)) == COUNT - count
+
+
+def test_entries_without_the_brokers_part_still_read(tmp_path: Path) -> None:
+    bare = [Entry("foreign", number, T0 + number, b"x") for number in range(3)]
+    write_entries(tmp_path / segment_name(0), *bare)
+    assert [item.entry for item in read(tmp_path)[0]] == bare
+    assert seek_time(tmp_path, T0 + 1) == Position(
+        tmp_path / segment_name(0), len(encode_stored(encode_entry(bare[0]))), None, T0 + 1
+    )
+
+
+def test_a_log_reads_whole_at_every_moment_while_it_is_written(tmp_path: Path) -> None:
+    appender = Appender(tmp_path, SETTINGS, broker=BROKER)
+    appender.resume()
+    total = 2000
+    is_begun = threading.Event()
+
+    def write() -> None:
+        for number in range(total):
+            appender.write([Pending(payload_of(number), T0 + number, number)])
+            is_begun.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert is_begun.wait(TIMEOUT_S)
+    count = 0
+    while count < total:
+        payloads = payloads_in(tmp_path)
+        assert payloads == [payload_of(number) for number in range(len(payloads))]
+        assert len(payloads) >= count
+        count = len(payloads)
+        found = seek_time(tmp_path, T0 + count - 1)
+        assert found is not None
+        assert found.index == count - 1
+    thread.join()
+    appender.close()
+
+
+def linear(folder: Path, timestamp_ms: int) -> int | None:
+    """The index of the first entry at or after a time, by looking at all."""
+    entries, _ = read(folder)
+    return next(
+        (item.entry.index for item in entries if item.entry.timestamp >= timestamp_ms), None
+    )
+
+
+TIMES = [T0 + delta for delta in range(-5, COUNT * STEP_MS + 5, 5)]
+
+
+def untouched(folder: Path) -> None:
+    pass
+
+
+def without_indexes(folder: Path) -> None:
+    for segment in segments_in(folder):
+        index_path(segment).unlink()
+
+
+def with_damage(folder: Path) -> None:
+    """Break the length of the second entry of a segment, and a whole other segment."""
+    _, second, third, *_ = segments_in(folder)
+    offset = read(second)[0][1].offset
+    data = bytearray(second.read_bytes())
+    data[offset : offset + 4] = b"\xff" * 4
+    second.write_bytes(data)
+    third.write_bytes(b"\xee" * 300)
+
+
+def with_an_empty_segment(folder: Path) -> None:
+    (folder / segment_name(COUNT)).touch()
+
+
+@pytest.mark.parametrize("change", [untouched, without_indexes, with_damage, with_an_empty_segment])
+def test_seeking_finds_the_first_entry_at_or_after_a_time(
+    log: Path, change: Callable[[Path], None]
+) -> None:
+    change(log)
+    for time in TIMES:
+        found = seek_time(log, time)
+        assert (found.index if found else None) == linear(log, time)
+
+
+def test_reading_can_start_where_a_seek_ended(log: Path) -> None:
+    for number in (0, 7, COUNT - 1):
+        start = seek_time(log, T0 + number * STEP_MS)
+        assert start is not None
+        indexes = [
+            item.entry.index
+            for item in read_entries(log, start=start)
+            if not isinstance(item, DamagedEntry)
+        ]
+        assert indexes == list(range(number, COUNT))
+
+
+def test_of_entries_with_one_time_the_first_is_found(tmp_path: Path) -> None:
+    write_log(tmp_path, [Pending(b"x" * 50, T0 + n // 10, n) for n in range(40)], SETTINGS)
+    for number in range(4):
+        found = seek_time(tmp_path, T0 + number)
+        assert found is not None
+        assert found.index == number * 10
+
+
+def test_a_seek_goes_by_the_brokers_time_not_the_producers(tmp_path: Path) -> None:
+    entries = [
+        Entry("p", number, T0 - 10 * number, b"", (), BrokerEntryMetadata(T0 + number, number))
+        for number in range(5)
+    ]
+    write_entries(tmp_path / segment_name(0), *entries)
+    found = seek_time(tmp_path, T0 + 3)
+    assert found is not None
+    assert found.index == 3
+
+
+def test_a_seek_reads_only_what_the_broker_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = UsageLogSettings(fsync=Fsync.NEVER, segment_bytes=4 << 20)
+    write_log(tmp_path, [Pending(bytes(100_000), T0 + n, n) for n in range(100)], settings)
+    assert len(segments_in(tmp_path)) == 3
+    read_bytes = 0
+    pread = os.pread
+
+    def counting_pread(descriptor: int, size: int, offset: int) -> bytes:
+        nonlocal read_bytes
+        data = pread(descriptor, size, offset)
+        read_bytes += len(data)
+        return data
+
+    monkeypatch.setattr(os, "pread", counting_pread)
+    found = seek_time(tmp_path, T0 + 70)
+    assert found is not None
+    assert found.index == 70
+    assert 0 < read_bytes < 5_000

@@ -1,0 +1,149 @@
+"""Wherever a crash cuts a log, it goes on behind the last whole entry; other damage is left alone.
+
+Not covered: damage to what no checksum protects (an entry's index and time), which is believed, and
+crashes of real processes (test_crash.py).
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog import index
+from rgd.adapters.usagelog.appender import Pending
+from rgd.adapters.usagelog.headers import header_of
+from rgd.adapters.usagelog.index import index_path
+from rgd.adapters.usagelog.recovery import Tail, recover
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.wire.frame import Entry, encode_entry
+from rgd.wire.segment import SegmentReader, Stored, encode_stored, segment_name
+from tests.unit.adapters.usagelog.logs import (
+    T0,
+    payloads_in,
+    pendings,
+    read,
+    segments_in,
+    write_log,
+)
+
+ONE_SEGMENT = UsageLogSettings(fsync=Fsync.NEVER)
+SMALL_SEGMENTS = UsageLogSettings(fsync=Fsync.NEVER, segment_bytes=250)
+NEW = Pending(b"new", T0, 0)
+
+
+def ends_of(segment: Path) -> list[int]:
+    """Where each entry of a segment ends."""
+    found = SegmentReader().feed(segment.read_bytes())
+    return [header_of(item).end for item in found if isinstance(item, Stored)]
+
+
+@pytest.fixture(params=["index kept", "index lost", "many marks"])
+def index_case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    case: str = request.param
+    if case == "many marks":
+        monkeypatch.setattr(index, "MARK_EVERY", 2)
+    return case
+
+
+@pytest.mark.parametrize("settings", [ONE_SEGMENT, SMALL_SEGMENTS], ids=["one", "several"])
+def test_a_log_cut_at_any_byte_goes_on_behind_its_last_whole_entry(
+    tmp_path: Path, settings: UsageLogSettings, index_case: str
+) -> None:
+    whole = tmp_path / "whole"
+    write_log(whole, pendings(5), settings)
+    payloads = payloads_in(whole)
+    last = segments_in(whole)[-1]
+    ends = ends_of(last)
+    before = len(payloads) - len(ends)
+    assert (before > 0) == (settings is SMALL_SEGMENTS)
+    for size in range(last.stat().st_size + 1):
+        folder = tmp_path / f"cut-{size}"
+        shutil.copytree(whole, folder)
+        with (folder / last.name).open("r+b") as file:
+            file.truncate(size)
+        if index_case == "index lost":
+            index_path(folder / last.name).unlink()
+        kept = before + sum(end <= size for end in ends)
+        write_log(folder, [NEW], settings)
+        assert payloads_in(folder) == [*payloads[:kept], b"new"]
+        times = [item.entry.timestamp for item in read(folder)[0]]
+        assert times == sorted(times)
+        sequence = [item.entry.sequence_id for item in read(folder)[0]]
+        assert sequence == sorted(set(sequence))
+
+
+def test_zeros_at_the_end_are_cut(tmp_path: Path) -> None:
+    write_log(tmp_path, pendings(3), ONE_SEGMENT)
+    with segments_in(tmp_path)[0].open("ab") as file:
+        file.write(bytes(3 << 20))
+    tail = recover(tmp_path)
+    assert (tail.next_index, tail.damaged) == (3, 0)
+    write_log(tmp_path, [NEW], ONE_SEGMENT)
+    assert len(payloads_in(tmp_path)) == 4
+    assert len(segments_in(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("entry", range(4))
+def test_a_damaged_entry_stays_and_the_log_goes_on(tmp_path: Path, entry: int) -> None:
+    write_log(tmp_path, pendings(4), ONE_SEGMENT)
+    segment = segments_in(tmp_path)[0]
+    end = ends_of(segment)[entry]
+    data = bytearray(segment.read_bytes())
+    data[end - 1] ^= 1
+    segment.write_bytes(data)
+    write_log(tmp_path, [NEW], ONE_SEGMENT)
+    entries, damaged = read(tmp_path)
+    # The damaged entry keeps its index, be it the last or not.
+    assert [item.entry.index for item in entries] == [i for i in range(5) if i != entry]
+    assert [(item.path, item.offset + item.size) for item in damaged] == [(segment, end)]
+    assert segment.read_bytes()[: len(data)] == bytes(data)
+
+
+def test_a_segment_that_is_damaged_from_end_to_end_is_followed_by_another(tmp_path: Path) -> None:
+    strange = tmp_path / segment_name(7)
+    strange.write_bytes(b"\xff" * 100)
+    tail = recover(tmp_path)
+    assert tail == Tail(next_index=8, path=strange, damaged=1)
+    write_log(tmp_path, [NEW], ONE_SEGMENT)
+    entries, damaged = read(tmp_path)
+    assert [item.entry.index for item in entries] == [8]
+    assert [item.size for item in damaged] == [100]
+
+
+def test_time_and_sequence_come_from_the_last_segment_that_has_entries(tmp_path: Path) -> None:
+    write_log(tmp_path, pendings(5), ONE_SEGMENT)
+    (tmp_path / segment_name(5)).touch()
+    tail = recover(tmp_path)
+    assert (tail.next_index, tail.last_timestamp, tail.next_sequence_id) == (5, T0 + 40, 5)
+    write_log(tmp_path, [NEW], ONE_SEGMENT)
+    entries, _ = read(tmp_path)
+    assert (entries[-1].entry.timestamp, entries[-1].entry.publish_time) == (T0 + 40, T0)
+    assert entries[-1].path.name == segment_name(5)
+
+
+def test_entries_without_a_brokers_index_are_counted(tmp_path: Path) -> None:
+    entries = [Entry("foreign", number, T0 + number) for number in range(3)]
+    data = b"".join(encode_stored(encode_entry(entry)) for entry in entries)
+    (tmp_path / segment_name(10)).write_bytes(data)
+    tail = recover(tmp_path)
+    assert (tail.next_index, tail.last_timestamp, tail.next_sequence_id) == (13, T0 + 2, 3)
+
+
+def test_only_the_end_of_a_large_segment_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path, pendings(index.MARK_EVERY * 4 + 1), ONE_SEGMENT)
+    fed: list[int] = []
+    feed = SegmentReader.feed
+
+    def counting_feed(reader: SegmentReader, data: bytes) -> object:
+        fed.append(len(data))
+        return feed(reader, data)
+
+    monkeypatch.setattr(SegmentReader, "feed", counting_feed)
+    recover(tmp_path)
+    assert 0 < sum(fed) < 200
+    index_path(segments_in(tmp_path)[0]).unlink()
+    fed.clear()
+    recover(tmp_path)
+    assert sum(fed) == segments_in(tmp_path)[0].stat().st_size

@@ -1,0 +1,401 @@
+"""The queue has limits, a failing disk is told once and tried again, and nobody ever waits in vain.
+
+A disk that cannot be written is here a log folder under a path that is a file; disks that are full are
+in test_full_disk.py. Not covered: how long `append` takes (bench/usagelog.py).
+"""
+
+import asyncio
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender
+from rgd.adapters.usagelog.index import index_path, load_marks
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.writer import SegmentedLog
+from rgd.ports.usagelog import LogLocked
+from rgd.wire.frame import PAYLOAD_MAX
+from tests.unit.adapters.usagelog.conftest import Alarms
+from tests.unit.adapters.usagelog.logs import (
+    BROKER,
+    T0,
+    TIMEOUT_S,
+    MakeLog,
+    clock,
+    ignore_alarm,
+    payload_of,
+    payloads_in,
+    pendings,
+    read,
+    segments_in,
+    write_log,
+)
+
+
+class Obstacle:
+    """A file where the log's folder should be, until it is removed."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self._file = tmp_path / "root"
+        self.folder = self._file / "log"
+        self._file.touch()
+
+    def remove(self) -> None:
+        self._file.unlink()
+
+
+@pytest.fixture
+def obstacle(tmp_path: Path) -> Obstacle:
+    return Obstacle(tmp_path)
+
+
+class HeldSync:
+    """An `fsync` that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.is_reached = threading.Event()
+        self.may_go_on = threading.Event()
+        self._fsync = os.fsync
+
+    def __call__(self, descriptor: int) -> None:
+        self.is_reached.set()
+        assert self.may_go_on.wait(TIMEOUT_S)
+        self._fsync(descriptor)
+
+
+@pytest.fixture
+def held_sync(monkeypatch: pytest.MonkeyPatch) -> HeldSync:
+    held = HeldSync()
+    monkeypatch.setattr(os, "fsync", held)
+    return held
+
+
+def append(log: SegmentedLog, *numbers: int) -> None:
+    for number in numbers:
+        log.append(payload_of(number), broker_timestamp_ms=T0 + number)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait until the thread has brought it about, looking once a millisecond."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(TIMEOUT_S):
+        while not is_so():
+            looked = asyncio.Event()
+            loop.call_later(0.001, looked.set)
+            await looked.wait()
+
+
+def state_of(log: SegmentedLog) -> tuple[int, int, int, str | None]:
+    return (log.appended, log.lost, log.synced_index, log.trouble)
+
+
+async def reached(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, TIMEOUT_S)
+
+
+async def test_appending_goes_on_while_the_disk_hangs_until_the_queue_is_full(
+    make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
+) -> None:
+    log = make_log(queue_max=10, fsync=Fsync.ALWAYS)
+    await log.open()
+    append(log, 0)
+    await reached(held_sync.is_reached)
+    # The entry that is being written still holds its place: 9 fit beside it.
+    append(log, *range(1, 21))
+    assert log.lost == 11
+    held_sync.may_go_on.set()
+    await log.flush()
+    assert (log.appended, log.lost, log.synced_index) == (10, 11, 9)
+    # The newest were not kept, and their sequence ids are missing.
+    append(log, 21)
+    await log.close()
+    entries, _ = read(tmp_path / "log")
+    assert [item.entry.sequence_id for item in entries] == [*range(10), 21]
+    assert [item.entry.index for item in entries] == list(range(11))
+
+
+async def test_the_queue_is_bounded_in_bytes_too(
+    make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
+) -> None:
+    log = make_log(queue_bytes_max=PAYLOAD_MAX, fsync=Fsync.ALWAYS)
+    await log.open()
+    append(log, 0)
+    await reached(held_sync.is_reached)
+    for _ in range(3):
+        log.append(b"x" * (PAYLOAD_MAX // 2), broker_timestamp_ms=T0)
+    assert log.lost == 2
+    held_sync.may_go_on.set()
+    await log.flush()
+    log.append(b"x" * (PAYLOAD_MAX // 2), broker_timestamp_ms=T0)
+    assert (log.appended, log.lost) == (2, 2)
+
+
+async def test_the_loop_runs_while_a_flush_waits(make_log: MakeLog, held_sync: HeldSync) -> None:
+    log = make_log()
+    await log.open()
+    append(log, 0)
+    async with asyncio.TaskGroup() as tasks:
+        flushing = tasks.create_task(log.flush())
+        await reached(held_sync.is_reached)
+        assert not flushing.done()
+        held_sync.may_go_on.set()
+
+
+async def test_a_cancelled_flush_leaves_the_log_working(
+    make_log: MakeLog, held_sync: HeldSync
+) -> None:
+    log = make_log()
+    await log.open()
+    append(log, 0)
+    flushing = asyncio.gather(log.flush())
+    await reached(held_sync.is_reached)
+    flushing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flushing
+    held_sync.may_go_on.set()
+    await log.flush()
+    assert log.synced_index == 0
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "stored_ms"),
+    [(-1, 0), (0, 0), (1 << 80, TIMESTAMP_MAX)],
+    ids=["negative", "zero", "beyond the format"],
+)
+async def test_any_time_can_be_stored(
+    make_log: MakeLog, tmp_path: Path, time_ms: int, stored_ms: int
+) -> None:
+    log = make_log()
+    await log.open()
+    log.append(b"", broker_timestamp_ms=time_ms)
+    await log.flush()
+    entry = read(tmp_path / "log")[0][0].entry
+    assert (entry.publish_time, entry.broker_timestamp) == (stored_ms, stored_ms)
+
+
+async def test_the_largest_payload_is_kept_and_a_larger_one_is_lost(
+    make_log: MakeLog, tmp_path: Path
+) -> None:
+    log = make_log()
+    await log.open()
+    for size in (PAYLOAD_MAX, PAYLOAD_MAX + 1, 1):
+        log.append(bytes(size), broker_timestamp_ms=T0)
+    await log.flush()
+    assert (log.appended, log.lost) == (2, 1)
+    assert [len(payload) for payload in payloads_in(tmp_path / "log")] == [PAYLOAD_MAX, 1]
+
+
+async def test_entries_are_synced_in_the_interval_without_a_flush(make_log: MakeLog) -> None:
+    log = make_log(fsync_ms=1)
+    await log.open()
+    append(log, 0)
+    await until(lambda: log.synced_index == 0)
+
+
+async def test_an_outage_is_told_once_and_loses_nothing_that_the_queue_can_hold(
+    make_log: MakeLog, obstacle: Obstacle, alarms: Alarms
+) -> None:
+    log = make_log(obstacle.folder, retry_ms=1)
+    await log.open()
+    append(log, *range(5))
+    alarm = await alarms.next()
+    assert alarm.trouble == log.trouble
+    assert log.trouble is not None
+    assert os.strerror(errno.ENOTDIR) in log.trouble
+    assert str(obstacle.folder) in log.trouble
+    obstacle.remove()
+    over = await alarms.next()
+    assert (over.trouble, over.lost) == (None, 0)
+    await log.flush()
+    assert state_of(log) == (5, 0, 4, None)
+    assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(5)]
+    assert alarms.count == 2
+
+
+async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(
+    make_log: MakeLog, obstacle: Obstacle, alarms: Alarms
+) -> None:
+    log = make_log(obstacle.folder, retry_ms=1, queue_max=3)
+    await log.open()
+    append(log, *range(5))
+    assert log.lost == 2
+    obstacle.remove()
+    await alarms.next()
+    await alarms.next()
+    await log.flush()
+    assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(3)]
+
+
+async def test_whoever_waits_in_an_outage_is_let_go_and_the_entries_are_lost(
+    make_log: MakeLog, obstacle: Obstacle
+) -> None:
+    log = make_log(obstacle.folder, retry_ms=600_000)
+    await log.open()
+    append(log, 0, 1)
+    await log.flush()
+    assert (log.appended, log.lost) == (0, 2)
+    append(log, 2)
+    assert log.lost == 2
+    await log.close()
+    assert (log.appended, log.lost) == (0, 3)
+
+
+async def test_a_flush_tries_again_at_once(make_log: MakeLog, obstacle: Obstacle) -> None:
+    log = make_log(obstacle.folder, retry_ms=600_000)
+    await log.open()
+    assert log.trouble is not None
+    append(log, 0)
+    obstacle.remove()
+    await log.flush()
+    assert state_of(log) == (1, 0, 0, None)
+
+
+async def test_a_read_only_folder_stops_logging_and_nothing_else(
+    make_log: MakeLog, read_only_folder: Path, alarms: Alarms
+) -> None:
+    log = make_log(read_only_folder / "log")
+    await log.open()
+    append(log, 0)
+    await log.flush()
+    assert (log.appended, log.lost) == (0, 1)
+    assert (await alarms.next()).trouble == log.trouble
+    await log.close()
+    assert alarms.count == 1
+
+
+async def test_a_sync_that_keeps_failing_is_told_once(
+    make_log: MakeLog, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(fsync_ms=1, retry_ms=1)
+    await log.open()
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    for number in range(10):
+        append(log, number)
+        await log.flush()
+    # Written, but nobody can say whether they are on disk.
+    assert (log.appended, log.lost, log.synced_index) == (10, 10, -1)
+    assert os.strerror(errno.EIO) in ((await alarms.next()).trouble or "")
+    monkeypatch.setattr(os, "fsync", fsync)
+    append(log, 10)
+    await log.flush()
+    assert (await alarms.next()).trouble is None
+    assert log.trouble is None
+    assert log.synced_index >= 0
+    assert alarms.count == 2
+
+
+async def test_what_can_no_longer_be_synced_is_counted_before_a_flush_returns(
+    make_log: MakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log(fsync_ms=600_000)
+    await log.open()
+    append(log, 0)
+    await until(lambda: log.appended == 1)
+
+    def fail(*args: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "write", fail)
+    monkeypatch.setattr(Appender, "resume", fail)
+    append(log, 1)
+    await log.flush()
+    # The second was not written; whether the first is on disk, nobody can say.
+    assert (log.appended, log.lost, log.synced_index) == (1, 2, -1)
+
+
+async def test_a_log_that_is_taken_can_be_opened_once_it_is_free(
+    make_log: MakeLog, tmp_path: Path
+) -> None:
+    first, second = make_log(), make_log()
+    await first.open()
+    append(first, 0)
+    append(second, 1)
+    with pytest.raises(LogLocked, match=str(os.getpid())):
+        await second.open()
+    await first.close()
+    await second.open()
+    await second.flush()
+    # What was appended before it could be opened is kept.
+    assert payloads_in(tmp_path / "log") == [payload_of(0), payload_of(1)]
+
+
+async def test_a_log_that_never_opened_can_be_closed(make_log: MakeLog) -> None:
+    first, second, third = make_log(), make_log(), make_log()
+    await first.open()
+    with pytest.raises(LogLocked):
+        await second.open()
+    append(second, 0)
+    await second.close()
+    append(third, 0)
+    await third.close()
+    await third.flush()
+    assert (second.lost, third.lost) == (1, 1)
+
+
+async def test_a_bug_in_the_thread_is_told_and_leaves_nobody_waiting(
+    make_log: MakeLog, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log()
+    await log.open()
+
+    def break_down(appender: Appender, batch: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Appender, "write", break_down)
+    append(log, 0)
+    assert "ZeroDivisionError" in ((await alarms.next()).trouble or "")
+    await log.flush()
+    append(log, 1)
+    await log.close()
+    assert (log.appended, log.lost) == (0, 2)
+    # The lock is free again.
+    await make_log().open()
+
+
+async def test_closed_segments_get_their_sparse_index_back(
+    make_log: MakeLog, tmp_path: Path
+) -> None:
+    folder = tmp_path / "log"
+    write_log(folder, pendings(20), UsageLogSettings(segment_bytes=500))
+    segments = segments_in(folder)
+    marks = [load_marks(segment) for segment in segments]
+    assert len(segments) > 2
+    for segment in segments:
+        index_path(segment).unlink()
+    log = make_log()
+    await log.open()
+    await log.flush()
+    assert [load_marks(segment) for segment in segments] == marks
+
+
+async def test_damage_in_the_last_segment_is_counted(make_log: MakeLog, tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    write_log(folder, pendings(3), UsageLogSettings())
+    data = bytearray(segments_in(folder)[0].read_bytes())
+    data[-1] ^= 1
+    segments_in(folder)[0].write_bytes(data)
+    log = make_log()
+    await log.open()
+    assert log.damaged == 1
+    assert log.trouble is None
+
+
+def test_a_log_outlives_the_loop_that_forgot_to_close_it(tmp_path: Path) -> None:
+    log = SegmentedLog(
+        tmp_path / "log", UsageLogSettings(), broker=BROKER, clock=clock, on_alarm=ignore_alarm
+    )
+    asyncio.run(log.open())
+    append(log, 0)
+    asyncio.run(log.close())
+    assert payloads_in(tmp_path / "log") == [payload_of(0)]
