@@ -1,0 +1,131 @@
+"""Every metric that rgd shows, declared once: name, type, help, labels.
+
+Law: a name is shown exactly as it is declared here, and nothing else is shown under `rgd_`. Base
+units, `_total` on counters and on nothing else. docs/metrics.md is generated from this table.
+
+A label's values are bounded by `labels.BOUNDS`; what a metric does with the rest (`Fold`) is said
+here. Process and interpreter metrics are prometheus_client's own and are added in `exposition`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class MetricType(StrEnum):
+    """Prometheus's types, as far as rgd has them."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Fold(StrEnum):
+    """How series beyond a label's bound become the one of `other`."""
+
+    SUM = "sum"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric."""
+
+    #: As shown; a histogram's without `_bucket`, `_sum` and `_count`.
+    name: str
+    type: MetricType
+    help: str
+    labels: tuple[str, ...] = ()
+    fold: Fold = Fold.SUM
+    #: A histogram's upper bounds in the unit of its name; +Inf is added.
+    buckets: tuple[float, ...] = ()
+
+
+_GROUP: Final = ("group", "kind", "dimension")
+
+ROUND_SECONDS: Final = Metric(
+    "rgd_round_seconds",
+    MetricType.HISTOGRAM,
+    "Time to reckon one round: take stock, report, work out shares.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
+)
+HTTP_REQUEST_SECONDS: Final = Metric(
+    "rgd_http_request_seconds",
+    MetricType.HISTOGRAM,
+    "Time from a request's head to the end of its answer.",
+    buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
+)
+
+METRICS: Final = (
+    # What groups get.
+    Metric(
+        "rgd_quota",
+        MetricType.GAUGE,
+        "Cluster-wide quota per second; no series where it is unlimited.",
+        _GROUP,
+    ),
+    Metric(
+        "rgd_share",
+        MetricType.GAUGE,
+        "This broker's share of the quota per second; no series where it is unlimited.",
+        _GROUP,
+    ),
+    Metric("rgd_admitted_total", MetricType.COUNTER, "Messages or bytes granted.", _GROUP),
+    Metric(
+        "rgd_refused_total",
+        MetricType.COUNTER,
+        "Messages or bytes refused, by the level that cut the request.",
+        (*_GROUP, "limited_by"),
+    ),
+    Metric(
+        "rgd_wanted", MetricType.GAUGE, "Demand here per second, as this broker reports it.", _GROUP
+    ),
+    Metric(
+        "rgd_shadow_refused_total",
+        MetricType.COUNTER,
+        "Messages or bytes granted that a shadow group would have refused.",
+        _GROUP,
+    ),
+    Metric("rgd_ungoverned_total", MetricType.COUNTER, "Requests to which no limit applied."),
+    # The exchange.
+    Metric("rgd_peers", MetricType.GAUGE, "Other brokers known in the exchange."),
+    Metric(
+        "rgd_peer_age_seconds",
+        MetricType.GAUGE,
+        "Time since a broker was last heard.",
+        ("broker",),
+        fold=Fold.MAX,
+    ),
+    Metric("rgd_reports_sent_total", MetricType.COUNTER, "Reports and heartbeats sent."),
+    Metric("rgd_reports_received_total", MetricType.COUNTER, "Reports and heartbeats of peers."),
+    Metric(
+        "rgd_reports_dropped_total",
+        MetricType.COUNTER,
+        "Messages from the exchange that were not used.",
+        ("reason",),
+    ),
+    Metric(
+        "rgd_rows_suppressed_total",
+        MetricType.COUNTER,
+        "Rows not reported because they would change no broker's share enough.",
+    ),
+    Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is out of reach, else 0."),
+    Metric(
+        "rgd_policy_hash_conflict",
+        MetricType.GAUGE,
+        "1 while a peer's groups file differs from this one's, else 0.",
+    ),
+    ROUND_SECONDS,
+    # The usage log.
+    Metric("rgd_log_entries_total", MetricType.COUNTER, "Entries appended to the usage log."),
+    Metric(
+        "rgd_log_synced_index",
+        MetricType.GAUGE,
+        "Highest index of the usage log known to be on disk; -1 before the first.",
+    ),
+    Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    # The door.
+    HTTP_REQUEST_SECONDS,
+)
+
+BY_NAME: Final = {metric.name: metric for metric in METRICS}

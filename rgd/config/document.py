@@ -1,0 +1,244 @@
+"""One YAML file as plain values, read strictly and within limits.
+
+Law: what the file says is what rgd sees. A key said twice is a fault (most YAML readers silently
+keep the last); a key is its text, so a tenant may be called `no`, `on` or `2026`; `5e6` is a
+number. That is YAML 1.2's core schema, where PyYAML by itself has YAML 1.1's.
+
+Works on libyaml's events, not on its nodes, because only so every expansion is counted: an alias
+costs what it stands for, and a file that unfolds to more than `NODES_MAX` values is refused before
+anybody walks it. Tags are refused. What the values mean is for `groups`, `load` and `tokens`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from rgd.config.faults import Faults, joined
+from rgd.errors import ConfigError, Fault
+
+#: Largest file that is read; 100,000 attached namespaces are about 4 MB.
+FILE_BYTES_MAX: Final = 32 << 20
+#: Most values in a file, aliases unfolded.
+NODES_MAX: Final = 2_000_000
+#: Deepest nesting; ours go to 6.
+DEPTH_MAX: Final = 16
+#: Longest text of a number; also keeps `int` below its own limit on digits.
+NUMBER_CHARS_MAX: Final = 100
+
+_WORDS: Final[dict[str, bool | None]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT: Final = re.compile(r"[-+]?[0-9]+")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file holds, and what is wrong with its YAML so far."""
+
+    #: dict (with str keys), list, str, int, float, bool or None; None also for an empty file.
+    value: object
+    faults: Faults
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list that has begun and not ended."""
+
+    container: dict[str, object] | list[object]
+    path: str
+    anchor: str | None
+    #: Values counted before it began.
+    before: int
+    #: In a mapping: the key whose value comes next.
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class _Anchored:
+    value: object
+    #: How many values it stands for.
+    size: int
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Puts events together; `faults` takes what can be passed over."""
+
+    faults: Faults
+    root: object = None
+    documents: int = 0
+    _nodes: int = 0
+    _open: list[_Open] = field(default_factory=list)
+    _anchors: dict[str, _Anchored] = field(default_factory=dict)
+
+    def take(self, event: Any) -> None:
+        """Add one of PyYAML's events."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._on_scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent):
+            self._begin({}, event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self._begin([], event)
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            self._end()
+        elif isinstance(event, yaml.AliasEvent):
+            self._on_alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise _fatal(self.faults, "", "expected one YAML document, got a second (`---`)")
+
+    def _on_scalar(self, event: Any) -> None:
+        self._count(1)
+        top = self._open[-1] if self._open else None
+        if top is not None and isinstance(top.container, dict) and top.key is None:
+            self._take_key(top, event.value)
+            return
+        if event.tag is not None:
+            self.faults.add(self._here(), f"expected a value without a tag, got {event.tag}")
+        # Only unquoted text means something else than itself.
+        value = event.value if event.style else _plain(event.value)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, 1)
+        self._put(value)
+
+    def _take_key(self, top: _Open, key: str) -> None:
+        if key in top.container:
+            self.faults.add(joined(top.path, key), "expected this key once, got it again")
+        top.key = key
+
+    def _begin(self, container: dict[str, object] | list[object], event: Any) -> None:
+        self._count(1)
+        path = self._here()
+        if self._open and isinstance(self._open[-1].container, dict) and self._open[-1].key is None:
+            raise _fatal(self.faults, path, "expected plain names as keys, got a mapping or list")
+        if len(self._open) == DEPTH_MAX:
+            raise _fatal(self.faults, path, f"expected at most {DEPTH_MAX} levels of nesting")
+        if event.tag is not None:
+            self.faults.add(path, f"expected a value without a tag, got {event.tag}")
+        if event.anchor is not None:
+            self._anchors.pop(event.anchor, None)
+        self._open.append(_Open(container, path, event.anchor, self._nodes))
+
+    def _end(self) -> None:
+        done = self._open.pop()
+        if done.anchor is not None:
+            self._anchors[done.anchor] = _Anchored(done.container, self._nodes - done.before + 1)
+        self._put(done.container)
+
+    def _on_alias(self, event: Any) -> None:
+        anchored = self._anchors.get(event.anchor)
+        if anchored is None:
+            expected = f"expected an anchor &{event.anchor} that ends before its alias"
+            raise _fatal(self.faults, self._here(), expected)
+        self._count(anchored.size)
+        top = self._open[-1] if self._open else None
+        if top is not None and isinstance(top.container, dict) and top.key is None:
+            raise _fatal(self.faults, top.path, "expected plain names as keys, got an alias")
+        self._put(anchored.value)
+
+    def _put(self, value: object) -> None:
+        if not self._open:
+            self.root = value
+            return
+        top = self._open[-1]
+        if isinstance(top.container, list):
+            top.container.append(value)
+        else:
+            assert top.key is not None
+            top.container.setdefault(top.key, value)
+            top.key = None
+
+    def _count(self, nodes: int) -> None:
+        self._nodes += nodes
+        if self._nodes > NODES_MAX:
+            expected = f"expected at most {NODES_MAX} values with every alias unfolded"
+            raise _fatal(self.faults, self._here(), expected)
+
+    def _here(self) -> str:
+        """The dotted key of the value that comes next."""
+        if not self._open:
+            return ""
+        top = self._open[-1]
+        place = str(len(top.container)) if isinstance(top.container, list) else (top.key or "")
+        return joined(top.path, place) if place else top.path
+
+
+def read_document(path: Path) -> Document:
+    """Read and parse one file.
+
+    Raises:
+        ConfigError: it cannot be read, or is not YAML at all. Lesser faults are in the document.
+    """
+    source = str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as exc:
+        reason = exc.strerror or type(exc).__name__
+        raise ConfigError(Fault(source, "", f"expected a readable file: {reason}")) from exc
+    return parse_document(content, source)
+
+
+def parse_document(content: bytes, source: str) -> Document:
+    """Parse YAML; `source` is the name that faults carry.
+
+    Raises:
+        ConfigError: it is too large, not UTF-8, not YAML, or against a limit.
+    """
+    faults = Faults(source)
+    if len(content) > FILE_BYTES_MAX:
+        raise _fatal(faults, "", f"expected a file of at most {FILE_BYTES_MAX} bytes")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        expected = f"expected text in UTF-8; byte {exc.start} is none"
+        raise _fatal(faults, "", expected) from exc
+    builder = _Builder(faults)
+    try:
+        for event in _events(text):
+            builder.take(event)
+    except yaml.YAMLError as exc:
+        raise _fatal(faults, "", f"expected YAML: {_where(exc)}") from exc
+    return Document(builder.root, faults)
+
+
+def _events(text: str) -> Iterator[Any]:
+    # libyaml where PyYAML was built with it (all wheels are), the same events without it.
+    return iter(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+
+
+def _plain(text: str) -> object:
+    """What an unquoted scalar means in YAML 1.2's core schema (without octal and hexadecimal)."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789" or len(text) > NUMBER_CHARS_MAX:
+        return text
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _NOT_FINITE.fullmatch(text):
+        return float(text.replace(".", "", 1))
+    return text
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """PyYAML's message in one line."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
+
+
+def _fatal(faults: Faults, key: str, expected: str) -> ConfigError:
+    """The error for a file of which nothing more can be read."""
+    faults.add(key, expected)
+    return ConfigError(*faults.told())

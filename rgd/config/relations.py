@@ -1,0 +1,63 @@
+"""What must hold between two settings; what one setting must be by itself is `settings`'s.
+
+Law: a relation is data (its settings, the test, the words), so that `load` can leave out those
+whose settings are already faulty, and put the blame on the source that set one of them last.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rgd.config.settings import PoliciesSource, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One condition over several settings."""
+
+    #: Dotted keys; a fault is put on the first of those that were set by the last source.
+    keys: tuple[str, ...]
+    holds: Callable[[Settings], bool]
+    #: What was expected, and what to do.
+    expected: str
+
+
+#: Waived by `rgd serve --insecure`.
+GUARDED: Final = Relation(
+    ("http.listen", "http.tokens_file"),
+    lambda settings: not settings.http.is_open,
+    "expected an address of this machine alone (127.0.0.1) as long as http.tokens_file is not set; "
+    "set it, or start with --insecure",
+)
+
+RELATIONS: Final = (
+    Relation(
+        ("exchange.min_interval_ms", "exchange.round_ms"),
+        lambda settings: settings.exchange.min_interval_ms <= settings.exchange.round_ms,
+        "expected exchange.min_interval_ms of at most exchange.round_ms",
+    ),
+    Relation(
+        ("exchange.settle_max_ms", "exchange.round_ms"),
+        lambda settings: settings.exchange.settle_max_ms <= settings.exchange.round_ms,
+        "expected exchange.settle_max_ms of at most exchange.round_ms",
+    ),
+    Relation(
+        ("exchange.isolation_hold_rounds", "exchange.expiry_rounds"),
+        lambda settings: settings.exchange.isolation_hold_rounds <= settings.exchange.expiry_rounds,
+        "expected exchange.isolation_hold_rounds of at most exchange.expiry_rounds: peers forget a "
+        "silent broker then, and share out its part",
+    ),
+    Relation(
+        ("policies.source", "policies.file"),
+        lambda settings: (
+            settings.policies.source is not PoliciesSource.FILE
+            or settings.policies.file is not None
+        ),
+        "expected policies.file (or --groups) to name the groups file where policies.source is `file`",
+    ),
+    Relation(
+        ("http.tls_cert", "http.tls_key"),
+        lambda settings: (settings.http.tls_cert is None) == (settings.http.tls_key is None),
+        "expected http.tls_cert and http.tls_key together, or neither",
+    ),
+)

@@ -1,0 +1,309 @@
+"""Process settings: one frozen model for each concern, all of them in `Settings`.
+
+Law: a setting exists only if it does something. Each has its default, bounds and unit here and
+nowhere else; docs/configuration.md is generated from these models, and a fault quotes them.
+
+Where values come from, and in which order one beats another, is `load`'s. Relations between two
+settings are `relations`'s. Adapters take dataclasses of their own, which `rgd.app` fills from these.
+"""
+
+import socket
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+from typing_extensions import override
+
+from rgd.config.values import (
+    EMBEDDED,
+    Address,
+    Count,
+    ExchangeUrl,
+    HttpUrl,
+    Millis,
+    Name,
+    Number,
+    Rounds,
+    Seconds,
+    Size,
+    TableTopic,
+    UsageTopic,
+    is_loopback,
+    split_address,
+)
+from rgd.core.broker.settings import OnIsolation
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.model import PPM, WEIGHT_ONE
+
+
+class PoliciesSource(StrEnum):
+    """Who owns the policies (design 4)."""
+
+    #: A compacted topic, which a groups file seeds and the admin API changes.
+    TABLE = "table"
+    #: The groups file; admin writes are refused.
+    FILE = "file"
+
+
+class Ungoverned(StrEnum):
+    """The answer where no limit applies to a name."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class Fsync(StrEnum):
+    """When the usage log is forced to the disk."""
+
+    #: After every batch of entries.
+    ALWAYS = "always"
+    #: Every `log.fsync_ms`.
+    INTERVAL = "interval"
+    #: When the operating system likes.
+    NEVER = "never"
+
+
+class Section(BaseModel):
+    """A group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BrokerSettings(Section):
+    """For whom this daemon speaks."""
+
+    name: Name = Field(
+        default_factory=socket.gethostname,
+        description="The broker's name in the exchange: a stable one, never a random pod's.",
+    )
+    weight: Number = Field(
+        default=1, ge=0.001, le=1_000_000, description="This broker's weight in `max-min`."
+    )
+
+    @property
+    def weight_milli(self) -> int:
+        """The weight in thousandths, as share policies take it."""
+        return round(self.weight * WEIGHT_ONE)
+
+
+class ExchangeSettings(Section):
+    """How daemons tell one another their usage."""
+
+    url: ExchangeUrl = Field(
+        default=EMBEDDED, description="Where the exchange is; `embedded` runs one on this machine."
+    )
+    embedded_dir: Path = Field(
+        default=Path("rgd-exchange"),
+        description="Folder of the embedded exchange: the same for all daemons that share it, on a "
+        "local file system.",
+    )
+    admin_url: HttpUrl | None = Field(
+        default=None, description="Pulsar's admin API, to make the namespace with retention -1/-1."
+    )
+    topic: UsageTopic = Field(
+        default="non-persistent://public/rgd/usage", description="The topic on which usage is told."
+    )
+    round_ms: Millis = Field(
+        default=1000, ge=50, le=60_000, description="One round: how often usage is reported."
+    )
+    min_interval_ms: Millis = Field(
+        default=100,
+        ge=1,
+        le=60_000,
+        description="Shortest time between two reports when demand jumps.",
+    )
+    settle_max_ms: Millis = Field(
+        default=100, ge=0, le=60_000, description="Longest wait before a raised share is used."
+    )
+    tolerance: Number = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Change of a row, as a part of itself, that is worth a report.",
+    )
+    full_every_rounds: Rounds = Field(
+        default=10, ge=1, le=1000, description="Every row is sent once in so many rounds."
+    )
+    expiry_rounds: Rounds = Field(
+        default=3, ge=1, le=1000, description="A broker that is silent for so long is forgotten."
+    )
+    isolation_hold_rounds: Rounds = Field(
+        default=2,
+        ge=0,
+        le=1000,
+        description="Shares are kept for so long once the exchange is out of reach.",
+    )
+    on_isolation: OnIsolation = Field(
+        default=OnIsolation.EQUAL,
+        description="What is granted after that: `equal` (quota / known brokers), `hold` (the last "
+        "share) or `open` (everything).",
+    )
+    expected_brokers: Count = Field(
+        default=1,
+        ge=1,
+        le=100_000,
+        description="The number of known brokers is never taken to be less.",
+    )
+
+
+class SharesSettings(Section):
+    """How quotas are shared and granted."""
+
+    policy: SharePolicyName = Field(
+        default=SharePolicyName.MAX_MIN, description="The share policy of groups that name none."
+    )
+    floor_fraction: Number = Field(
+        default=0.01,
+        ge=0,
+        le=1,
+        description="Part of a quota that is split evenly, so that idle brokers can start.",
+    )
+    burst_ms: Millis = Field(
+        default=250,
+        ge=1,
+        le=60_000,
+        description="Depth of every bucket, in time at its present rate.",
+    )
+    request_max_s: Seconds = Field(
+        default=10,
+        ge=0.001,
+        le=86_400,
+        description="A request for more than the whole quota of so long is refused as too large.",
+    )
+
+    @property
+    def floor_ppm(self) -> int:
+        """The floors' part of the quota in millionths, as share policies take it."""
+        return round(self.floor_fraction * PPM)
+
+
+class PoliciesSettings(Section):
+    """Where groups, attachments and limits come from."""
+
+    source: PoliciesSource = Field(
+        default=PoliciesSource.TABLE,
+        description="`table`: a compacted topic, which the groups file seeds with what is absent; "
+        "`file`: the groups file is the truth and admin writes are refused.",
+    )
+    topic: TableTopic = Field(
+        default="persistent://public/rgd/policies", description="The topic of the policies table."
+    )
+    file: Path | None = Field(default=None, description="The groups file.")
+
+
+class HttpSettings(Section):
+    """The door for callers."""
+
+    listen: Address = Field(
+        default="127.0.0.1:7700",
+        description="Address to listen on; port 0 takes a free one. Beyond loopback, `http.tokens_file` "
+        "is a must unless `rgd serve --insecure` is said.",
+    )
+    unix_socket: Path | None = Field(
+        default=None, description="A unix socket to listen on as well."
+    )
+    batch_max: Count = Field(
+        default=10_000, ge=1, le=1_000_000, description="Most items in one array."
+    )
+    body_max_bytes: Size = Field(
+        default=8 << 20, ge=1 << 10, le=1 << 30, description="Largest body."
+    )
+    ungoverned: Ungoverned = Field(
+        default=Ungoverned.ALLOW,
+        description="The answer for names that nobody attached to a group.",
+    )
+    tokens_file: Path | None = Field(
+        default=None,
+        description="Bearer tokens: a YAML list of `{name, token or token_sha256, scopes}` with scopes "
+        "among `query`, `read`, `admin`; not readable by everybody.",
+    )
+    tls_cert: Path | None = Field(default=None, description="TLS certificate chain, PEM.")
+    tls_key: Path | None = Field(default=None, description="The certificate's key, PEM.")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host (IPv6 without brackets) and port to listen on."""
+        return split_address(self.listen)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the door."""
+        return is_loopback(self.address[0])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether strangers may ask: only `rgd serve --insecure` lets such settings through."""
+        return self.tokens_file is None and not self.is_loopback
+
+
+class LogSettings(Section):
+    """The usage log."""
+
+    dir: Path = Field(default=Path("rgd-log"), description="Folder of the log's segments.")
+    segment_bytes: Size = Field(
+        default=64 << 20, ge=4 << 10, le=1 << 31, description="A segment is closed at this size."
+    )
+    segment_age_s: Seconds = Field(
+        default=3600, ge=1, le=2_592_000, description="A segment is closed at this age."
+    )
+    fsync: Fsync = Field(
+        default=Fsync.INTERVAL,
+        description="When entries are forced to the disk: `always` (each batch), `interval` (every "
+        "`log.fsync_ms`) or `never`.",
+    )
+    fsync_ms: Millis = Field(
+        default=1000, ge=1, le=600_000, description="Time between two, for `log.fsync: interval`."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything a process is told. Rebuilt only by a restart."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+
+    cluster: Name = Field(
+        default="standalone", description="The cluster's name: Pulsar's `cluster` label in metrics."
+    )
+    shutdown_timeout_ms: Millis = Field(
+        default=10_000, ge=100, le=600_000, description="Longest time from SIGTERM to the exit."
+    )
+    broker: BrokerSettings = Field(default_factory=BrokerSettings)
+    exchange: ExchangeSettings = Field(default_factory=ExchangeSettings)
+    shares: SharesSettings = Field(default_factory=SharesSettings)
+    policies: PoliciesSettings = Field(default_factory=PoliciesSettings)
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    @classmethod
+    @override
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Merge the layers of `from_layers`, and nothing else: no environment behind one's back."""
+        assert isinstance(init_settings, InitSettingsSource)
+        layers = init_settings.init_kwargs.get("layers")
+        if layers is None:
+            return (init_settings,)
+        return tuple(InitSettingsSource(settings_cls, layer) for layer in layers)
+
+    @classmethod
+    def from_layers(cls, *layers: dict[str, Any]) -> "Settings":
+        """Merge nested values, setting by setting; an earlier layer beats a later one.
+
+        Raises:
+            pydantic.ValidationError: a value is not what its model wants.
+        """
+        arguments: dict[str, Any] = {"layers": layers}
+        return cls(**arguments)

@@ -1,0 +1,157 @@
+"""The tokens file: who may call, and what they may do.
+
+Law: a token is kept as its SHA-256 only, and no fault ever shows one. A file that everybody on the
+machine may read keeps no secret, so it is refused.
+
+The file is a YAML list of `{name, token or token_sha256, scopes}`. How a caller presents a token is
+`rgd.adapters.http`'s business; when the file is read again is `rgd.app`'s.
+"""
+
+import hashlib
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from rgd.config.document import read_document
+from rgd.config.faults import Place, shown
+from rgd.core.errors import InvalidName
+from rgd.core.policies.names import check_entity
+from rgd.errors import ConfigError, Fault
+
+_KEYS: Final = ("name", "token", "token_sha256", "scopes")
+_SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
+
+#: Most tokens: each request is compared with all of them.
+TOKENS_MAX: Final = 256
+#: Shorter ones are guessed; longer ones do not fit a header line.
+TOKEN_CHARS_MIN: Final = 8
+TOKEN_CHARS_MAX: Final = 4096
+#: RFC 6750's b64token, and nothing that a header would change.
+_TOKEN: Final = re.compile(r"[-A-Za-z0-9._~+/]+=*")
+
+
+class Scope(StrEnum):
+    """What a caller may do."""
+
+    #: Ask: acquire, check.
+    QUERY = "query"
+    #: Look: groups, brokers, metrics.
+    READ = "read"
+    #: Change policies.
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one token is good for."""
+
+    #: Who has it, for logs.
+    name: str
+    scopes: frozenset[Scope]
+
+
+def load_tokens(path: Path) -> Mapping[bytes, Grant]:
+    """Read a tokens file: grants by the token's SHA-256 digest.
+
+    Raises:
+        ConfigError: it cannot be used; carries every fault.
+    """
+    _check_mode(path)
+    document = read_document(path)
+    grants: dict[bytes, Grant] = {}
+    if not isinstance(document.value, list) or not document.value:
+        expected = "expected a list of {name, token or token_sha256, scopes}"
+        document.faults.add("", f"{expected}, got {_shown_kind(document.value)}")
+    elif len(document.value) > TOKENS_MAX:
+        document.faults.add("", f"expected at most {TOKENS_MAX}, got {len(document.value)}")
+    else:
+        for place, entry in enumerate(document.value):
+            _take(entry, Place(document.faults, str(place)), grants=grants)
+    document.faults.raise_if_any()
+    return grants
+
+
+def digest_of(token: str) -> bytes:
+    """The SHA-256 digest under which `load_tokens` keeps a token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _shown_kind(value: object) -> str:
+    """A value without what is in it: it may be a secret."""
+    return shown(value) if value is None or isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _check_mode(path: Path) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return  # read_document says what is wrong, in one place.
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        expected = f"expected a file closed to others, got mode {mode:04o}; chmod o-rwx it"
+        raise ConfigError(Fault(str(path), "", expected))
+
+
+def _take(entry: object, at: Place, *, grants: dict[bytes, Grant]) -> None:
+    if not isinstance(entry, dict):
+        at.wrong(f"expected {{name, token or token_sha256, scopes}}, got {_shown_kind(entry)}")
+        return
+    at.known_keys(entry, _KEYS)
+    name = _name(entry.get("name"), at.below("name"))
+    digest = _digest(entry, at)
+    scopes = _scopes(entry.get("scopes"), at.below("scopes"))
+    if digest in grants:
+        at.wrong(f"expected another token than that of {grants[digest].name!r}")
+    elif any(grant.name == name for grant in grants.values()):
+        at.below("name").wrong(f"expected a name that no other token has, got {shown(name)}")
+    else:
+        grants[digest] = Grant(name, scopes)
+
+
+def _name(value: object, at: Place) -> str:
+    if isinstance(value, str):
+        try:
+            return check_entity(value, "name")
+        except InvalidName as exc:
+            at.wrong(str(exc).partition(": ")[2])
+    else:
+        at.wrong(f"expected the name of who has the token, got {shown(value)}")
+    return at.key  # Unique, so that it does not make a second fault.
+
+
+def _digest(entry: dict[str, object], at: Place) -> bytes:
+    if ("token" in entry) == ("token_sha256" in entry):
+        at.wrong("expected token or token_sha256, one of them")
+    elif "token" in entry:
+        token = entry["token"]
+        if (
+            isinstance(token, str)
+            and TOKEN_CHARS_MIN <= len(token) <= TOKEN_CHARS_MAX
+            and _TOKEN.fullmatch(token)
+        ):
+            return digest_of(token)
+        at.below("token").wrong(
+            f"expected {TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} letters, digits or any of - . _ ~ + / "
+            "and = at the end (digits alone in quotes)"
+        )
+    else:
+        digest = entry["token_sha256"]
+        if isinstance(digest, str) and _SHA256.fullmatch(digest):
+            return bytes.fromhex(digest)
+        at.below("token_sha256").wrong("expected the SHA-256 of the token, 64 hexadecimal digits")
+    return at.key.encode()  # Unique, so that it does not make a second fault.
+
+
+def _scopes(value: object, at: Place) -> frozenset[Scope]:
+    known = [scope.value for scope in Scope]
+    if not isinstance(value, list) or not value:
+        at.wrong(f"expected a list of scopes among {', '.join(known)}, got {shown(value)}")
+        return frozenset()
+    for item in value:
+        if item not in known:
+            hint = at.faults.meant(item, known) if isinstance(item, str) else ""
+            at.wrong(f"expected scopes among {', '.join(known)}, got {shown(item)}{hint}")
+    return frozenset(Scope(item) for item in value if item in known)

@@ -1,0 +1,230 @@
+"""The types that settings are made of: each knows its unit and how to say what it expects.
+
+Law: what a fault says was expected and what docs/configuration.md says is allowed are the same
+words, made here from the same type and bounds.
+
+Numbers refuse `true` (pydantic would read 1). Sizes are bytes or text such as `64 MiB`. Addresses
+are kept as text, with functions that take them apart. Which setting has which type is `settings`'s.
+"""
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Final, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from rgd.core.errors import InvalidName
+from rgd.core.policies.names import check_entity, parse_topic
+
+_SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_SIZE_UNITS: Final = {
+    "": 1, "B": 1,
+    "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}  # fmt: skip
+_HOST: Final = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?")
+_PORT_MAX: Final = 65535
+
+EMBEDDED: Final = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit of a number, for people; names end in its short form."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a text must be, as the end of the sentence "expected ..."."""
+
+    words: str
+
+
+def parse_size(text: str) -> int:
+    """Bytes from text such as `64 MiB`, `1.5 GB` or `1024`.
+
+    Raises:
+        ValueError: it is not a size, or not a whole number of bytes.
+    """
+    match = _SIZE.fullmatch(text)
+    factor = _SIZE_UNITS.get(match[2]) if match else None
+    if match is None or factor is None:
+        raise ValueError(text)
+    size = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
+    if size != int(size):
+        raise ValueError(text)
+    return int(size)
+
+
+def show_size(size: int) -> str:
+    """Bytes in the largest binary unit that divides them: `64 MiB`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size and size % _SIZE_UNITS[unit] == 0:
+            return f"{size // _SIZE_UNITS[unit]} {unit}"
+    return f"{size} bytes"
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; IPv6 in brackets (`[::1]:7700`), which the host comes without.
+
+    Raises:
+        ValueError: it is not an address, or the port is not from 0 to 65535.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdecimal() or int(port) > _PORT_MAX:
+        raise ValueError(address)
+    if host.startswith("[") and host.endswith("]"):
+        return str(ipaddress.IPv6Address(host[1:-1])), int(port)
+    if not _HOST.fullmatch(host):
+        raise ValueError(address)
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside this machine can reach a host; a name other than localhost may lead anywhere."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def expectation(field: FieldInfo) -> str:
+    """What a setting must be, in words that follow "expected"."""
+    words = next((item.words for item in _metadata(field) if isinstance(item, Expected)), None)
+    if words is None:
+        words = _expected_of_type(field)
+    return f"{words}, or nothing" if is_optional(field) else words
+
+
+def unit_of(field: FieldInfo) -> str:
+    """A setting's unit, "" where it has none."""
+    return next((item.name for item in _metadata(field) if isinstance(item, Unit)), "")
+
+
+def is_optional(field: FieldInfo) -> bool:
+    """Whether a setting may be left unset."""
+    return NoneType in get_args(field.annotation)
+
+
+def _expected_of_type(field: FieldInfo) -> str:
+    kind: Any = _required_part(field)
+    if issubclass(kind, StrEnum):
+        return f"one of {', '.join(kind)}"
+    if issubclass(kind, Path):
+        return "a path"
+    low, high = (
+        next(getattr(item, bound) for item in _metadata(field) if hasattr(item, bound))
+        for bound in ("ge", "le")
+    )
+    unit = unit_of(field)
+    if unit == "bytes":
+        return f"a size from {show_size(low)} to {show_size(high)}, as bytes or like `64 MiB`"
+    noun = "a whole number" if kind is int else "a number"
+    return f"{noun} from {low} to {high}" + (f" ({unit})" if unit else "")
+
+
+def _required_part(field: FieldInfo) -> Any:
+    """`X` of a setting that is `X` or `X | None`."""
+    if not is_optional(field):
+        return field.annotation
+    return next(part for part in get_args(field.annotation) if part is not NoneType)
+
+
+def _metadata(field: FieldInfo) -> tuple[object, ...]:
+    """What `Annotated` says, of an optional setting too, where pydantic leaves it inside the union."""
+    return (*field.metadata, *getattr(_required_part(field), "__metadata__", ()))
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(value)
+    return value
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else _number(value)
+
+
+def _checked(check: Callable[[str], object]) -> AfterValidator:
+    """A validator that keeps the text and asks `check`, whose complaint the type's words replace."""
+
+    def validate(text: str) -> str:
+        try:
+            check(text)
+        except InvalidName as exc:
+            raise ValueError(text) from exc
+        return text
+
+    return AfterValidator(validate)
+
+
+def _check_exchange_url(url: str) -> None:
+    if url == EMBEDDED:
+        return
+    scheme, _, hosts = url.partition("://")
+    if scheme not in {"pulsar", "pulsar+ssl"}:
+        raise ValueError(url)
+    for host in hosts.removesuffix("/").split(","):
+        has_port = ":" in host.rpartition("]")[2]
+        split_address(host if has_port else f"{host}:0")
+
+
+def _check_http_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(url)
+
+
+def _check_topic(domain: str) -> Callable[[str], None]:
+    def check(topic: str) -> None:
+        if not parse_topic(topic).startswith(f"{domain}://"):
+            raise ValueError(topic)
+
+    return check
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+Count = Annotated[int, BeforeValidator(_number)]
+Millis = Annotated[int, BeforeValidator(_number), Unit("ms")]
+Seconds = Annotated[float, BeforeValidator(_number), Unit("s")]
+Rounds = Annotated[int, BeforeValidator(_number), Unit("rounds")]
+Size = Annotated[int, BeforeValidator(_size), Unit("bytes")]
+
+Name = Annotated[
+    str,
+    _checked(lambda name: check_entity(name, "name")),
+    Expected("a name of letters, digits or any of - = : . _"),
+]
+Address = Annotated[
+    str, _checked(split_address), Expected("HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700")
+]
+ExchangeUrl = Annotated[
+    str,
+    _checked(_check_exchange_url),
+    Expected(
+        "`embedded`, pulsar://HOST:PORT or pulsar+ssl://HOST:PORT (several as HOST:PORT,HOST:PORT)"
+    ),
+]
+HttpUrl = Annotated[
+    str, _checked(_check_http_url), Expected("http://HOST:PORT or https://HOST:PORT")
+]
+UsageTopic = Annotated[
+    str,
+    _checked(_check_topic("non-persistent")),
+    Expected("a topic, non-persistent://tenant/namespace/topic"),
+]
+TableTopic = Annotated[
+    str,
+    _checked(_check_topic("persistent")),
+    Expected("a topic, persistent://tenant/namespace/topic"),
+]

@@ -1,0 +1,308 @@
+"""A scrape shows exactly what is declared, in both formats, read by the client's own strict parsers.
+
+Prometheus itself does not run here; the figures' meaning is tested where they are counted.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import parser
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.openmetrics import parser as openmetrics_parser
+
+from rgd.adapters.metrics import labels
+from rgd.adapters.metrics.exposition import Exposition, UndeclaredMetric
+from rgd.adapters.metrics.registry import METRICS, MetricType
+from rgd.ports.metrics import MetricsSource, Sample
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5"
+ORDERS = ("gold", "publish", "messages")
+
+
+class Figures:
+    """A source whose figures the test sets."""
+
+    def __init__(self) -> None:
+        self.now: list[Sample] = []
+        self.threads: list[int] = []
+
+    def samples(self) -> Iterable[Sample]:
+        self.threads.append(threading.get_ident())
+        return list(self.now)
+
+
+@pytest.fixture
+def figures() -> Figures:
+    return Figures()
+
+
+@pytest.fixture
+async def exposition(figures: Figures) -> AsyncIterator[Exposition]:
+    exposition = Exposition(figures)
+    yield exposition
+    exposition.close()
+
+
+async def scrape(exposition: Exposition) -> dict[str, Family]:
+    body, _ = await exposition.render("")
+    return {family.name: family for family in parser.text_string_to_metric_families(body.decode())}
+
+
+def by_label(family: Family, label: str) -> dict[str, float]:
+    return {sample.labels[label]: sample.value for sample in family.samples}
+
+
+def strictly_parsed(body: bytes) -> list[Family]:
+    parse: Any = openmetrics_parser.text_string_to_metric_families  # It has no types.
+    return list(parse(body.decode()))
+
+
+def one_of_each() -> list[Sample]:
+    values = {"group": "gold", "kind": "publish", "dimension": "messages"}
+    return [
+        Sample(metric.name, tuple(values.get(label, label) for label in metric.labels), 1.5)
+        for metric in METRICS
+        if metric.type is not MetricType.HISTOGRAM
+    ]
+
+
+async def test_every_declared_metric_is_shown_under_its_exact_name_and_no_other(
+    figures: Figures, exposition: Exposition
+) -> None:
+    figures.now = one_of_each()
+    exposition.observe_round(0.002)
+    exposition.observe_http_request(0.0002)
+    families = await scrape(exposition)
+    names = {sample.name for family in families.values() for sample in family.samples}
+    own = {name for name in names if name.startswith("rgd_")}
+    expected = {metric.name for metric in METRICS if metric.type is not MetricType.HISTOGRAM}
+    for histogram in ("rgd_round_seconds", "rgd_http_request_seconds"):
+        expected |= {f"{histogram}_bucket", f"{histogram}_sum", f"{histogram}_count"}
+    assert own == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/html", "text/plain; version=0.0.4; charset=utf-8"),
+        (OPENMETRICS, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    ],
+)
+async def test_the_format_follows_what_the_scraper_accepts(
+    exposition: Exposition, accept: str, content_type: str
+) -> None:
+    body, shown = await exposition.render(accept)
+    assert shown.startswith(content_type)
+    assert body.endswith(b"# EOF\n") == ("openmetrics" in content_type)
+
+
+async def test_openmetrics_passes_the_strict_parser_with_the_same_figures(
+    figures: Figures, exposition: Exposition
+) -> None:
+    figures.now = one_of_each()
+    exposition.observe_http_request(0.3)
+    body, _ = await exposition.render(OPENMETRICS)
+    strict = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in strictly_parsed(body)
+        for sample in family.samples
+        if sample.name.startswith("rgd_")
+    }
+    plain = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in (await scrape(exposition)).values()
+        for sample in family.samples
+        if sample.name.startswith("rgd_")
+    }
+    assert strict == plain
+    assert (
+        "rgd_admitted_total",
+        (("dimension", "messages"), ("group", "gold"), ("kind", "publish")),
+    ) in strict
+    assert not any(name.endswith("_created") for name, _ in strict)
+
+
+async def test_help_and_type_are_those_declared(exposition: Exposition) -> None:
+    families = await scrape(exposition)
+    for metric in METRICS:
+        # The parser tells a counter by its name without _total.
+        family = families[metric.name.removesuffix("_total")]
+        assert (family.type, family.documentation) == (metric.type, metric.help)
+
+
+async def test_label_values_come_back_as_they_went_in(
+    figures: Figures, exposition: Exposition
+) -> None:
+    name = 'a"b\\c\nd'
+    figures.now = [Sample("rgd_peer_age_seconds", (name,), 3)]
+    assert by_label((await scrape(exposition))["rgd_peer_age_seconds"], "broker") == {name: 3.0}
+
+
+async def test_the_process_and_the_interpreter_are_shown_too(exposition: Exposition) -> None:
+    families = await scrape(exposition)
+    assert "python_info" in families
+    assert "python_gc_collections" in families
+
+
+async def test_observations_land_in_their_buckets(exposition: Exposition) -> None:
+    for seconds in (0.0001, 0.0003, 5.0):
+        exposition.observe_http_request(seconds)
+    family = (await scrape(exposition))["rgd_http_request_seconds"]
+    counts = {
+        sample.labels["le"]: sample.value
+        for sample in family.samples
+        if sample.name.endswith("_bucket")
+    }
+    assert (counts["0.0001"], counts["0.0005"], counts["1.0"], counts["+Inf"]) == (1, 2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        Sample("rgd_no_such_thing", (), 1),
+        Sample("rgd_admitted", ORDERS, 1),
+        Sample("rgd_quota", ("gold",), 1),
+        Sample("rgd_round_seconds", (), 1),
+    ],
+)
+async def test_what_nobody_declared_is_a_bug_and_is_said(
+    figures: Figures, exposition: Exposition, sample: Sample
+) -> None:
+    figures.now = [sample]
+    with pytest.raises(UndeclaredMetric, match=sample.name):
+        await exposition.render("")
+    figures.now = []
+    assert await scrape(exposition)
+
+
+class TestTooManyGroups:
+    @pytest.fixture(autouse=True)
+    def two_groups(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(labels.BOUNDS, "group", 2)
+        monkeypatch.setitem(labels.BOUNDS, "broker", 1)
+
+    @staticmethod
+    def admitted(**by_group: float) -> list[Sample]:
+        return [
+            Sample("rgd_admitted_total", (group, "publish", "messages"), value)
+            for group, value in by_group.items()
+        ]
+
+    async def admitted_by_group(self, exposition: Exposition) -> dict[str, float]:
+        return by_label((await scrape(exposition))["rgd_admitted"], "group")
+
+    async def test_the_rest_is_summed_into_other(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = self.admitted(a=1, b=2, c=3, d=4)
+        assert await self.admitted_by_group(exposition) == {"a": 1, "b": 2, "other": 7}
+
+    async def test_a_group_is_the_same_in_every_metric(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = [
+            *self.admitted(a=1, b=2, c=3),
+            *(Sample("rgd_quota", (name, "publish", "bytes"), 10) for name in "cba"),
+        ]
+        quota = by_label((await scrape(exposition))["rgd_quota"], "group")
+        assert quota == {"a": 10, "b": 10, "other": 10}
+
+    async def test_the_counter_of_other_never_falls(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = self.admitted(a=1, b=2, c=30, d=4)
+        assert (await self.admitted_by_group(exposition))["other"] == 34
+        figures.now = self.admitted(a=1, b=2, d=5)
+        assert (await self.admitted_by_group(exposition))["other"] == 34
+        figures.now = self.admitted(a=1, b=2, d=9)
+        assert (await self.admitted_by_group(exposition))["other"] == 38
+        figures.now = self.admitted(a=1, d=9)
+        assert await self.admitted_by_group(exposition) == {"a": 1, "d": 9, "other": 38}
+
+    async def test_ages_are_not_summed(self, figures: Figures, exposition: Exposition) -> None:
+        figures.now = [
+            Sample("rgd_peer_age_seconds", (name,), age)
+            for name, age in (("x", 1), ("y", 7), ("z", 5))
+        ]
+        ages = by_label((await scrape(exposition))["rgd_peer_age_seconds"], "broker")
+        assert ages == {"x": 1, "other": 7}
+
+    async def test_openmetrics_stays_strict(self, figures: Figures, exposition: Exposition) -> None:
+        figures.now = self.admitted(other=1, a=1, b=2, c=3, d=4)
+        body, _ = await exposition.render(OPENMETRICS)
+        [family] = [family for family in strictly_parsed(body) if family.name == "rgd_admitted"]
+        assert by_label(family, "group") == {"a": 1, "b": 2, "other": 8}
+
+
+class TestOffTheLoop:
+    async def test_samples_are_taken_on_the_loop_and_read_elsewhere(self) -> None:
+        taken: list[int] = []
+        read: list[int] = []
+
+        class Lazy:
+            def samples(self) -> Iterable[Sample]:
+                taken.append(threading.get_ident())
+                return self.later()
+
+            def later(self) -> Iterator[Sample]:
+                read.append(threading.get_ident())
+                yield Sample("rgd_peers", (), 1)
+
+        exposition = Exposition(Lazy())
+        await exposition.render("")
+        exposition.close()
+        assert taken == [threading.get_ident()]
+        assert read != taken
+
+    async def test_the_loop_runs_while_a_scrape_is_rendered(self) -> None:
+        is_reading, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def samples(self) -> Iterable[Sample]:
+                return self.later()
+
+            def later(self) -> Iterator[Sample]:
+                is_reading.set()
+                assert go_on.wait(timeout=30)
+                yield Sample("rgd_peers", (), 1)
+
+        exposition = Exposition(Slow())
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            scrapes = [tasks.create_task(exposition.render("")) for _ in range(3)]
+            assert await asyncio.to_thread(is_reading.wait, 30)
+            go_on.set()
+        exposition.close()
+        assert all(b"rgd_peers 1.0" in scrape.result()[0] for scrape in scrapes)
+
+    async def test_a_scraper_that_hangs_up_does_not_stop_the_next(self) -> None:
+        is_reading, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def samples(self) -> Iterable[Sample]:
+                return self.later()
+
+            def later(self) -> Iterator[Sample]:
+                is_reading.set()
+                assert go_on.wait(timeout=30)
+                yield Sample("rgd_peers", (), 1)
+
+        exposition = Exposition(Slow())
+        async with asyncio.timeout(60):
+            first = asyncio.get_running_loop().create_task(exposition.render(""))
+            assert await asyncio.to_thread(is_reading.wait, 30)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            go_on.set()
+            body, _ = await exposition.render("")
+        exposition.close()
+        assert b"rgd_peers 1.0" in body
+
+
+def test_a_figure_source_fulfils_the_port(figures: Figures) -> None:
+    source: MetricsSource = figures
+    assert list(source.samples()) == []

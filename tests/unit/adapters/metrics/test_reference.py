@@ -1,0 +1,52 @@
+"""docs/metrics.md and the declarations agree, and the declarations keep the house's rules.
+
+Not covered: whether a metric's figures are right; that is tested where they are counted.
+"""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.metrics.labels import BOUNDS
+from rgd.adapters.metrics.reference import PAGE, page
+from rgd.adapters.metrics.registry import METRICS, Metric, MetricType
+
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def test_the_committed_page_is_fresh() -> None:
+    assert (DOCS / PAGE).read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_every_metric_has_its_row() -> None:
+    rows = re.findall(r"^\| `(rgd_\w+)` \|", page(), re.MULTILINE)
+    assert rows == [metric.name for metric in METRICS]
+
+
+def test_a_name_is_declared_once() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_names_and_labels_keep_the_rules(metric: Metric) -> None:
+    assert re.fullmatch(r"rgd_[a-z_]+", metric.name)
+    assert metric.name.endswith("_total") == (metric.type is MetricType.COUNTER)
+    assert metric.help.endswith(".")
+    assert set(metric.labels) <= set(BOUNDS)
+    assert bool(metric.buckets) == (metric.type is MetricType.HISTOGRAM)
+    assert list(metric.buckets) == sorted(set(metric.buckets))
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+def test_the_module_writes_the_page_into_a_folder_or_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["reference", "--write", str(tmp_path)])
+    runpy.run_module("rgd.adapters.metrics.reference", run_name="__main__")
+    assert (tmp_path / PAGE).read_text(encoding="utf-8") == page()
+    monkeypatch.setattr(sys, "argv", ["reference"])
+    runpy.run_module("rgd.adapters.metrics.reference", run_name="__main__")
+    assert capsys.readouterr().out == page()

@@ -1,0 +1,274 @@
+"""Process settings from all their sources: who wins, and every fault with its own source.
+
+Files with mistakes are in test_bad_config; what a setting does is tested where it is used.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from rgd.config.load import FIELDS, load_settings, variable_of
+from rgd.config.settings import Fsync, HttpSettings, PoliciesSource, Settings
+from rgd.config.values import expectation, parse_size, show_size
+from rgd.core.broker.settings import OnIsolation
+from rgd.errors import ConfigError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "rgd.yaml"
+    path.write_text(text)
+    return path
+
+
+def faults_of(*args: Any) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        load_settings(*args)
+    return [str(fault) for fault in raised.value.faults]
+
+
+def test_without_any_source_there_are_the_defaults_of_the_design() -> None:
+    settings = load_settings(None, {}, {})
+    assert settings == Settings()
+    assert settings.cluster == "standalone"
+    assert settings.exchange.url == "embedded"
+    assert settings.exchange.round_ms == 1000
+    assert settings.exchange.on_isolation is OnIsolation.EQUAL
+    assert settings.shares.floor_ppm == 10_000
+    assert settings.broker.weight_milli == 1000
+    assert settings.http.address == ("127.0.0.1", 7700)
+    assert settings.http.body_max_bytes == 8 * 1024 * 1024
+    assert settings.log.segment_bytes == 64 * 1024 * 1024
+    assert settings.policies.source is PoliciesSource.TABLE
+
+
+@pytest.mark.parametrize("key", FIELDS)
+def test_every_default_obeys_its_own_bounds(key: str) -> None:
+    section, _, name = key.rpartition(".")
+    settings: Any = Settings()
+    owner = getattr(settings, section) if section else settings
+    value = getattr(owner, name)
+    overrides = {key: value}
+    if value is not None:
+        assert load_settings(None, {}, overrides) == Settings()
+    assert FIELDS[key].description
+    assert expectation(FIELDS[key])
+
+
+def test_options_beat_the_environment_which_beats_the_file_which_beats_the_defaults(
+    tmp_path: Path,
+) -> None:
+    file = write(tmp_path, "exchange: {round_ms: 200, tolerance: 0.2, expiry_rounds: 20}")
+    environ = {"RGD_EXCHANGE__ROUND_MS": "300", "RGD_EXCHANGE__TOLERANCE": "0.3"}
+    exchange = load_settings(file, environ, {"exchange.round_ms": 400}).exchange
+    assert (exchange.round_ms, exchange.tolerance) == (400, 0.3)
+    assert (exchange.expiry_rounds, exchange.full_every_rounds) == (20, 10)
+
+
+def test_the_environment_reaches_every_kind_of_value() -> None:
+    environ = {
+        "PATH": "/bin",
+        "RGD_CLUSTER": "east",
+        "RGD_BROKER__NAME": "007",
+        "RGD_BROKER__WEIGHT": "2.5",
+        "RGD_HTTP__BODY_MAX_BYTES": "1 MiB",
+        "RGD_HTTP__LISTEN": "[::1]:0",
+        "RGD_LOG__FSYNC": "never",
+        "RGD_LOG__DIR": "logs",
+        "RGD_EXCHANGE__URL": "pulsar+ssl://a.example:6651,b.example",
+    }
+    settings = load_settings(None, environ, {})
+    assert settings.cluster == "east"
+    assert (settings.broker.name, settings.broker.weight_milli) == ("007", 2500)
+    assert settings.http.body_max_bytes == 1024 * 1024
+    assert settings.http.address == ("::1", 0)
+    assert settings.log.fsync is Fsync.NEVER
+    assert settings.log.dir == Path("logs")
+
+
+def test_the_real_environment_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RGD_CLUSTER", "east")
+    monkeypatch.setenv("CLUSTER", "west")
+    monkeypatch.setenv("HTTP", "{}")
+    assert load_settings(None, {}, {}).cluster == "standalone"
+    assert Settings().cluster == "standalone"
+
+
+def test_an_empty_variable_takes_back_what_the_file_says(tmp_path: Path) -> None:
+    file = write(tmp_path, "http: {tokens_file: tokens.yaml}")
+    assert load_settings(file, {}, {}).http.tokens_file == Path("tokens.yaml")
+    assert load_settings(file, {"RGD_HTTP__TOKENS_FILE": ""}, {}).http.tokens_file is None
+
+
+def test_an_option_that_was_not_given_says_nothing() -> None:
+    assert load_settings(None, {"RGD_CLUSTER": "east"}, {"cluster": None}).cluster == "east"
+
+
+def test_sections_may_be_left_empty(tmp_path: Path) -> None:
+    assert load_settings(write(tmp_path, "exchange:\nlog: {}\n"), {}, {}) == Settings()
+    assert load_settings(write(tmp_path, "# nothing\n"), {}, {}) == Settings()
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = Settings()
+    with pytest.raises(ValidationError):
+        settings.cluster = "other"
+    with pytest.raises(ValidationError):
+        settings.http.batch_max = 5
+
+
+def test_a_model_takes_no_unknown_setting() -> None:
+    with pytest.raises(ValidationError):
+        HttpSettings.model_validate({"listen": "127.0.0.1:1", "port": 5})
+
+
+def test_every_source_tells_its_own_faults_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "exchange: {round_ms: soon}\nlog: {fsync: often}\n")
+    environ = {
+        "RGD_EXCHANGE__ROUND_MS": "later",
+        "RGD_EXCHANGE__ROUNDMS": "5",
+        "RGD_HTTP__LISTEN": "",
+    }
+    assert faults_of(file, environ, {"broker.name": "a b"}) == [
+        f"{file}: exchange.round_ms: expected a whole number from 50 to 60000 (ms), got 'soon'",
+        f"{file}: log.fsync: expected one of always, interval, never, got 'often'",
+        "environment: RGD_EXCHANGE__ROUNDMS: unknown setting; did you mean 'RGD_EXCHANGE__ROUND_MS'?",
+        "environment: RGD_EXCHANGE__ROUND_MS: expected a whole number from 50 to 60000 (ms), got 'later'",
+        "environment: RGD_HTTP__LISTEN: expected HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, got ''",
+        "command line: broker.name: expected a name of letters, digits or any of - = : . _, got 'a b'",
+    ]
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_other_faults(tmp_path: Path) -> None:
+    faults = faults_of(tmp_path / "none.yaml", {"RGD_CLUSTR": "x"}, {})
+    assert faults == [
+        f"{tmp_path / 'none.yaml'}: expected a readable file: No such file or directory",
+        "environment: RGD_CLUSTR: unknown setting; did you mean 'RGD_CLUSTER'?",
+    ]
+
+
+def test_a_relation_blames_the_source_that_spoke_last(tmp_path: Path) -> None:
+    file = write(tmp_path, "exchange: {min_interval_ms: 500}")
+    assert load_settings(file, {}, {}).exchange.min_interval_ms == 500
+    [fault] = faults_of(file, {"RGD_EXCHANGE__ROUND_MS": "400"}, {})
+    assert fault == (
+        "environment: RGD_EXCHANGE__ROUND_MS: expected exchange.min_interval_ms of at most "
+        "exchange.round_ms; got exchange.min_interval_ms 500, exchange.round_ms 400"
+    )
+
+
+def test_a_relation_is_not_checked_on_values_that_are_faulty_anyway(tmp_path: Path) -> None:
+    file = write(tmp_path, "exchange: {min_interval_ms: 500, round_ms: 40}")
+    [fault] = faults_of(file, {}, {})
+    assert "exchange.round_ms: expected a whole number from 50" in fault
+
+
+class TestListeningBeyondLoopback:
+    @pytest.mark.parametrize("listen", ["0.0.0.0:7700", "[::]:7700", "10.1.2.3:1", "gateway:7700"])
+    def test_it_wants_tokens_or_the_word_insecure(self, listen: str) -> None:
+        overrides = {"http.listen": listen}
+        [fault] = faults_of(None, {}, overrides)
+        assert "set it, or start with --insecure" in fault
+        assert load_settings(None, {}, overrides, insecure=True).http.is_open
+        with_tokens = load_settings(None, {"RGD_HTTP__TOKENS_FILE": "tokens.yaml"}, overrides)
+        assert not with_tokens.http.is_open
+
+    @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:7700", "localhost:80"])
+    def test_this_machine_alone_needs_none(self, listen: str) -> None:
+        assert load_settings(None, {}, {"http.listen": listen}).http.is_loopback
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        ":7700",
+        "host",
+        "host:",
+        "host:-1",
+        "host:65536",
+        "host:٣",
+        "::1:7700",
+        "[::1]",
+        "[x]:1",
+        "a b:1",
+        "http://a:1",
+    ],
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    [fault] = faults_of(None, {}, {"http.listen": address})
+    assert "command line: http.listen: expected HOST:PORT" in fault
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "embedded",
+        "pulsar://h:6650",
+        "pulsar://h",
+        "pulsar://a:1,b:2",
+        "pulsar://[::1]:6650",
+        "pulsar+ssl://h:1/",
+    ],
+)
+def test_what_pulsar_connects_to_is_an_exchange_url(url: str) -> None:
+    assert load_settings(None, {}, {"exchange.url": url}).exchange.url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "Embedded",
+        "http://h:80",
+        "h:6650",
+        "pulsar://",
+        "pulsar://a:1,",
+        "pulsar://h:x",
+        "pulsar://h/x",
+    ],
+)
+def test_anything_else_is_no_exchange_url(url: str) -> None:
+    [fault] = faults_of(None, {}, {"exchange.url": url})
+    assert "command line: exchange.url: expected `embedded`, pulsar://" in fault
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1024", 1024),
+        ("64 MiB", 64 << 20),
+        ("1.5KiB", 1536),
+        ("5 MB", 5_000_000),
+        (" 2 kB ", 2000),
+        ("7 B", 7),
+    ],
+)
+def test_a_size_is_bytes_with_or_without_a_unit(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "MiB", "-1", "1 mib", "1 Mb", "1e3", "0.1", "1.0001 KiB", "1 MiB 2"]
+)
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [(64 << 20, "64 MiB"), (1536, "1536 bytes"), (0, "0 bytes")]
+)
+def test_a_size_is_shown_in_its_largest_unit(size: int, shown: str) -> None:
+    assert show_size(size) == shown
+
+
+def test_every_setting_has_a_variable_of_its_own() -> None:
+    assert len({variable_of(key) for key in FIELDS}) == len(FIELDS)
+    assert variable_of("exchange.round_ms") == "RGD_EXCHANGE__ROUND_MS"
+
+
+def test_an_option_that_sets_nothing_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match=r"no\.such"):
+        load_settings(None, {}, {"no.such": 1})

@@ -1,0 +1,62 @@
+"""docs/configuration.md says what the models say, and its examples load.
+
+Not covered: whether the prose around the tables is right.
+"""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgd.config.groups import load_groups
+from rgd.config.load import FIELDS
+from rgd.config.reference import PAGE, page
+from rgd.config.tokens import load_tokens
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def example(heading: str) -> str:
+    found = re.search(rf"## {heading}\n\n```yaml\n(.*?)```", page(), re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_committed_page_is_fresh() -> None:
+    assert (DOCS / PAGE).read_text(encoding="utf-8") == page(), "run `make docs`"
+
+
+def test_every_setting_has_its_row() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \|", page(), re.MULTILINE)
+    assert rows == list(FIELDS)
+
+
+def test_no_placeholder_is_left() -> None:
+    assert not re.search(r"FILE_LIMITS|TOKENS?_(?:CHARS|MAX)", page())
+
+
+def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
+    path = tmp_path / "groups.yaml"
+    path.write_text(example("The groups file"))
+    assert set(load_groups(path).groups) == {"gold", "trial"}
+
+
+def test_the_example_of_a_tokens_file_loads(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.yaml"
+    path.write_text(example("The tokens file"))
+    path.chmod(0o600)
+    assert {grant.name for grant in load_tokens(path).values()} == {"gateway", "grafana"}
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+def test_the_module_writes_the_page_into_a_folder_or_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["reference", "--write", str(tmp_path)])
+    runpy.run_module("rgd.config.reference", run_name="__main__")
+    assert (tmp_path / PAGE).read_text(encoding="utf-8") == page()
+    monkeypatch.setattr(sys, "argv", ["reference"])
+    runpy.run_module("rgd.config.reference", run_name="__main__")
+    assert capsys.readouterr().out == page()
