@@ -1,0 +1,217 @@
+"""`POST /v1/acquire`: may so much pass? One question, or many in an array.
+
+Law: one answer for each question, in order; a fault of one item stands in its
+place and stops no other. The daemon answers from its own memory, so nothing
+here waits; a long array lets other callers in every `SLICE_ITEMS` items.
+
+Names become full ones once and are then remembered, so that a topic that is
+asked for again costs no parsing. The road of one question is kept short: decode
+typed, look the names up, ask, encode.
+"""
+
+import asyncio
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rgd.adapters.http.answers import (
+    AcquireAnswer,
+    ItemFault,
+    answer_of,
+    decision_reply,
+    too_large_reason,
+    too_large_reply,
+)
+from rgd.adapters.http.bodies import AcquireBody
+from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned, status_of
+from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.strict import UNREADABLE, BodyDecoder
+from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
+from rgd.core.policies.names import (
+    check_entity,
+    check_subscription,
+    namespace_of,
+    namespace_of_topic,
+    parse_topic,
+    topic_of,
+)
+from rgd.core.units import Kind, Pair
+from rgd.errors import RgdError
+from rgd.ports.daemon import Daemon
+
+#: Names remembered; the one not asked for longest goes. At most some 50 MB of longest names.
+NAMES_MAX: Final = 16_384
+
+#: Items of an array between two moments at which other callers are served (about 1 ms).
+SLICE_ITEMS: Final = 128
+
+_WHITESPACE: Final = b" \t\r\n"
+_NOTHING_HELD: Final = Pair()
+
+_one = BodyDecoder(AcquireBody)
+_decode_many = msgspec.json.Decoder(list[AcquireBody]).decode
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class _Skipped(msgspec.Struct, gc=False):
+    """Any object, its members passed over: counts objects without keeping them."""
+
+
+_decode_skipped = msgspec.json.Decoder(list[_Skipped]).decode
+
+
+class Acquire:
+    """Asks the daemon on behalf of HTTP callers."""
+
+    def __init__(self, daemon: Daemon, settings: HttpSettings) -> None:
+        self._ask_daemon = daemon.acquire
+        self._batch_max = settings.batch_max
+        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+        #: Faulty items of arrays so far, by status: bad input that no status line shows.
+        self.item_faults: Counter[int] = Counter()
+
+    async def answer(self, call: Call) -> Reply:
+        """Answer an object with an answer, an array with an array of answers."""
+        body = call.body
+        first = body[:1]
+        if first not in {b"{", b"["}:
+            first = body.lstrip(_WHITESPACE)[:1]
+        if first == b"[":
+            return await self._answer_many(body)
+        asked = _one.decode(body)
+        answer = self._ask(asked)
+        if isinstance(answer, TooLarge):
+            return too_large_reply(answer)
+        return decision_reply(answer, asked.kind)
+
+    async def _answer_many(self, body: bytes) -> Reply:
+        items = _items_of(body, self._batch_max)
+        answers: list[AcquireAnswer | ItemFault] = []
+        for start in range(0, len(items), SLICE_ITEMS):
+            if start:
+                await asyncio.sleep(0)
+            answers += map(self._answer_item, items[start : start + SLICE_ITEMS])
+        return json_reply(answers)
+
+    def _answer_item(self, item: AcquireBody | msgspec.Raw) -> AcquireAnswer | ItemFault:
+        try:
+            asked = item if isinstance(item, AcquireBody) else _one.decode(item)
+            answer = self._ask(asked)
+        except RgdError as exc:
+            status = status_of(exc)
+            if status == 500:
+                raise
+            return self._fault(status, str(exc))
+        if isinstance(answer, TooLarge):
+            return self._fault(413, too_large_reason(answer))
+        return answer_of(answer)
+
+    def _fault(self, status: int, reason: str) -> ItemFault:
+        self.item_faults[status] += 1
+        return ItemFault(granted=False, status=status, reason=reason)
+
+    def _ask(self, asked: AcquireBody) -> Answer:
+        request = request_of(asked)
+        answer = self._ask_daemon(request)
+        if self._denies_ungoverned and isinstance(answer, Decision) and not answer.governed:
+            raise NotGoverned(str(request.topic or request.namespace or request.group))
+        return answer
+
+
+def request_of(asked: AcquireBody) -> Request:
+    """The question in the core's words.
+
+    Raises:
+        BadBody, InvalidName: a name is missing, malformed, or contradicts another.
+    """
+    kind, group = asked.kind, None
+    names = (asked.namespace, asked.topic, asked.subscription)
+    if asked.group is UNSET:
+        namespace, topic, subscription = _full_names(asked.tenant, *names)
+    else:
+        group = asked.group
+        if asked.tenant is not UNSET or asked.namespace is not UNSET:
+            raise BadBody("group: expected either group, or tenant and namespace, got both")
+        namespace, topic, subscription = _names_beside_group(group, *names[1:])
+    held_messages, held_bytes = asked.held_messages, asked.held_bytes
+    return Request(
+        kind,
+        asked.messages,
+        asked.bytes,
+        group,
+        namespace,
+        topic,
+        subscription,
+        partial=kind is Kind.DISPATCH if asked.partial is UNSET else asked.partial,
+        attempt=asked.attempt,
+        held=Pair(held_messages, held_bytes) if held_messages or held_bytes else _NOTHING_HELD,
+    )
+
+
+_Given = str | UnsetType
+#: Namespace, topic and subscription of a request, in full.
+_Names = tuple[str | None, str | None, str | None]
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _full_names(tenant: _Given, namespace: _Given, topic: _Given, subscription: _Given) -> _Names:
+    if tenant is UNSET:
+        raise BadBody("tenant: expected a tenant and a namespace, or a group, got nothing")
+    if namespace is UNSET:
+        raise BadBody("namespace: expected a namespace beside tenant, got nothing")
+    full = namespace_of(tenant, namespace)
+    if topic is UNSET:
+        _check_alone(subscription)
+        return full, None, None
+    return full, topic_of(full, topic), _checked(subscription)
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _names_beside_group(group: str, topic: _Given, subscription: _Given) -> _Names:
+    check_entity(group, "group")
+    if topic is UNSET:
+        _check_alone(subscription)
+        return None, None, None
+    full = parse_topic(topic)
+    return namespace_of_topic(full), full, _checked(subscription)
+
+
+def _checked(subscription: _Given) -> str | None:
+    return None if subscription is UNSET else check_subscription(subscription)
+
+
+def _check_alone(subscription: _Given) -> None:
+    if subscription is not UNSET:
+        raise BadBody("subscription: expected a topic beside it, got nothing")
+
+
+def _items_of(body: bytes, batch_max: int) -> list[AcquireBody] | list[msgspec.Raw]:
+    """The questions of an array; raw where at least one of them is at fault.
+
+    Raises:
+        BadBody: it is not an array of objects.
+        BatchTooLarge: there are more than `batch_max`.
+    """
+    try:
+        # Counted before they are kept: eight megabytes of `{}` are millions of questions.
+        if body.count(b"{") > batch_max and len(_decode_skipped(body)) > batch_max:
+            raise BatchTooLarge(batch_max)
+        return _decode_many(body)
+    except UNREADABLE:
+        return _raw_items_of(body)
+
+
+def _raw_items_of(body: bytes) -> list[msgspec.Raw]:
+    try:
+        _decode_skipped(body)
+        return _decode_raw(body)
+    except RecursionError:
+        raise BadBody("body: expected an array of objects, got one nested too deeply") from None
+    except msgspec.ValidationError as exc:
+        raise BadBody(f"body: expected an array of objects: {exc}") from None
+    except ValueError as exc:
+        raise BadBody(f"body: expected JSON in UTF-8: {exc}") from None

@@ -1,0 +1,119 @@
+"""How an answer is told: the JSON of design 5 and the headers of a refusal.
+
+A refusal carries `Retry-After` (RFC 9110, whole seconds rounded up), `RateLimit`
+and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11: `q` the quota of
+`w` seconds, `r` what is left, `t` seconds until there is more, `qu` the unit)
+and the older `RateLimit-Limit`, `-Remaining` and `-Reset` (draft 03 to 06).
+
+The quota is the whole limit's (for a group: the cluster's), the rest is this
+broker's. A policy is named `GROUP/KIND/DIMENSION`, because a group has a quota
+for each; limits beside the groups are named by their level instead of a group.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from rgd.adapters.http.reply import Reply, encode, json_reply
+from rgd.core.buckets.decision import Decision, Level, TooLarge
+from rgd.core.units import Dimension, Kind
+
+#: Largest integer of a structured field (RFC 8941): quotas may have one digit more.
+FIELD_INTEGER_MAX: Final = 999_999_999_999_999
+
+_QUOTA_UNIT: Final = {Dimension.MESSAGES: "requests", Dimension.BYTES: "content-bytes"}
+
+
+class AcquireAnswer(Struct, omit_defaults=True, gc=False):
+    """Granted, whole or in part, or refused; what cut it is told only where something did."""
+
+    granted: bool
+    messages: int
+    bytes: int
+    governed: bool = True
+    limited_by: Level | None = None
+    group: str | None = None
+    dimension: Dimension | None = None
+    retry_after_ms: int | None = None
+
+
+class ItemFault(Struct, gc=False):
+    """What is wrong with one item of an array, in its place."""
+
+    granted: bool
+    status: int
+    reason: str
+
+
+class TooLargeAnswer(Struct, omit_defaults=True):
+    """Asking for so much at once can never be granted."""
+
+    reason: str
+    limited_by: Level
+    dimension: Dimension
+    most: int
+    group: str | None = None
+
+
+class Reason(Struct):
+    """What is wrong with the call."""
+
+    reason: str
+
+
+def answer_of(decision: Decision) -> AcquireAnswer:
+    """The answer to one question."""
+    if decision.limited_by is None:
+        return AcquireAnswer(decision.granted, decision.messages, decision.bytes, decision.governed)
+    return AcquireAnswer(
+        decision.granted,
+        decision.messages,
+        decision.bytes,
+        limited_by=decision.limited_by,
+        group=decision.group,
+        dimension=decision.dimension,
+        retry_after_ms=decision.retry_after_ms,
+    )
+
+
+def decision_reply(decision: Decision, kind: Kind) -> Reply:
+    """The reply to a single question: 200, or 429 with the headers of a refusal."""
+    body = encode(answer_of(decision))
+    if decision.granted:
+        return Reply(200, body)
+    return Reply(429, body, refusal_headers(decision, kind))
+
+
+def too_large_reply(answer: TooLarge) -> Reply:
+    """The reply to a single question that asks for too much at once."""
+    told = TooLargeAnswer(
+        too_large_reason(answer), answer.level, answer.dimension, answer.most, answer.group
+    )
+    return json_reply(told, status=413)
+
+
+def too_large_reason(answer: TooLarge) -> str:
+    """Why so much can never be granted, and how much could be."""
+    whose = f"group {answer.group!r}" if answer.group is not None else f"the {answer.level}"
+    return (
+        f"{answer.dimension}: expected at most {answer.most} at once: "
+        f"more would take {whose} over shares.request_max_s seconds of its quota"
+    )
+
+
+def refusal_headers(decision: Decision, kind: Kind) -> Mapping[str, str]:
+    """When to come back, and what limit it was."""
+    wait_s = max(1, -(-decision.retry_after_ms // 1000))
+    quota = min(decision.quota, FIELD_INTEGER_MAX)
+    remaining = min(decision.remaining, FIELD_INTEGER_MAX)
+    dimension = decision.dimension or Dimension.MESSAGES
+    policy = f'"{decision.group or decision.limited_by or "limit"}/{kind}/{dimension}"'
+    return {
+        "Retry-After": str(wait_s),
+        "RateLimit-Policy": f'{policy};q={quota};qu="{_QUOTA_UNIT[dimension]}";w=1',
+        "RateLimit": f"{policy};r={remaining};t={wait_s}",
+        "RateLimit-Limit": str(quota),
+        "RateLimit-Remaining": str(remaining),
+        "RateLimit-Reset": str(wait_s),
+    }

@@ -1,0 +1,95 @@
+"""The bodies that come in: their fields, ranges and words.
+
+The strict ones (`/v1`) refuse what they do not know. The descriptions end the
+sentence "expected ..." in a reason, and document the field in /openapi.json.
+Reading them is `strict`'s business; what they mean is `acquire`'s, `groups`'s
+and `pulsar_admin`'s.
+"""
+
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import COUNT_MAX, Kind
+
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = COUNT_MAX
+
+Name = Annotated[str, Meta(description="a string")]
+Flag = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=f"an integer from 0 to {COUNT_MAX}")]
+Ordinal = Annotated[int, Meta(ge=1, le=COUNT_MAX, description=f"an integer from 1 to {COUNT_MAX}")]
+AKind = Annotated[Kind, Meta(description=" or ".join(Kind))]
+APolicy = Annotated[
+    SharePolicyName, Meta(description=f"null or one of {', '.join(SharePolicyName)}")
+]
+
+#: Whole numbers stay exact; a fraction is welcome (one message in two seconds is 0.5).
+_RATE: Final = (
+    f"a number above 0 and at most {COUNT_MAX}, units per second; "
+    "null or absent is unlimited, and blocked: true lets nothing pass"
+)
+ARate = (
+    Annotated[int, Meta(ge=1, le=COUNT_MAX, description=_RATE)]
+    | Annotated[float, Meta(gt=0, le=float(COUNT_MAX))]
+    | None
+)
+
+#: Jackson, which Pulsar reads with, takes numbers in quotes and cuts fractions off.
+_LENIENT: Final = "an integer from {} to {}; 0 or less is unlimited, absent or null keeps what is"
+LenientInt32 = (
+    Annotated[int, Meta(description=_LENIENT.format(-INT32_MAX - 1, INT32_MAX))]
+    | float
+    | str
+    | None
+)
+LenientInt64 = (
+    Annotated[int, Meta(description=_LENIENT.format(-INT64_MAX - 1, INT64_MAX))]
+    | float
+    | str
+    | None
+)
+
+
+class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
+    """May so much pass? Names a tenant and namespace, or a group directly."""
+
+    tenant: Name | UnsetType = UNSET
+    namespace: Name | UnsetType = UNSET
+    group: Name | UnsetType = UNSET
+    topic: Name | UnsetType = UNSET
+    subscription: Name | UnsetType = UNSET
+    kind: AKind = Kind.PUBLISH
+    messages: Count = 1
+    bytes: Count = 0
+    partial: Flag | UnsetType = UNSET
+    attempt: Ordinal = 1
+    held_messages: Count = 0
+    held_bytes: Count = 0
+
+
+class RatesBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """Rates of one kind, cluster-wide."""
+
+    messages: ARate = None
+    bytes: ARate = None
+
+
+class GroupBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """A group as in groups.yaml; it replaces the group whole."""
+
+    publish: RatesBody = RatesBody()
+    dispatch: RatesBody = RatesBody()
+    policy: APolicy | None = None
+    shadow: Flag = False
+    blocked: Flag = False
+
+
+class ResourceGroupBody(Struct, rename="camel", frozen=True):
+    """Pulsar's ResourceGroup as it is sent to us: fields it does not know are passed over."""
+
+    publish_rate_in_msgs: LenientInt32 = None
+    publish_rate_in_bytes: LenientInt64 = None
+    dispatch_rate_in_msgs: LenientInt32 = None
+    dispatch_rate_in_bytes: LenientInt64 = None

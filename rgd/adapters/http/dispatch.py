@@ -1,0 +1,143 @@
+"""The road of a request: find the call, check the token, read the body, ask, answer, count.
+
+Law: whatever comes in, there is an answer with a status and, where it is an
+error, a JSON `{"reason"}`; it is counted; and the process lives on. A client
+that goes away is no error and gets nothing.
+
+`routes` lists the calls; who answers them is there too. What an error's status
+is stands in `errors`; what aiohttp refuses before this road begins, in
+`connection`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from aiohttp import web
+
+from rgd.adapters.http.connection import response_of
+from rgd.adapters.http.endpoint import Endpoint
+from rgd.adapters.http.errors import (
+    INTERNAL,
+    BodyTooLarge,
+    BodyTooSlow,
+    ScopeMissing,
+    TokenMissing,
+    reply_to,
+)
+from rgd.adapters.http.reply import Call, Observer
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tokens import Scope
+
+log = logging.getLogger(__name__)
+
+#: What the observer is told where no path matched: its labels must stay few.
+OTHER_ROUTE: Final = "other"
+
+_BEARER: Final = "bearer"
+
+
+class _ClientGone(Exception):
+    """The client went away while it sent its body."""
+
+
+class Dispatcher:
+    """Carries requests to their calls."""
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        settings: HttpSettings,
+        *,
+        observe: Observer,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._observe = observe
+        self._clock = clock
+        #: Set when the daemon is about to stop: every answer sends its client elsewhere.
+        self.draining = False
+        self.router = web.UrlDispatcher()
+        self._endpoint_of: dict[web.AbstractRoute, Endpoint] = {}
+        for endpoint in endpoints:
+            methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
+            for method in methods:
+                route = self.router.add_route(method, endpoint.path, self.serve)
+                self._endpoint_of[route] = endpoint
+
+    async def serve(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        began = self._clock()
+        path = OTHER_ROUTE
+        try:
+            match = await self.router.resolve(request)
+            if match.http_exception is not None:
+                raise match.http_exception  # noqa: TRY301 -- it joins all other errors
+            endpoint = self._endpoint_of[match.route]
+            path = endpoint.path
+            if endpoint.scope is not None and self._settings.tokens:
+                self._authorise(request, endpoint.scope)
+            body = b"" if endpoint.body is None else await self._read(request, match)
+            reply = await endpoint.handler(Call(match, request.headers, body))
+        except _ClientGone as exc:
+            # `connection` closes in silence for this one.
+            raise ConnectionResetError from exc
+        except Exception as exc:  # the boundary: no request may end the process
+            foreseen = reply_to(exc)
+            if foreseen is None:
+                log.exception("request failed: %s %s", request.method, path)
+            reply = foreseen or INTERNAL
+        self._observe(path, reply.status, self._clock() - began)
+        response = response_of(reply)
+        if self.draining or not request.content.is_eof():
+            # Elsewhere, or after a body that nobody read: not on this connection.
+            response.force_close()
+        return response
+
+    def count_malformed(self, status: int) -> None:
+        """Count an answer to bytes that never became a request."""
+        self._observe(OTHER_ROUTE, status, 0.0)
+
+    def _authorise(self, request: web.Request, scope: Scope) -> None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != _BEARER:
+            raise TokenMissing(sent=False)
+        scopes = self._settings.tokens.scopes_of(token.strip())
+        if scopes is None:
+            raise TokenMissing(sent=True)
+        if scope not in scopes:
+            raise ScopeMissing(scope)
+
+    async def _read(self, request: web.Request, match: web.UrlMappingMatchInfo) -> bytes:
+        """Read the body, whole and within its limits of size and time."""
+        if request.content.is_eof():
+            # It came with its head, as nearly all do.
+            body = request.content.read_nowait()
+            if len(body) > self._settings.body_max_bytes:
+                raise BodyTooLarge(self._settings.body_max_bytes)
+            return body
+        try:
+            async with asyncio.timeout(self._settings.body_timeout_s):
+                return await self._read_expected(request, match)
+        except TimeoutError:
+            raise BodyTooSlow(self._settings.body_timeout_s) from None
+
+    async def _read_expected(self, request: web.Request, match: web.UrlMappingMatchInfo) -> bytes:
+        if (request.content_length or 0) > self._settings.body_max_bytes:
+            # Said before a client that asks first begins to send.
+            raise BodyTooLarge(self._settings.body_max_bytes)
+        if request.headers.get("Expect"):
+            await match.expect_handler(request)
+            await request.writer.drain()
+        return await self._read_all(request)
+
+    async def _read_all(self, request: web.Request) -> bytes:
+        try:
+            return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise BodyTooLarge(self._settings.body_max_bytes) from None
+        except TimeoutError:
+            raise  # the caller's clock
+        except OSError as exc:
+            raise _ClientGone from exc

@@ -1,0 +1,54 @@
+"""What there is to know of one call: for the router, for tokens and for people.
+
+`routes` holds the list of them; `openapi` writes them down for machines.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rgd.adapters.http.reply import JSON, Handler
+from rgd.adapters.http.tokens import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """A body of one of several types, which one union of msgspec could not tell apart."""
+
+    types: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """A body that is an array of a type or an `AnyOf`."""
+
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """One answer: when it is given, and what it holds."""
+
+    when: str
+    #: The type of its body (or `AnyOf`, `ArrayOf`); None: it has none.
+    body: Any = None
+    content_type: str = JSON
+    #: Names of the headers that only this answer carries.
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One call of the API."""
+
+    method: str
+    #: With variable parts in braces.
+    path: str
+    #: What a token must be good for; None: no token needed.
+    scope: Scope | None
+    handler: Handler
+    summary: str
+    #: By status. Those that any call may give are added by `openapi`.
+    answers: Mapping[int, Says]
+    #: The type of its JSON body; None: it takes none.
+    body: Any = None

@@ -1,0 +1,125 @@
+"""Where the door listens: a TCP address, perhaps with TLS, and perhaps a unix socket.
+
+Law: a socket that cannot be opened is one line that says which setting and what
+to do. The unix socket is this user's alone from before anybody can connect; a
+stale one is replaced, a live one or another file never.
+"""
+
+import errno
+import socket
+import ssl
+import stat
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from rgd.adapters.http.settings import SOURCE, HttpSettings
+from rgd.errors import ConfigError, Fault, Unavailable
+
+BACKLOG: Final = 1024
+
+_MODE: Final = 0o600
+
+
+async def listen_tcp(runner: web.ServerRunner, settings: HttpSettings) -> int:
+    """Listen on the address; answers with the port.
+
+    Raises:
+        Unavailable: the address cannot be taken.
+        ConfigError: the certificate cannot be used.
+    """
+    context = _tls_context(settings)
+    address = f"{settings.host}:{settings.port}"
+    site = web.TCPSite(
+        runner, settings.host or None, settings.port, ssl_context=context, backlog=BACKLOG
+    )
+    try:
+        await site.start()
+    except OSError as exc:
+        raise Unavailable(f"http.listen: {address}: {_why_not(exc)}") from exc
+    port: int = runner.addresses[0][1]
+    return port
+
+
+async def listen_unix(runner: web.ServerRunner, path: Path) -> "UnixSocket":
+    """Listen on a unix socket.
+
+    Raises:
+        Unavailable: the socket cannot be made, or somebody listens on it.
+    """
+    try:
+        listener = _bind(path)
+    except OSError as exc:
+        raise Unavailable(f"http.unix_socket: {path}: {_why_not(exc)}") from exc
+    made = UnixSocket(path)
+    await web.SockSite(runner, listener, backlog=BACKLOG).start()
+    return made
+
+
+class UnixSocket:
+    """The file of a unix socket that we made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode = path.stat().st_ino
+
+    def remove(self) -> None:
+        """Remove the file, unless somebody put another in its place."""
+        try:
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+        except FileNotFoundError:
+            pass
+
+
+def _bind(path: Path) -> socket.socket:
+    _clear(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        # Nobody can connect before it listens, so nobody ever meets another mode.
+        path.chmod(_MODE)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _clear(path: Path) -> None:
+    """Make room for a socket, where only a stale one stands."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise Unavailable(f"http.unix_socket: {path}: there is a file that is no socket; move it")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        else:
+            raise OSError(errno.EADDRINUSE, "somebody listens on it")
+
+
+def _tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as exc:  # ssl.SSLError is one too
+        expected = f"expected a PEM certificate and its key, got {exc}"
+        raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc
+    return context
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "it is in use; stop what listens there or choose another"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return "permission denied; choose a port above 1023 or a folder that is yours"
+    return f"cannot listen there: {error.strerror or error}"

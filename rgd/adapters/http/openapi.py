@@ -1,0 +1,131 @@
+"""`/openapi.json`: the calls of `routes` as an OpenAPI 3.1 document.
+
+Law: it describes exactly the calls there are and exactly what they answer; the
+schemas are made from the types that bodies are read into and written from. A
+test asks the running server and holds every answer against this document.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from rgd.adapters.http.answers import Reason
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
+from rgd.adapters.http.reply import JSON
+from rgd.version import __version__
+
+_REFERENCE: Final = "#/components/schemas/{name}"
+_PATH_PART: Final = re.compile(r"\{(\w+)\}")
+
+_DESCRIPTION: Final = (
+    "Asks, sees and changes the resource groups of one broker's daemon. Errors are "
+    '`{"reason"}`. `/v1` is strict; `/admin/v2` is as lenient as Apache Pulsar. '
+    "HEAD goes wherever GET goes. Where tokens are set, a call needs one with the "
+    "scope in its `security`; a token with `admin` may do everything."
+)
+
+_ANY_CALL: Final = {500: Says("A bug of ours; the daemon's log has the story.", Reason)}
+_WITH_TOKEN: Final = {
+    401: Says("No token, or an unknown one.", Reason, headers=("WWW-Authenticate",)),
+    403: Says("The token lacks the scope.", Reason, headers=("WWW-Authenticate",)),
+}
+_WITH_BODY: Final = {
+    408: Says("The body did not come in time.", Reason),
+    413: Says("The body is too large.", Reason),
+}
+
+
+def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """Describe the calls."""
+    listed = tuple(endpoints)
+    bodies = [body for endpoint in listed for body in _bodies(endpoint)]
+    types = list(dict.fromkeys(part for body in bodies for part in _types(body)))
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    known = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in listed:
+        operation = _operation(endpoint, known)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "rgd", "version": __version__, "description": _DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": _operation_id(endpoint),
+        "summary": endpoint.summary,
+        "security": [] if endpoint.scope is None else [{"bearer": [endpoint.scope.value]}, {}],
+        "responses": {
+            str(status): _response(says, known)
+            for status, says in sorted(_answers(endpoint).items())
+        },
+    }
+    if names := _PATH_PART.findall(endpoint.path):
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in names
+        ]
+    if endpoint.body is not None:
+        content = {JSON: {"schema": _schema(endpoint.body, known)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _response(says: Says, known: Mapping[Any, Any]) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": says.when}
+    if says.body is not None:
+        response["content"] = {says.content_type: {"schema": _schema(says.body, known)}}
+    if says.headers:
+        response["headers"] = {name: {"schema": {"type": "string"}} for name in says.headers}
+    return response
+
+
+def _answers(endpoint: Endpoint) -> dict[int, Says]:
+    """The endpoint's own answers, and those that any call of its sort may give."""
+    answers = dict(_ANY_CALL)
+    if endpoint.scope is not None:
+        answers |= _WITH_TOKEN
+    if endpoint.body is not None:
+        answers |= _WITH_BODY
+    return answers | dict(endpoint.answers)
+
+
+def _bodies(endpoint: Endpoint) -> Iterable[Any]:
+    if endpoint.body is not None:
+        yield endpoint.body
+    for says in _answers(endpoint).values():
+        if says.body is not None:
+            yield says.body
+
+
+def _types(body: Any) -> Iterable[Any]:
+    """The plain types that a body is made of."""
+    if isinstance(body, AnyOf):
+        for part in body.types:
+            yield from _types(part)
+    elif isinstance(body, ArrayOf):
+        yield from _types(body.item)
+    else:
+        yield body
+
+
+def _schema(body: Any, known: Mapping[Any, Any]) -> Any:
+    if isinstance(body, AnyOf):
+        return {"anyOf": [_schema(part, known) for part in body.types]}
+    if isinstance(body, ArrayOf):
+        return {"type": "array", "items": _schema(body.item, known)}
+    return known[body]
+
+
+def _operation_id(endpoint: Endpoint) -> str:
+    words = re.findall(r"\w+", endpoint.path)
+    return "_".join((endpoint.method.lower(), *words))

@@ -1,0 +1,66 @@
+"""What a call is asked with and what it answers, without knowing the HTTP library.
+
+`server` makes a `Call` of a request and a response of a `Reply`; everything in
+between handles these two, so it can be tested by calling it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+JSON: Final = "application/json"
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+encode = msgspec.json.Encoder().encode
+
+
+class Call(NamedTuple):
+    """One request, its route and token already dealt with."""
+
+    #: The variable parts of the path, decoded.
+    path: Mapping[str, str]
+    headers: Mapping[str, str]
+    #: Whole, and within `body_max_bytes`; empty where the call takes none.
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """A status, a body and the headers that belong to this answer."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = NO_HEADERS
+    content_type: str = JSON
+
+
+#: One call of the API. Raises what `errors` has a status for.
+Handler = Callable[[Call], Awaitable[Reply]]
+
+#: Renders the metrics for an Accept header, off the event loop: the page and its content type.
+MetricsPage = Callable[[str], Awaitable[tuple[bytes, str]]]
+
+
+class Observer(Protocol):
+    """Told of every answer: how `rgd.app` counts and times requests."""
+
+    def __call__(self, route: str, status: int, seconds: float) -> None:
+        """Count one answer.
+
+        Args:
+            route: the path as `routes` has it, or `other` where none matched.
+            status: of the answer, bad input included.
+            seconds: from the whole head of the request to its answer.
+        """
+
+
+def json_reply(
+    value: object, *, status: int = 200, headers: Mapping[str, str] = NO_HEADERS
+) -> Reply:
+    """Answer with a value as JSON."""
+    return Reply(status, encode(value), headers)
+
+
+NO_CONTENT: Final = Reply(204)

@@ -1,0 +1,101 @@
+"""What the HTTP door is told, and what it refuses to be told.
+
+Law: nothing listens beyond loopback without tokens unless somebody said
+`insecure`. `check` finds every fault at once, before anything is opened.
+Reading the settings and the tokens file is `rgd.config`'s business.
+"""
+
+import ipaddress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.http.tokens import Tokens
+from rgd.errors import ConfigError, Fault
+
+#: What the faults name as their source: whoever read the settings knows the file.
+SOURCE: Final = "settings"
+
+_PORT_MAX: Final = 65535
+
+
+class Ungoverned(StrEnum):
+    """What becomes of a request for a name that no limit applies to."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """The door's settings; the names are those of design 11."""
+
+    host: str = "127.0.0.1"
+    #: 0 takes a free one.
+    port: int = 7700
+    #: A second way in, for this user only (mode 0600).
+    unix_socket: Path | None = None
+    #: Most items of one array; more is 413.
+    batch_max: int = 10_000
+    #: Largest body; more is 413.
+    body_max_bytes: int = 8 << 20
+    ungoverned: Ungoverned = Ungoverned.ALLOW
+    #: Empty: no call needs a token.
+    tokens: Tokens = field(default_factory=Tokens)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    #: Listen beyond loopback without tokens all the same.
+    insecure: bool = False
+    #: How long a connection may go without a whole request head, and stay idle between two.
+    keepalive_s: float = 75.0
+    #: How long a body may take after its head.
+    body_timeout_s: float = 10.0
+    #: How long `close` waits for requests in flight.
+    close_timeout_s: float = 5.0
+
+
+def check(settings: HttpSettings) -> None:
+    """Refuse settings that cannot be used or that open the door to strangers.
+
+    Raises:
+        ConfigError: carries every fault.
+    """
+    faults = [Fault(SOURCE, key, expected) for key, expected in _faults(settings)]
+    if faults:
+        raise ConfigError(*faults)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`; a name other than localhost is not trusted."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _faults(settings: HttpSettings) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if not (is_loopback(settings.host) or settings.tokens or settings.insecure):
+        found.append(
+            (
+                "http.listen",
+                f"{settings.host or 'every address'} is reachable from other machines and no tokens are "
+                "set: listen on 127.0.0.1, or name a file of tokens in http.tokens_file, "
+                "or say --insecure",
+            )
+        )
+    if not 0 <= settings.port <= _PORT_MAX:
+        found.append(("http.listen", f"expected a port from 0 to {_PORT_MAX}, got {settings.port}"))
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        key, other = ("tls_key", "tls_cert") if settings.tls_cert else ("tls_cert", "tls_key")
+        found.append((f"http.{key}", f"expected a PEM file beside http.{other}, got nothing"))
+    for key, value in (
+        ("batch_max", settings.batch_max),
+        ("body_max_bytes", settings.body_max_bytes),
+    ):
+        if value < 1:
+            found.append((f"http.{key}", f"expected an integer of at least 1, got {value}"))
+    return found

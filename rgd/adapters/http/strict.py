@@ -1,0 +1,137 @@
+"""Reads a JSON body into its type, or says which field is wrong and what was expected.
+
+Law: nothing that comes in can do more than be refused with a `BadBody` that
+names the field: not malformed JSON, not a number of a thousand digits, not a
+hundred thousand brackets.
+
+A good body is decoded once, straight into its msgspec type. Only a bad one is
+looked at again, field by field, to find words for it. What is expected of a
+field is the description in its type, which is also what /openapi.json says.
+"""
+
+import typing
+from typing import Annotated, Final, Generic, TypeVar
+
+import msgspec
+
+from rgd.adapters.http.errors import BadBody
+
+#: A larger bad body is not looked at field by field: it may be all fields.
+EXPLAINED_BYTES_MAX: Final = 64 << 10
+
+SHOWN_CHARS_MAX: Final = 60
+
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+#: What msgspec raises for bytes it cannot read: DecodeError, UnicodeDecodeError; and too deep nesting.
+UNREADABLE: Final = (ValueError, RecursionError)
+
+
+class BodyDecoder(Generic[_Body]):
+    """Decodes one type of body; `path` leads the names of its fields in a reason."""
+
+    def __init__(self, body_type: type[_Body], path: str = "") -> None:
+        self._decode = msgspec.json.Decoder(body_type).decode
+        self._path = path
+        hints = typing.get_type_hints(body_type, include_extras=True)
+        self._fields = {
+            field.encode_name: _Field(hints[field.name], f"{path}{field.encode_name}")
+            for field in msgspec.structs.fields(body_type)
+        }
+
+    def decode(self, body: bytes | msgspec.Raw) -> _Body:
+        """Read a body.
+
+        Raises:
+            BadBody: naming the field at fault.
+        """
+        try:
+            return self._decode(body)
+        except UNREADABLE as exc:
+            raise BadBody(self._explain(body, exc)) from None
+
+    def _explain(self, body: bytes | msgspec.Raw, error: Exception) -> str:
+        told = f"{self._name}: {error}"
+        if len(memoryview(body)) > EXPLAINED_BYTES_MAX:
+            return told
+        try:
+            members = self._members(body)
+        except BadBody as exc:
+            return str(exc)
+        faults = (self._fault_of(name, value) for name, value in members.items())
+        return next(filter(None, faults), told)
+
+    def _members(self, body: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
+        try:
+            return _decode_members(body)
+        except msgspec.ValidationError:
+            reason = f"expected a JSON object, got {shown(bytes(body))}"
+        except RecursionError:
+            reason = "expected a JSON object, got one that is nested too deeply"
+        except ValueError as exc:
+            reason = f"expected JSON in UTF-8, got {_malformed(body, exc)}"
+        raise BadBody(f"{self._name}: {reason}")
+
+    def _fault_of(self, name: str, value: msgspec.Raw) -> str | None:
+        field = self._fields.get(name)
+        if field is not None:
+            return field.fault_of(value)
+        known = ", ".join(self._fields)
+        return f"{self._path}{name[:SHOWN_CHARS_MAX]}: unknown field; expected one of {known}"
+
+    @property
+    def _name(self) -> str:
+        return self._path.rstrip(".") or "body"
+
+
+class _Field:
+    """One field of a body: its type alone, and the words for it."""
+
+    def __init__(self, hint: object, name: str) -> None:
+        self._name = name
+        self._expected = _description(hint) or "another type"
+        self._nested: BodyDecoder[msgspec.Struct] | None = None
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            self._nested = BodyDecoder(hint, f"{name}.")
+        self._decode = msgspec.json.Decoder(hint).decode
+
+    def fault_of(self, value: msgspec.Raw) -> str | None:
+        """What is wrong with the value, if anything."""
+        try:
+            if self._nested is not None:
+                self._nested.decode(value)
+            else:
+                self._decode(value)
+        except BadBody as exc:
+            return str(exc)
+        except UNREADABLE:
+            return f"{self._name}: expected {self._expected}, got {shown(bytes(value))}"
+        return None
+
+
+def shown(value: bytes) -> str:
+    """A JSON value as it came, cut to a readable length."""
+    text = value.strip()[: SHOWN_CHARS_MAX * 4].decode("utf-8", "replace")
+    if text.startswith("{"):
+        return "an object"
+    if text.startswith("["):
+        return "an array"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
+
+
+def _malformed(body: bytes | msgspec.Raw, error: ValueError) -> str:
+    if not bytes(body).strip():
+        return "nothing"
+    if isinstance(error, UnicodeDecodeError):
+        return "other bytes"
+    return str(error)
+
+
+def _description(hint: object) -> str:
+    """The description of a type, wherever in a union it stands."""
+    if typing.get_origin(hint) is Annotated:
+        metas = (meta for meta in typing.get_args(hint)[1:] if isinstance(meta, msgspec.Meta))
+        return next((meta.description for meta in metas if meta.description), "")
+    return next(filter(None, map(_description, typing.get_args(hint))), "")

@@ -1,0 +1,186 @@
+"""A running door and a client that believes nothing: every answer is held against /openapi.json.
+
+`Door.call` checks that the call's path, method and status are described and that the body is what
+the description says; so each test of the door is also a test of the description. `Door.raw` speaks
+bytes, for what no client library would send. The daemon behind is
+tests/unit/adapters/http/small_daemon.py: the real limiter, one broker.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+import msgspec
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
+
+from rgd.adapters.http.openapi import document
+from rgd.adapters.http.reply import MetricsPage
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.settings import HttpSettings
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    @property
+    def reason(self) -> str:
+        told = self.json
+        assert set(told) == {"reason"}
+        assert isinstance(told["reason"], str)
+        return str(told["reason"])
+
+
+class Observed(NamedTuple):
+    """What the observer was told."""
+
+    route: str
+    status: int
+
+
+class Door:
+    """A server, its daemon, and a client."""
+
+    def __init__(
+        self, server: HttpServer, daemon: SmallDaemon, session: aiohttp.ClientSession
+    ) -> None:
+        self.server = server
+        self.daemon = daemon
+        self.observed: list[Observed] = []
+        self.seconds: list[float] = []
+        self.session = session
+        self.description: dict[str, Any] = {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def observe(self, route: str, status: int, seconds: float) -> None:
+        self.observed.append(Observed(route, status))
+        self.seconds.append(seconds)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Call a path that is described, and check the answer against its description."""
+        answer = await self.send(method, path, body, token=token, headers=headers)
+        check(self.description, method, path, answer)
+        return answer
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Call any path."""
+        data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        told = dict(headers or {})
+        if token is not None:
+            told["Authorization"] = f"Bearer {token}"
+        async with self.session.request(
+            method, self.url + path, data=data, headers=told
+        ) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def raw(self, sent: bytes) -> Answer:
+        """Send bytes and read one answer; the server is expected to close."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        try:
+            writer.write(sent)
+            await writer.drain()
+            async with asyncio.timeout(10):
+                return await read_answer(reader)
+        finally:
+            writer.close()
+
+
+async def read_answer(reader: asyncio.StreamReader) -> Answer:
+    """Read one answer with a Content-Length."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    status_line, _, lines = head.partition("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines.split("\r\n") if line)
+    body = await reader.readexactly(int(headers.get("Content-Length", 0)))
+    return Answer(int(status_line.split()[1]), headers, body)
+
+
+def check(description: Mapping[str, Any], method: str, path: str, answer: Answer) -> None:
+    """Hold an answer against the description of its call."""
+    operation = operation_of(description, method, path)
+    assert str(answer.status) in operation["responses"], (method, path, answer)
+    response = operation["responses"][str(answer.status)]
+    for name in response.get("headers", {}):
+        assert name in answer.headers, (method, path, answer)
+    content = response.get("content", {})
+    if not content:
+        assert answer.body == b""
+        return
+    ((content_type, media),) = content.items()
+    assert answer.headers["Content-Type"].partition(";")[0] == content_type
+    if method != "HEAD" and media["schema"] != {"type": "string"}:
+        schema = {**media["schema"], "components": description["components"]}
+        Draft202012Validator(schema).validate(answer.json)
+
+
+def operation_of(description: Mapping[str, Any], method: str, path: str) -> Any:
+    """The description of a call; HEAD is described as GET."""
+    called = "get" if method == "HEAD" else method.lower()
+    for template, operations in description["paths"].items():
+        pattern = re.sub(
+            r"\{\w+\}", "[^/]+", re.escape(template).replace(r"\{", "{").replace(r"\}", "}")
+        )
+        if re.fullmatch(pattern, path.partition("?")[0]) and called in operations:
+            return operations[called]
+    raise AssertionError(f"{method} {path} is not described")
+
+
+async def metrics(accept: str) -> tuple[bytes, str]:
+    """A page that says what it was asked for."""
+    return f"rgd_up 1 # {accept}\n".encode(), METRICS_TYPE
+
+
+@asynccontextmanager
+async def open_door(
+    settings: HttpSettings,
+    *,
+    daemon: SmallDaemon | None = None,
+    connector: aiohttp.BaseConnector | None = None,
+    page: MetricsPage = metrics,
+) -> AsyncIterator[Door]:
+    """Open a door on a free port."""
+    served = daemon or SmallDaemon()
+    doors: list[Door] = []
+
+    def observe(route: str, status: int, seconds: float) -> None:
+        doors[0].observe(route, status, seconds)
+
+    server = HttpServer(served, settings, metrics=page, observe=observe)
+    timeout = aiohttp.ClientTimeout(total=20)
+    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+        doors.append(Door(server, served, session))
+        async with server:
+            written = msgspec.json.encode(document(server.endpoints))
+            doors[0].description = msgspec.json.decode(written)
+            yield doors[0]

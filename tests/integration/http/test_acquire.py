@@ -1,0 +1,272 @@
+"""`POST /v1/acquire` over a real socket: statuses, headers, limits of size.
+
+What names and arrays mean is in tests/unit/adapters/http/test_acquire.py; several brokers are not
+covered here.
+"""
+
+import asyncio
+import gzip
+
+import msgspec
+import pytest
+
+from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from tests.integration.http.door import Door, Observed, open_door
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+ACQUIRE = "/v1/acquire"
+ORDERS = {"tenant": "acme", "namespace": "orders"}
+TRIAL = {"tenant": "acme", "namespace": "trial"}
+
+
+async def test_a_grant_is_200(door: Door) -> None:
+    answer = await door.call("POST", ACQUIRE, {**ORDERS, "messages": 3, "bytes": 500})
+
+    assert answer.status == 200
+    assert answer.json == {"granted": True, "messages": 3, "bytes": 500}
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Server"] == "rgd"
+    assert "Retry-After" not in answer.headers
+
+
+async def test_a_refusal_is_429_and_asking_after_the_wait_succeeds(door: Door) -> None:
+    # 40 a second: 10 tokens, and 10 of 60 leave a debt of 50.
+    await door.call("POST", ACQUIRE, {**TRIAL, "messages": 60})
+
+    refused = await door.call("POST", ACQUIRE, {**TRIAL, "messages": 4})
+
+    assert refused.status == 429
+    assert refused.json == {
+        "granted": False,
+        "messages": 0,
+        "bytes": 0,
+        "limited_by": "resource_group",
+        "group": "trial",
+        "dimension": "messages",
+        "retry_after_ms": 1350,
+    }
+    assert refused.headers["Retry-After"] == "2"
+    assert refused.headers["RateLimit-Policy"] == '"trial/publish/messages";q=40;qu="requests";w=1'
+    assert refused.headers["RateLimit"] == '"trial/publish/messages";r=0;t=2'
+    assert refused.headers["RateLimit-Limit"] == "40"
+    assert refused.headers["RateLimit-Remaining"] == "0"
+    assert refused.headers["RateLimit-Reset"] == "2"
+
+    door.daemon.advance(1349)
+    assert (await door.call("POST", ACQUIRE, {**TRIAL, "messages": 4})).status == 429
+    door.daemon.advance(1)
+    assert (await door.call("POST", ACQUIRE, {**TRIAL, "messages": 4})).status == 200
+
+
+async def test_bytes_are_refused_in_their_own_unit(door: Door) -> None:
+    heavy = {"tenant": "acme", "namespace": "heavy", "bytes": 1000}
+    await door.call("POST", ACQUIRE, heavy)
+
+    refused = await door.call("POST", ACQUIRE, heavy)
+
+    assert refused.status == 429
+    assert refused.json["dimension"] == "bytes"
+    assert (
+        refused.headers["RateLimit-Policy"] == '"heavy/publish/bytes";q=1000;qu="content-bytes";w=1'
+    )
+
+
+async def test_a_topics_own_limit_is_named_without_a_group(door: Door) -> None:
+    slow = {"tenant": "acme", "namespace": "free", "topic": "slow", "messages": 1}
+    assert (await door.call("POST", ACQUIRE, slow)).json == {
+        "granted": True,
+        "messages": 1,
+        "bytes": 0,
+    }
+
+    refused = await door.call("POST", ACQUIRE, slow)
+
+    assert refused.status == 429
+    assert refused.json["limited_by"] == "topic"
+    assert "group" not in refused.json
+    assert refused.headers["RateLimit"].startswith('"topic/publish/messages";')
+
+
+async def test_a_dispatcher_takes_the_part_there_is(door: Door) -> None:
+    answer = await door.call(
+        "POST", ACQUIRE, {"group": "gold", "kind": "dispatch", "messages": 700}
+    )
+
+    assert answer.status == 200
+    assert answer.json["granted"] is True
+    assert answer.json["messages"] == 500
+    assert answer.json["limited_by"] == "resource_group"
+    assert "Retry-After" not in answer.headers
+
+
+async def test_a_blocked_group_refuses_everything(door: Door) -> None:
+    answer = await door.call("POST", ACQUIRE, {"group": "stopped"})
+
+    assert answer.status == 429
+    assert answer.headers["RateLimit-Limit"] == "0"
+    assert answer.headers["Retry-After"] == "1"
+
+
+async def test_a_group_in_shadow_refuses_nothing(door: Door) -> None:
+    for _ in range(3):
+        answer = await door.call("POST", ACQUIRE, {"group": "watched", "messages": 1000})
+        assert answer.json == {"granted": True, "messages": 1000, "bytes": 0}
+
+
+async def test_more_than_can_ever_be_granted_is_413(door: Door) -> None:
+    answer = await door.call("POST", ACQUIRE, {**TRIAL, "messages": 401})
+
+    assert answer.status == 413
+    told = answer.json
+    assert told.pop("reason").startswith("messages: expected at most 400 at once")
+    assert told == {
+        "limited_by": "resource_group",
+        "group": "trial",
+        "dimension": "messages",
+        "most": 400,
+    }
+    assert (await door.call("POST", ACQUIRE, {**TRIAL, "messages": 400})).status == 200
+
+
+async def test_an_unknown_group_is_404(door: Door) -> None:
+    answer = await door.call("POST", ACQUIRE, {"group": "nobody"})
+
+    assert answer.status == 404
+    assert answer.reason.startswith("group 'nobody' does not exist")
+
+
+@pytest.mark.parametrize("ungoverned", Ungoverned)
+async def test_a_name_that_nobody_attached_is_allowed_or_denied(ungoverned: Ungoverned) -> None:
+    async with open_door(HttpSettings(port=0, ungoverned=ungoverned)) as door:
+        answer = await door.call("POST", ACQUIRE, {"tenant": "new", "namespace": "orders"})
+        (item,) = (await door.call("POST", ACQUIRE, [{"tenant": "new", "namespace": "x"}])).json
+
+    if ungoverned is Ungoverned.ALLOW:
+        assert answer.json == {"granted": True, "messages": 1, "bytes": 0, "governed": False}
+        assert item == answer.json
+    else:
+        assert answer.status == item["status"] == 403
+        assert "http.ungoverned is deny" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "body: "),
+        (b"publish!", "body: "),
+        (b'{"messages":-1}', "messages: expected an integer from 0 to 9223372036854775807, got -1"),
+        (b'{"messages":1.5}', "messages: "),
+        (b'{"bytes":9223372036854775808}', "bytes: "),
+        (b'{"messages":NaN}', "body: "),
+        (b'{"tenant":["acme"]}', "tenant: "),
+        (b'{"tennant":"acme"}', "tennant: unknown field"),
+        (b'{"a":' * 100_000, "body: "),
+        (b"[7]", "body: expected an array of objects"),
+        (b'"acme"', "body: expected a JSON object"),
+        (b'{"group":"a/b"}', "group: "),
+        (b"{}", "tenant: "),
+    ],
+)
+async def test_a_bad_body_is_400_naming_the_field_and_counted(
+    door: Door, body: bytes, reason: str
+) -> None:
+    answer = await door.call("POST", ACQUIRE, body)
+
+    assert answer.status == 400
+    assert answer.reason.startswith(reason)
+    assert door.observed == [Observed(ACQUIRE, 400)]
+    assert (await door.call("GET", "/healthz")).status == 200
+
+
+async def test_a_compressed_body_is_not_unpacked(door: Door) -> None:
+    body = gzip.compress(b'{"group":"gold"}')
+
+    answer = await door.call("POST", ACQUIRE, body, headers={"Content-Encoding": "gzip"})
+
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "nonsense"])
+async def test_a_body_is_json_whatever_it_is_called(door: Door, content_type: str) -> None:
+    body = msgspec.json.encode({"group": "gold"})
+
+    answer = await door.call("POST", ACQUIRE, body, headers={"Content-Type": content_type})
+
+    assert answer.status == 200
+
+
+# --- limits of size ------------------------------------------------------------------------------------
+
+
+def padded(size: int) -> bytes:
+    body = b'{"group":"gold"}'
+    return body + b" " * (size - len(body))
+
+
+@pytest.mark.parametrize("body_max_bytes", [100, 1_000_000])
+async def test_a_body_may_be_so_large_and_not_a_byte_more(body_max_bytes: int) -> None:
+    async with open_door(HttpSettings(port=0, body_max_bytes=body_max_bytes)) as door:
+        assert (await door.call("POST", ACQUIRE, padded(body_max_bytes))).status == 200
+
+        answer = await door.call("POST", ACQUIRE, padded(body_max_bytes + 1))
+
+        assert answer.status == 413
+        assert answer.reason == (
+            f"body: expected at most {body_max_bytes} bytes (http.body_max_bytes)"
+        )
+
+
+@pytest.mark.parametrize("size", [200, 300_000])
+async def test_a_chunked_body_has_the_same_limit(size: int) -> None:
+    body = padded(size)
+    chunks = b"".join(
+        b"%x\r\n%s\r\n" % (len(chunk), chunk)
+        for chunk in (body[at : at + 1000] for at in range(0, len(body), 1000))
+    )
+    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with open_door(HttpSettings(port=0, body_max_bytes=size)) as door:
+        assert (await door.raw(head + chunks + b"0\r\n\r\n")).status == 200
+    async with open_door(HttpSettings(port=0, body_max_bytes=size - 1)) as door:
+        assert (await door.raw(head + chunks + b"0\r\n\r\n")).status == 413
+
+
+async def test_an_array_over_the_limit_is_413() -> None:
+    async with open_door(HttpSettings(port=0, batch_max=3)) as door:
+        assert (await door.call("POST", ACQUIRE, [{"group": "idle"}] * 3)).status == 200
+
+        answer = await door.call("POST", ACQUIRE, [{"group": "idle"}] * 4)
+
+        assert answer.status == 413
+        assert answer.reason == "body: expected an array of at most 3 items (http.batch_max)"
+
+
+async def test_ten_thousand_questions_are_answered_at_once(door: Door) -> None:
+    answer = await door.call(
+        "POST", ACQUIRE, [{"group": "idle", "messages": n} for n in range(10_000)]
+    )
+
+    assert [item["messages"] for item in answer.json] == list(range(10_000))
+
+
+async def test_an_arrays_faults_stand_in_their_place_and_are_counted(door: Door) -> None:
+    answer = await door.call(
+        "POST", ACQUIRE, [{"group": "gold"}, {"messages": "x"}, {"group": "no"}]
+    )
+
+    assert answer.status == 200
+    assert [item.get("status") for item in answer.json] == [None, 400, 404]
+    assert "Retry-After" not in answer.headers
+    assert door.server.item_faults == {400: 1, 404: 1}
+
+
+# --- together ------------------------------------------------------------------------------------------
+
+
+async def test_callers_at_once_are_granted_no_more_than_there_is() -> None:
+    daemon = SmallDaemon()
+    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
+        answers = await asyncio.gather(
+            *(door.call("POST", ACQUIRE, {"group": "trial"}) for _ in range(50))
+        )
+
+    assert sorted(answer.status for answer in answers) == [200] * 10 + [429] * 40

@@ -1,0 +1,322 @@
+"""What clients may do to the door: the process lives on, and each error is JSON.
+
+Not covered: floods (how many connections there may be is the operating system's to say).
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import struct
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgd.adapters.http.settings import HttpSettings
+from tests.integration.http.door import Door, Observed, check, open_door, read_answer
+
+JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+FIELDS = st.sampled_from([
+    "tenant", "namespace", "group", "topic", "subscription", "kind", "messages", "bytes",
+    "partial", "attempt", "held_messages", "held_bytes", "other",
+])  # fmt: skip
+NAMES = st.sampled_from(["acme", "orders", "trial", "gold", "eu", "persistent://acme/orders/eu"])
+QUESTION = st.dictionaries(
+    FIELDS, JSON_SCALARS | NAMES | st.integers(0, 2**64) | st.sampled_from(["publish", "dispatch"])
+)
+ANYTHING = st.recursive(
+    JSON_SCALARS | QUESTION,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(FIELDS | st.text(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+FORESEEN = {200, 400, 403, 404, 413, 429}
+
+
+def in_one_loop(bodies: list[bytes]) -> list[int]:
+    """Ask with each body, one after the other, and check every answer."""
+
+    async def ask() -> list[int]:
+        async with open_door(HttpSettings(port=0, batch_max=5)) as door:
+            return [(await door.call("POST", "/v1/acquire", body)).status for body in bodies]
+
+    with asyncio.Runner() as runner:
+        return runner.run(ask())
+
+
+@settings(max_examples=40)
+@given(bodies=st.lists(ANYTHING.map(msgspec.json.encode), min_size=5, max_size=30))
+def test_no_json_makes_the_door_fail(bodies: list[bytes]) -> None:
+    assert set(in_one_loop(bodies)) <= FORESEEN
+
+
+@settings(max_examples=40)
+@given(
+    bodies=st.lists(
+        st.lists(QUESTION, max_size=7).map(msgspec.json.encode), min_size=5, max_size=30
+    )
+)
+def test_no_array_makes_the_door_fail(bodies: list[bytes]) -> None:
+    assert set(in_one_loop(bodies)) <= FORESEEN
+
+
+@settings(max_examples=25)
+@given(bodies=st.lists(st.binary(max_size=300), min_size=5, max_size=30))
+def test_no_bytes_make_the_door_fail(bodies: list[bytes]) -> None:
+    assert set(in_one_loop(bodies)) == {400}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/acquire/", "/v1/groups/a/b", "/admin/v2/tenants", "/v1/%ff"]
+)
+async def test_an_unknown_path_is_404(door: Door, path: str) -> None:
+    answer = await door.send("GET", path)
+
+    assert answer.status == 404
+    assert answer.reason == "no such path; GET /openapi.json lists them"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/acquire", "POST"),
+        ("PATCH", "/v1/groups/gold", "DELETE, GET, HEAD, PUT"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("OPTIONS", "/v1/acquire", "POST"),
+        ("PROPFIND", "/v1/groups", "GET, HEAD"),
+    ],
+)
+async def test_a_wrong_method_is_405_with_those_allowed(
+    door: Door, method: str, path: str, allowed: str
+) -> None:
+    answer = await door.send(method, path)
+
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
+    assert answer.reason == "this path has no such method; the header Allow lists them"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/groups", "/metrics", "/v1/groups/nobody"])
+async def test_head_is_get_without_a_body(door: Door, path: str) -> None:
+    head, get = await door.call("HEAD", path), await door.call("GET", path)
+
+    assert (head.status, head.body) == (get.status, b"")
+    assert head.headers["Content-Length"] == str(len(get.body))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"hello\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"BREW /v1/groups HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_400_in_json_counted_and_not_logged(
+    door: Door, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await door.raw(sent)
+
+    assert answer.status == 400
+    assert answer.reason.startswith("malformed request: ")
+    assert answer.headers["Content-Type"] == "application/json"
+    assert door.observed == [Observed("other", 400)]
+    assert caplog.records == []
+    assert (await door.call("GET", "/healthz")).status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", id="line"),
+        pytest.param(b"GET / HTTP/1.1\r\nX: " + b"a" * 9000 + b"\r\n\r\n", id="value"),
+        pytest.param(b"GET / HTTP/1.1\r\n" + b"a" * 9000 + b": x\r\n\r\n", id="name"),
+    ],
+)
+async def test_a_head_that_is_too_long_is_431(door: Door, sent: bytes) -> None:
+    answer = await door.raw(sent)
+
+    assert answer.status == 431
+    assert answer.reason == "expected request line and headers of at most 8190 bytes each"
+
+
+async def test_too_many_headers_are_refused(door: Door) -> None:
+    headers = b"".join(b"X-%d: 1\r\n" % number for number in range(1000))
+
+    answer = await door.raw(b"GET /healthz HTTP/1.1\r\n" + headers + b"\r\n")
+
+    assert answer.status in {400, 431}
+
+
+async def test_a_body_in_broken_chunks_is_400(door: Door) -> None:
+    answer = await door.raw(
+        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"
+    )
+
+    assert answer.status == 400
+    assert answer.reason
+
+
+async def test_a_client_that_asks_first_is_told_to_go_on_or_not(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    body = b'{"group":"gold"}'
+    async with asyncio.timeout(10):
+        writer.write(head % len(body))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        answer = await read_answer(reader)
+        check(door.description, "POST", "/v1/acquire", answer)
+
+        writer.write(head % (1 << 40))
+        refused = await read_answer(reader)
+    writer.close()
+
+    assert answer.json["granted"] is True
+    assert refused.status == 413
+
+
+async def test_another_expectation_is_417(door: Door) -> None:
+    answer = await door.raw(
+        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nContent-Length: 2\r\n\r\n"
+    )
+
+    assert (answer.status, answer.reason) == (417, "Expect: expected 100-continue")
+
+
+async def test_a_bug_is_500_logged_once_and_tells_nothing(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    door.daemon.broken = RuntimeError("the secret inside")
+
+    for body in ({"group": "gold"}, [{"group": "gold"}]):
+        caplog.clear()
+        answer = await door.call("POST", "/v1/acquire", body)
+
+        assert (answer.status, answer.reason) == (500, "internal error")
+        (record,) = caplog.records
+        assert record.levelno == logging.ERROR
+        assert record.getMessage() == "request failed: POST /v1/acquire"
+        assert "the secret inside" in caplog.text
+
+    door.daemon.broken = None
+    assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 200
+
+
+async def test_a_builtin_connection_error_inside_is_a_bug_not_a_client_that_left(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    door.daemon.broken = ConnectionResetError("ours")
+
+    assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 500
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a RST, as a killed client does."""
+    sock: socket.socket = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.close()
+
+
+HALF = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+
+
+@pytest.mark.parametrize("leave", [asyncio.StreamWriter.close, reset])
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/ac", HALF])
+async def test_a_client_that_goes_away_is_no_error(
+    door: Door, sent: bytes, leave: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    writer.write(sent)
+    await writer.drain()
+    await door.call("GET", "/healthz")
+
+    leave(writer)
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    await door.call("GET", "/healthz")
+
+    assert caplog.records == []
+    assert {observed.route for observed in door.observed} == {"/healthz"}
+
+
+async def test_a_client_that_does_not_wait_for_its_answer_is_no_error(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = msgspec.json.encode([{"group": "idle"}] * 5000)
+    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+    _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    writer.write(head + body)
+    await writer.drain()
+    reset(writer)
+
+    async with asyncio.timeout(10):
+        while not door.observed:
+            await door.send("GET", "/nowhere")
+
+    assert caplog.records == []
+
+
+async def test_a_body_that_does_not_come_is_408() -> None:
+    async with open_door(HttpSettings(port=0, body_timeout_s=0.05)) as door:
+        answer = await door.raw(HALF)
+        check(door.description, "POST", "/v1/acquire", answer)
+
+    assert (answer.status, answer.reason) == (408, "body: expected within 0.05 seconds of its head")
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/acquire HTTP/1.1\r\nX-Slow: "])
+async def test_a_head_that_does_not_come_closes_the_connection(sent: bytes) -> None:
+    async with open_door(HttpSettings(port=0, keepalive_s=0.05)) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        writer.write(sent)
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_connection_serves_many_requests_even_sent_at_once(door: Door) -> None:
+    body = b'{"group":"idle","messages":%d}'
+    sent = b"".join(
+        b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(body % number), body % number)
+        for number in range(10, 60)
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    writer.write(sent)
+    async with asyncio.timeout(10):
+        answers = [await read_answer(reader) for _ in range(50)]
+    writer.close()
+
+    assert [answer.json["messages"] for answer in answers] == list(range(10, 60))
+
+
+async def test_a_client_that_is_refused_within_its_body_is_told_and_closed() -> None:
+    head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"
+    async with open_door(HttpSettings(port=0, body_max_bytes=1000)) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        async with asyncio.timeout(10):
+            writer.write(head + b" " * 5000)
+            answer = await read_answer(reader)
+            writer.write(b" " * 195_000)
+            assert await reader.read() == b""
+        writer.close()
+
+    assert (answer.status, answer.headers["Connection"]) == (413, "close")
+
+
+async def test_a_refused_body_that_came_whole_leaves_the_connection_open(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    async with asyncio.timeout(10):
+        for _ in range(3):
+            writer.write(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            assert (await read_answer(reader)).status == 404
+    writer.close()

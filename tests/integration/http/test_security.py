@@ -1,0 +1,187 @@
+"""Tokens, scopes and TLS over a real socket. Not covered: the tokens file (tests/unit/config)."""
+
+import logging
+import ssl
+import subprocess
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tokens import Scope, Tokens
+from rgd.errors import ConfigError
+from tests.integration.http.door import metrics, open_door
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+TOKENS = {scope.value: f"{scope}-token" for scope in Scope}
+SECURED = HttpSettings(
+    port=0, tokens=Tokens.from_plain({token: [scope] for scope, token in TOKENS.items()})
+)
+
+CALLS = [
+    ("POST", "/v1/acquire", {"group": "gold"}, "query"),
+    ("GET", "/v1/groups", None, "read"),
+    ("GET", "/v1/groups/gold", None, "read"),
+    ("GET", "/v1/brokers", None, "read"),
+    ("GET", "/metrics", None, "read"),
+    ("GET", "/openapi.json", None, "read"),
+    ("GET", "/admin/v2/resourcegroups", None, "read"),
+    ("GET", "/admin/v2/resourcegroups/gold", None, "read"),
+    ("GET", "/admin/v2/namespaces/acme/orders/resourcegroup", None, "read"),
+    ("PUT", "/v1/groups/gold", {}, "admin"),
+    ("DELETE", "/v1/groups/idle", None, "admin"),
+    ("PUT", "/admin/v2/resourcegroups/gold", {}, "admin"),
+    ("DELETE", "/admin/v2/resourcegroups/idle", None, "admin"),
+    ("POST", "/admin/v2/namespaces/acme/orders/resourcegroup/trial", None, "admin"),
+    ("DELETE", "/admin/v2/namespaces/acme/orders/resourcegroup", None, "admin"),
+]
+OPEN = ["/healthz", "/readyz"]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "scope"), CALLS)
+async def test_a_call_needs_its_scope(method: str, path: str, body: object, scope: str) -> None:
+    async with open_door(SECURED) as door:
+        without = await door.call(method, path, body)
+        assert without.status == 401
+        assert without.headers["WWW-Authenticate"] == 'Bearer realm="rgd"'
+
+        for held, token in TOKENS.items():
+            answer = await door.call(method, path, body, token=token)
+            if held in {scope, "admin"}:
+                assert answer.status in {200, 204}
+            else:
+                assert answer.status == 403
+                assert answer.reason == f"this call needs a token with the scope {scope}"
+                assert f'scope="{scope}"' in answer.headers["WWW-Authenticate"]
+
+
+async def test_every_call_stands_in_the_table_above() -> None:
+    async with open_door(SECURED) as door:
+        scoped = {
+            (endpoint.method, endpoint.scope.value)
+            for endpoint in door.server.endpoints
+            if endpoint.scope is not None
+        }
+        count = sum(endpoint.scope is not None for endpoint in door.server.endpoints)
+        free = sorted(endpoint.path for endpoint in door.server.endpoints if endpoint.scope is None)
+
+    assert scoped == {(method, scope) for method, _, _, scope in CALLS}
+    assert count == len(CALLS)
+    assert free == OPEN
+
+
+@pytest.mark.parametrize("path", OPEN)
+async def test_the_probes_need_no_token(path: str) -> None:
+    async with open_door(SECURED) as door:
+        assert (await door.call("GET", path)).status == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Bearer query-token-and-more",
+        "Basic cXVlcnk6dG9rZW4=",
+        "query-token",
+        "Bearer query-token, Bearer admin-token",
+        "Bearer \xff",
+    ],
+)
+async def test_what_is_no_known_token_is_401(header: str) -> None:
+    async with open_door(SECURED) as door:
+        answer = await door.raw(
+            b"GET /v1/brokers HTTP/1.1\r\nHost: x\r\nAuthorization: "
+            + header.encode("latin-1")
+            + b"\r\n\r\n"
+        )
+
+    assert answer.status == 401
+    assert answer.headers["WWW-Authenticate"].startswith('Bearer realm="rgd"')
+
+
+async def test_the_scheme_may_be_written_as_one_likes() -> None:
+    async with open_door(SECURED) as door:
+        answer = await door.call(
+            "GET", "/v1/brokers", headers={"Authorization": "bEARER read-token"}
+        )
+
+    assert answer.status == 200
+
+
+async def test_a_refused_call_changes_nothing_and_asks_nobody() -> None:
+    async with open_door(SECURED) as door:
+        before = door.daemon.book()
+        await door.call("PUT", "/v1/groups/gold", {}, token=TOKENS["read"])
+        await door.call("POST", "/v1/acquire", {"group": "gold"}, token=TOKENS["read"])
+
+        assert door.daemon.book() is before
+        assert door.daemon.asked == []
+
+
+async def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with open_door(SECURED) as door:
+        door.daemon.broken = RuntimeError("boom")
+        answers = [
+            await door.call("POST", "/v1/acquire", {"group": "gold"}, token=token)
+            for token in (*TOKENS.values(), "wrong-secret")
+        ]
+
+    assert [answer.status for answer in answers] == [500, 403, 500, 401]
+    shown = caplog.text + repr(SECURED) + "".join(answer.body.decode() for answer in answers)
+    for token in (*TOKENS.values(), "wrong-secret"):
+        assert token not in shown
+
+
+def test_a_server_that_strangers_could_reach_is_not_made() -> None:
+    with pytest.raises(ConfigError, match=r"http\.listen: .*http\.tokens_file.*--insecure"):
+        HttpServer(SmallDaemon(), HttpSettings(host="0.0.0.0"), metrics=metrics)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of its own for 127.0.0.1, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+async def test_tls_is_spoken_with_the_certificate(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    context = ssl.create_default_context(cafile=cert)
+    settings = HttpSettings(port=0, tls_cert=cert, tls_key=key)
+    async with open_door(settings, connector=aiohttp.TCPConnector(ssl=context)) as door:
+        door_url = f"https://127.0.0.1:{door.server.port}/healthz"
+        async with door.session.get(door_url) as response:
+            assert response.status == 200
+
+        with pytest.raises(aiohttp.ClientError):
+            await door.send("GET", "/healthz")  # plain HTTP
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+async def test_a_certificate_that_cannot_be_used_is_named(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    cert = tmp_path / "cert.pem"
+    if content is not None:
+        cert.write_bytes(content)
+    server = HttpServer(
+        SmallDaemon(), HttpSettings(port=0, tls_cert=cert, tls_key=cert), metrics=metrics
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        await server.open()
+
+    assert [fault.key for fault in caught.value.faults] == ["http.tls_cert"]

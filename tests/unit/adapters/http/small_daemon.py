@@ -1,0 +1,165 @@
+"""A daemon of one broker, for the tests of the door: the real limiter and policy book, no exchange.
+
+It keeps the port's promises (`rgd.ports.daemon`) with a clock that only the test moves, so every
+wait is exact. Three switches stand for what a real daemon meets: `read_only` (a file owns the
+policies), `down` (the table cannot be written) and `broken` (a bug: raised by the next calls).
+It says nothing about several brokers, rounds or persistence.
+"""
+
+from dataclasses import replace
+
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.level import BucketSettings
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rate, Rates, rate_of
+from rgd.core.units import NS_PER_MS, Kind, Nanos, to_units
+from rgd.ports.daemon import BrokerView, GroupView, Health, KindView, RatesView, RowView
+from rgd.ports.exchange import ExchangeDown
+
+SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
+
+
+def rates(messages: float | None = None, size: float | None = None) -> Rates:
+    """Rates as a person says them."""
+    return Rates(rate_of(messages), rate_of(size))
+
+
+def book_of_acme() -> PolicyBook:
+    """Groups of every sort, attached to namespaces of the tenant acme, and one topic's limit."""
+    groups = (
+        Group("gold", Limit(rates(1000, 5_000_000), rates(2000))),
+        Group("trial", Limit(publish=rates(40))),
+        Group("heavy", Limit(publish=rates(size=1000))),
+        Group("stopped", blocked=True),
+        Group("watched", Limit(publish=rates(40)), shadow=True),
+        Group("idle"),
+    )
+    return PolicyBook(
+        groups={group.name: group for group in groups},
+        attach=Attachments(
+            tenants={"initech": "gold"},
+            namespaces={
+                "acme/orders": "gold",
+                "acme/trial": "trial",
+                "acme/heavy": "heavy",
+                "acme/stopped": "stopped",
+                "acme/watched": "watched",
+            },
+        ),
+        limits=Limits(topics={"persistent://acme/free/slow": Limit(publish=rates(4))}),
+    )
+
+
+class SmallDaemon:
+    """Implements `rgd.ports.daemon.Daemon` for one broker alone: its share is the quota."""
+
+    def __init__(self, book: PolicyBook | None = None) -> None:
+        self.broker = "broker-1"
+        self.cluster = "standalone"
+        self.now = Nanos(1)
+        self.read_only = False
+        self.down = False
+        self.broken: Exception | None = None
+        self.asked: list[Request] = []
+        self.state = Health(ready=True)
+        self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+        self._book = PolicyBook()
+        self._set_book(book or book_of_acme())
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass."""
+        self.now = Nanos(self.now + milliseconds * NS_PER_MS)
+
+    def acquire(self, request: Request) -> Answer:
+        if self.broken is not None:
+            raise self.broken
+        self.asked.append(request)
+        return self.limiter.acquire(request, self.now)
+
+    def book(self) -> PolicyBook:
+        return self._book
+
+    def groups(self) -> tuple[GroupView, ...]:
+        return tuple(self.group(name) for name in sorted(self._book.groups))
+
+    def group(self, name: str) -> GroupView:
+        group = self._group(name)
+        attached = self._book.attached_to(name)
+        return GroupView(
+            group=name,
+            blocked=group.blocked,
+            shadow=group.shadow,
+            policy=group.policy or "max-min",
+            state="live",
+            publish=self._kind(group, Kind.PUBLISH),
+            dispatch=self._kind(group, Kind.DISPATCH),
+            tenants=tuple(attached.tenants),
+            namespaces=tuple(attached.namespaces),
+            topics=tuple(attached.topics),
+        )
+
+    def brokers(self) -> tuple[BrokerView, ...]:
+        rows = len(self._book.groups)
+        return (
+            BrokerView(self.broker, "rgd", self=True, since_s=1, age_s=0, sequence=7, rows=rows),
+        )
+
+    def health(self) -> Health:
+        return self.state
+
+    async def put_group(self, group: Group) -> None:
+        self._check_writable()
+        self._set_book(replace(self._book, groups={**self._book.groups, group.name: group}))
+
+    async def delete_group(self, name: str) -> None:
+        self._check_writable()
+        self._group(name)
+        attached = self._book.attached_to(name)
+        users = [*attached.tenants, *attached.namespaces, *attached.topics]
+        if users:
+            raise GroupInUse(name, users[0])
+        groups = {key: group for key, group in self._book.groups.items() if key != name}
+        self._set_book(replace(self._book, groups=groups))
+
+    async def attach_namespace(self, namespace: str, group: str | None) -> None:
+        self._check_writable()
+        attached = dict(self._book.attach.namespaces)
+        attached.pop(namespace, None)
+        if group is not None:
+            attached[namespace] = self._group(group).name
+        self._set_book(
+            replace(
+                self._book,
+                attach=replace(self._book.attach, namespaces=attached),
+                named=self._book.named | {namespace},
+            )
+        )
+
+    def _group(self, name: str) -> Group:
+        if name not in self._book.groups:
+            raise UnknownGroup(name)
+        return self._book.groups[name]
+
+    def _set_book(self, book: PolicyBook) -> None:
+        self._book = book
+        self.limiter.set_book(book, self.now)
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise PoliciesReadOnly("policies.source is file: change groups.yaml")
+        if self.down:
+            raise ExchangeDown("the policies table cannot be written now")
+
+    def _kind(self, group: Group, kind: Kind) -> KindView:
+        view = _view(group.rates(kind))
+        row = RowView(self.broker, RatesView(0, 0), RatesView(0, 0), 0, 0.5, view)
+        return KindView(view, view, (row,))
+
+
+def _view(told: Rates) -> RatesView:
+    def units(rate: Rate) -> float | None:
+        return None if rate is None else to_units(rate)
+
+    return RatesView(units(told.messages), units(told.bytes))

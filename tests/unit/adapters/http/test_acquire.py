@@ -1,0 +1,316 @@
+"""`POST /v1/acquire` without HTTP: names, defaults, arrays and their faults.
+
+Decisions are the real limiter's. Not covered: status lines and headers (tests/integration/http).
+"""
+
+import asyncio
+import tracemalloc
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from rgd.adapters.http.acquire import SLICE_ITEMS, Acquire, request_of
+from rgd.adapters.http.bodies import AcquireBody
+from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned
+from rgd.adapters.http.reply import Call
+from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.core.buckets.decision import Request
+from rgd.core.errors import InvalidName, InvariantBroken
+from rgd.core.units import Kind, Pair
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+EU = "persistent://acme/orders/eu"
+ORDERS = {"tenant": "acme", "namespace": "orders"}
+
+decoder = BodyDecoder(AcquireBody)
+
+
+def request(**fields: object) -> Request:
+    return request_of(decoder.decode(msgspec.json.encode(fields)))
+
+
+@pytest.fixture
+def daemon() -> SmallDaemon:
+    return SmallDaemon()
+
+
+@pytest.fixture
+def acquire(daemon: SmallDaemon) -> Acquire:
+    return Acquire(daemon, HttpSettings(batch_max=1000))
+
+
+async def ask(acquire: Acquire, body: object) -> Any:
+    raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    reply = await acquire.answer(Call({}, {}, raw))
+    assert reply.status == 200
+    return msgspec.json.decode(reply.body)
+
+
+# --- names and defaults --------------------------------------------------------------------------------
+
+
+def test_names_become_full_and_the_rest_has_its_defaults() -> None:
+    assert request(**ORDERS) == Request(namespace="acme/orders")
+    assert request(**ORDERS, topic="eu").topic == EU
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {**ORDERS, "topic": "eu"},
+        {**ORDERS, "topic": EU},
+        {"tenant": "acme", "namespace": "acme/orders", "topic": "eu"},
+    ],
+)
+def test_local_and_full_names_are_one_topic(names: Mapping[str, str]) -> None:
+    asked = request(**names, subscription="billing")
+
+    assert (asked.namespace, asked.topic, asked.subscription) == ("acme/orders", EU, "billing")
+
+
+def test_a_group_is_named_directly() -> None:
+    assert request(group="gold") == Request(group="gold")
+
+
+def test_a_group_may_come_with_a_full_topic() -> None:
+    asked = request(group="gold", topic=EU, subscription="billing")
+
+    assert asked == Request(group="gold", namespace="acme/orders", topic=EU, subscription="billing")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "partial"),
+    [
+        ("publish", {}, False),
+        ("dispatch", {}, True),
+        ("publish", {"partial": True}, True),
+        ("dispatch", {"partial": False}, False),
+    ],
+)
+def test_a_part_is_welcome_where_it_is_said_or_a_dispatcher_reads(
+    kind: str, said: Mapping[str, bool], partial: bool
+) -> None:
+    asked = request(**ORDERS, kind=kind, **said)
+
+    assert (asked.kind, asked.partial) == (Kind(kind), partial)
+
+
+def test_amounts_attempt_and_what_is_held_are_passed_on() -> None:
+    asked = request(**ORDERS, messages=0, bytes=9, attempt=3, held_messages=4, held_bytes=5)
+
+    assert (asked.messages, asked.bytes, asked.attempt, asked.held) == (0, 9, 3, Pair(4, 5))
+
+
+@pytest.mark.parametrize(
+    ("names", "field"),
+    [
+        ({}, "tenant"),
+        ({"tenant": "acme"}, "namespace"),
+        ({"namespace": "orders"}, "tenant"),
+        ({"topic": EU}, "tenant"),
+        ({"group": "gold", "tenant": "acme"}, "group"),
+        ({"group": "gold", **ORDERS}, "group"),
+        ({"group": ""}, "group"),
+        ({"group": "a b"}, "group"),
+        ({"group": "gold", "topic": "eu"}, "topic"),
+        ({"group": "gold", "subscription": "billing"}, "subscription"),
+        ({**ORDERS, "subscription": "billing"}, "subscription"),
+        ({**ORDERS, "topic": "eu", "subscription": ""}, "subscription"),
+        ({**ORDERS, "topic": ""}, "topic"),
+        ({**ORDERS, "topic": "persistent://acme/other/eu"}, "topic"),
+        ({**ORDERS, "topic": "kafka://acme/orders/eu"}, "topic"),
+        ({"tenant": "", "namespace": "orders"}, "tenant"),
+        ({"tenant": "acme", "namespace": "other/orders"}, "namespace"),
+        ({"tenant": "acme", "namespace": "a/b/c"}, "namespace"),
+        ({"tenant": "acme", "namespace": "x" * 600}, "namespace"),
+    ],
+)
+def test_names_that_say_nothing_or_contradict_are_refused_by_field(
+    names: Mapping[str, str], field: str
+) -> None:
+    with pytest.raises((BadBody, InvalidName)) as caught:
+        request(**names)
+
+    assert str(caught.value).startswith(f"{field}: expected ")
+
+
+# --- one question --------------------------------------------------------------------------------------
+
+
+async def test_nothing_asked_is_granted(acquire: Acquire) -> None:
+    answer = await ask(acquire, {**ORDERS, "messages": 0, "bytes": 0})
+
+    assert answer == {"granted": True, "messages": 0, "bytes": 0}
+
+
+async def test_white_space_before_a_body_does_no_harm(acquire: Acquire) -> None:
+    assert await ask(acquire, b' \r\n\t{"group":"gold"}') == {
+        "granted": True,
+        "messages": 1,
+        "bytes": 0,
+    }
+    assert await ask(acquire, b"\n [ ]") == []
+
+
+async def test_ungoverned_names_are_marked_or_denied(daemon: SmallDaemon) -> None:
+    body = msgspec.json.encode({"tenant": "new", "namespace": "orders", "topic": "eu"})
+
+    assert await ask(Acquire(daemon, HttpSettings()), body) == {
+        "granted": True,
+        "messages": 1,
+        "bytes": 0,
+        "governed": False,
+    }
+    with pytest.raises(NotGoverned, match="persistent://new/orders/eu"):
+        await ask(Acquire(daemon, HttpSettings(ungoverned=Ungoverned.DENY)), body)
+
+
+# --- arrays --------------------------------------------------------------------------------------------
+
+
+async def test_answers_come_in_order_with_faults_in_place(acquire: Acquire) -> None:
+    answers = await ask(
+        acquire,
+        [
+            {"group": "gold", "messages": 2},
+            {"group": "gold", "messages": -2},
+            {"group": "nobody"},
+            {"tenant": "acme", "namespace": "trial", "messages": 401},
+            {**ORDERS, "topik": "eu"},
+            {**ORDERS, "bytes": 7},
+        ],
+    )
+
+    assert [answer.get("status") for answer in answers] == [None, 400, 404, 413, 400, None]
+    assert answers[0] == {"granted": True, "messages": 2, "bytes": 0}
+    assert answers[5] == {"granted": True, "messages": 1, "bytes": 7}
+    for fault in answers[1:5]:
+        assert set(fault) == {"granted", "status", "reason"}
+        assert fault["granted"] is False
+    assert answers[1]["reason"].startswith("messages: expected an integer")
+    assert "'nobody'" in answers[2]["reason"]
+    assert "at most 400 at once" in answers[3]["reason"]
+
+
+async def test_each_answer_is_decided_after_the_one_before(acquire: Acquire) -> None:
+    answers = await ask(acquire, [{"group": "trial", "messages": 5}] * 4)
+
+    # 40 a second and a depth of a quarter of a second: 10 tokens.
+    assert [answer["granted"] for answer in answers] == [True, True, False, False]
+    assert answers[2] == {
+        "granted": False,
+        "messages": 0,
+        "bytes": 0,
+        "limited_by": "resource_group",
+        "group": "trial",
+        "dimension": "messages",
+        "retry_after_ms": 125,
+    }
+
+
+async def test_an_ungoverned_item_is_denied_in_its_place(daemon: SmallDaemon) -> None:
+    acquire = Acquire(daemon, HttpSettings(ungoverned=Ungoverned.DENY))
+
+    answers = await ask(acquire, [{"tenant": "new", "namespace": "orders"}, {"group": "gold"}])
+
+    assert answers[0]["status"] == 403
+    assert answers[1] == {"granted": True, "messages": 1, "bytes": 0}
+
+
+async def test_an_item_nested_deeply_is_at_fault_in_its_place(acquire: Acquire) -> None:
+    deep = b'{"messages":' + b"[" * 100 + b"]" * 100 + b"}"
+
+    answers = await ask(acquire, b"[" + deep + b',{"group":"gold"}]')
+
+    assert [answer.get("status") for answer in answers] == [400, None]
+
+
+async def test_an_item_in_other_bytes_is_at_fault_in_its_place(acquire: Acquire) -> None:
+    answers = await ask(acquire, b'[{"group":"\xff"},{"group":"gold"}]')
+
+    assert [answer.get("status") for answer in answers] == [400, None]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[1]",
+        b'[{"group":"gold"},null]',
+        b"[[]]",
+        b'[{"group":"gold"},]',
+        b'[{"group":"gold"}',
+        b"[" * 100_000,
+        b'[{"messages":' + b"[" * 100_000,
+        b"null",
+        b'"gold"',
+        b"7",
+    ],
+)
+async def test_a_body_that_is_no_array_of_objects_is_refused_whole(
+    acquire: Acquire, daemon: SmallDaemon, body: bytes
+) -> None:
+    with pytest.raises(BadBody, match=r"^body: expected"):
+        await ask(acquire, body)
+    assert daemon.asked == []
+
+
+async def test_an_array_may_have_so_many_items_and_not_one_more(acquire: Acquire) -> None:
+    assert len(await ask(acquire, [{"group": "idle"}] * 1000)) == 1000
+
+    with pytest.raises(BatchTooLarge):
+        await ask(acquire, [{"group": "idle"}] * 1001)
+
+
+async def test_braces_inside_items_are_not_counted_as_items(acquire: Acquire) -> None:
+    answers = await ask(acquire, [{**ORDERS, "topic": "{" * 500}] * 10)
+
+    assert [answer["granted"] for answer in answers] == [True] * 10
+
+
+async def test_millions_of_items_are_refused_without_being_kept(acquire: Acquire) -> None:
+    body = b"[" + b"{}," * 1_000_000 + b"{}]"
+    tracemalloc.start()
+    try:
+        with pytest.raises(BatchTooLarge):
+            await ask(acquire, body)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    # Some 40 bytes each; kept as questions they would be over 150.
+    assert peak_bytes < 60_000_000
+
+
+async def test_other_callers_are_served_while_a_long_array_is_answered(
+    acquire: Acquire, daemon: SmallDaemon
+) -> None:
+    items = 3 * SLICE_ITEMS
+    seen: list[int] = []
+
+    async def other() -> None:
+        seen.append(len(daemon.asked))
+
+    async with asyncio.TaskGroup() as tasks:
+        answering = tasks.create_task(ask(acquire, [{"group": "idle"}] * items))
+        tasks.create_task(other())
+
+    assert len(answering.result()) == items
+    assert seen == [SLICE_ITEMS]
+
+
+async def test_faults_of_items_are_counted(acquire: Acquire) -> None:
+    await ask(acquire, [{"messages": 1.5}, {"group": "nobody"}, {}, {"group": "gold"}])
+
+    assert acquire.item_faults == {400: 2, 404: 1}
+
+
+async def test_a_bug_is_not_told_as_a_fault_of_an_item(
+    acquire: Acquire, daemon: SmallDaemon
+) -> None:
+    daemon.broken = InvariantBroken("tokens below debt")
+
+    with pytest.raises(InvariantBroken):
+        await ask(acquire, [{"group": "gold"}])
