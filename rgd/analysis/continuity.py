@@ -1,0 +1,163 @@
+"""What is missing between the records of one broker.
+
+A daemon logs a record for every round in which anything was asked, so a round without a record was
+silent or its record was lost, and the two must not be confused. Evidence, in this order:
+
+1. Indexes are continuous within a log: a gap in them is that many lost entries.
+2. Otherwise records are missing where all three say so: the sequence skips, the time skips by whole
+   rounds, and the totals have grown by more than the record's own round explains (`is_loss`).
+
+A sequence alone proves nothing, because early reports and silent rounds take numbers too. The totals
+themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.analysis.errors import DuplicateLog
+from rgd.analysis.segments import Contents, Logged
+from rgd.core.exchange.messages import RoundRecord
+from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
+
+#: Growth of a total beyond its own round means a loss from this part of what the missing rounds
+#: would have brought at the record's own rate; less is the burst of a busy time that begins.
+LOSS_PART: Final = 0.2
+
+#: Less than this part of a round between two records is no gap: clocks and timers are not exact.
+GAP_ROUNDS_MIN: Final = 0.5
+
+#: Milli per second times nanoseconds in one whole unit.
+_MILLI_NS: Final = MILLI * NS_PER_S
+
+Amounts = NDArray[np.float64]
+
+
+def is_loss(extra: Amounts, own: Amounts, rounds: Amounts | float) -> NDArray[np.bool_]:
+    """Whether totals have grown by more than their own round explains.
+
+    Args:
+        extra: growth of a total since the last record, less `own`; whole units.
+        own: what the record's own rate and period account for; whole units.
+        rounds: rounds without a record before it.
+    """
+    return (extra >= 1) & (extra > LOSS_PART * rounds * own)
+
+
+@dataclass(slots=True)
+class Run:
+    """The records of one incarnation of a broker in one segment."""
+
+    broker: str
+    incarnation: str
+    first_sequence: int
+    last_sequence: int
+    #: Records that are missing though the indexes do not show it (evidence 2).
+    missing: int = 0
+    _last_ms: int = 0
+    _lost_entries: int = 0
+    _totals: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+
+    def note(self, logged: Logged, lost_entries: int) -> None:
+        """Take the next record; `lost_entries` is what the indexes have shown so far."""
+        record = logged.record
+        if lost_entries == self._lost_entries:
+            self.missing += self._missing_before(logged)
+        self.last_sequence = record.sequence
+        self._last_ms = logged.timestamp_ms
+        self._lost_entries = lost_entries
+        self._totals.update(_totals(record))
+
+    def _missing_before(self, logged: Logged) -> int:
+        record = logged.record
+        skipped = record.sequence - self.last_sequence - 1
+        period_ms = record.period_ns / NS_PER_MS
+        gap_ms = logged.timestamp_ms - period_ms - self._last_ms
+        if self._last_ms == 0 or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
+            return 0
+        rounds = max(1, round(gap_ms / period_ms))
+        own = np.array([_own(record, place) for place in range(len(record.rows))]).reshape(-1, 4)
+        grown = np.array(
+            [
+                np.subtract(totals, self._totals.get(key, (0, 0, 0, 0)))
+                for key, totals in _totals(record)
+            ]
+        ).reshape(-1, 4)
+        return min(skipped, rounds) if is_loss(grown - own, own, rounds).any() else 0
+
+
+class Continuity:
+    """Follows the runs of one segment."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._runs: dict[tuple[str, int], Run] = {}
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every run that was seen."""
+        return list(self._runs.values())
+
+    def note(self, logged: Logged) -> None:
+        """Take the next record of the segment."""
+        speaker = logged.record.speaker
+        key = (speaker.broker, speaker.incarnation)
+        run = self._runs.get(key)
+        if run is None:
+            sequence = logged.record.sequence
+            run = Run(speaker.broker, incarnation_name(speaker.incarnation), sequence, sequence)
+            self._runs[key] = run
+        run.note(logged, self._contents.lost_entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One run in one segment, as the driver sees it."""
+
+    segment: str
+    broker: str
+    incarnation: str
+    first_sequence: int
+    last_sequence: int
+    missing: int
+
+
+def incarnation_name(incarnation: int) -> str:
+    """An incarnation as 16 hexadecimal digits."""
+    return f"{incarnation:016x}"
+
+
+def check_distinct(stretches: Iterable[Stretch]) -> None:
+    """Refuse records that were given twice: each sequence of a run is in one segment only.
+
+    Raises:
+        DuplicateLog: naming the two segments.
+    """
+    ordered = sorted(
+        stretches, key=lambda one: (one.broker, one.incarnation, one.first_sequence, one.segment)
+    )
+    for before, after in pairwise(ordered):
+        same_run = (before.broker, before.incarnation) == (after.broker, after.incarnation)
+        if same_run and after.first_sequence <= before.last_sequence:
+            raise DuplicateLog(
+                f"{before.segment} and {after.segment} hold the same records of broker "
+                f"{before.broker!r}; give each log once"
+            )
+
+
+def _totals(record: RoundRecord) -> list[tuple[tuple[str, str], tuple[int, ...]]]:
+    """The cumulative counters of each row, by group and kind."""
+    return [
+        ((row.usage.group, row.usage.kind), (*row.usage.admitted_total, *row.usage.wanted_total))
+        for row in record.rows
+    ]
+
+
+def _own(record: RoundRecord, place: int) -> list[float]:
+    """What a row's rates and the record's period account for, in whole units."""
+    usage = record.rows[place].usage
+    return [rate * record.period_ns / _MILLI_NS for rate in (*usage.admitted, *usage.wanted)]

@@ -1,0 +1,222 @@
+"""What there is to say about one group, kind and dimension over the whole log.
+
+Law: rates are means by time over the windows that somebody has a record of, so that they agree with
+the totals; the worst is told beside the mean, with when and who. What only a part of a window tells
+(the first and the last may be cut off) counts in the means and not among the worst.
+
+The keys of `summarise` are those of `summary.json`, "groups" (design 13; docs/report.md).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from rgd.analysis import steps
+from rgd.analysis.fairness import Judged
+from rgd.analysis.pieces import Floats
+from rgd.analysis.windows import Flags, GroupWindows, Rates
+
+#: A broker that gets less than this much of its part is starved, if it lasts.
+STARVED_BELOW: Final = 0.5
+
+#: Windows in a row that make a starved interval; one is what a round of the exchange may cost.
+STARVED_WINDOWS_MIN: Final = 2
+
+#: Starved intervals and steps that one summary lists, the longest and the first; more are counted.
+STARVED_LISTED_MAX: Final = 20
+STEPS_LISTED_MAX: Final = 50
+
+#: A window of which the log covers less than this part is not among the worst.
+WHOLE_PART_MIN: Final = 0.9
+
+#: A window longer than this many rounds cannot be counted in rounds.
+ROUNDS_A_WINDOW_MAX: Final = 1.5
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Starved:
+    """A broker that got less than `STARVED_BELOW` of its part for some time."""
+
+    broker: str
+    from_ms: int
+    to_ms: int
+    #: Mean of admitted / part over the interval.
+    ratio: float
+
+    def to_json(self) -> dict[str, Json]:
+        """The value in `summary.json`."""
+        return {
+            "broker": self.broker,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "ratio": _number(self.ratio),
+        }
+
+
+def summarise(
+    windows: GroupWindows, dimension: str, judged: Judged, *, window_ms: int, round_ms: float
+) -> dict[str, Json]:
+    """The findings about one dimension of a group's windows; lengths in ms."""
+    rates = windows.rates[dimension]
+    starved = find_starved(windows, judged, window_ms)
+    known_steps = steps.find_steps(windows, rates, judged)
+    is_countable = window_ms <= ROUNDS_A_WINDOW_MAX * round_ms
+    rounds = [
+        round(step.windows * window_ms / round_ms)
+        if step.windows is not None and is_countable
+        else None
+        for step in known_steps
+    ]
+    return {
+        "group": windows.group,
+        "kind": windows.kind,
+        "dimension": dimension,
+        **_means(windows, rates, judged),
+        **_worst(windows, judged, window_ms),
+        "rounds_to_fair": _worst_rounds(rounds),
+        "policies": sorted(set(windows.policy)),
+        "windows": len(windows.start_ms),
+        "seconds": _number(windows.seconds.sum()),
+        "from_ms": int(windows.start_ms[0]),
+        "to_ms": int(windows.start_ms[-1] + window_ms),
+        "steps_found": len(known_steps),
+        "steps": [
+            {"at_ms": step.at_ms, "cause": step.cause, "rounds": count}
+            for step, count in zip(known_steps, rounds, strict=True)
+        ][:STEPS_LISTED_MAX],
+        "starved_intervals": len(starved),
+        "starved_s": _number(sum(one.to_ms - one.from_ms for one in starved) / 1000),
+        "starved": [one.to_json() for one in starved[:STARVED_LISTED_MAX]],
+        "brokers": _brokers(windows, rates, judged, starved),
+    }
+
+
+def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[Starved]:
+    """Intervals in which a broker got too little of its part, the longest first."""
+    found = []
+    is_starved = judged.ratio < STARVED_BELOW
+    for place, broker in enumerate(windows.brokers):
+        for first, last in _intervals(is_starved[:, place], windows.start_ms, window_ms):
+            if last - first + 1 < STARVED_WINDOWS_MIN:
+                continue
+            found.append(
+                Starved(
+                    broker,
+                    int(windows.start_ms[first]),
+                    int(windows.start_ms[last] + window_ms),
+                    float(judged.ratio[first : last + 1, place].mean()),
+                )
+            )
+    return sorted(found, key=lambda one: (one.from_ms - one.to_ms, one.from_ms, one.broker))
+
+
+def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, int]]:
+    """First and last places of windows in a row that are flagged."""
+    intervals: list[tuple[int, int]] = []
+    for place in np.flatnonzero(flags).tolist():
+        follows = intervals and intervals[-1][1] == place - 1
+        if follows and start_ms[place] - start_ms[place - 1] == window_ms:
+            intervals[-1] = (intervals[-1][0], place)
+        else:
+            intervals.append((place, place))
+    return intervals
+
+
+def _means(windows: GroupWindows, rates: Rates, judged: Judged) -> dict[str, Json]:
+    seconds = windows.seconds
+    admitted, wanted = rates.admitted.sum(axis=1), rates.wanted.sum(axis=1)
+    owed = np.minimum(np.nan_to_num(rates.quota, nan=np.inf), wanted)[judged.is_due]
+    due = seconds[judged.is_due]
+    return {
+        "admitted": _mean(admitted, seconds),
+        "wanted": _mean(wanted, seconds),
+        "refused": _mean(rates.refused.sum(axis=1), seconds),
+        "quota": _mean(rates.quota, seconds),
+        "utilisation": _quotient(admitted[judged.is_due] * due, owed * due),
+        "unmet": _mean(judged.unmet, seconds),
+        "unused": _mean(judged.unused, seconds),
+        "recovered": _mean(rates.recovered, seconds),
+        "jain_mean": _mean(judged.jain, seconds),
+        "lowest_ratio_mean": _mean(judged.lowest, seconds),
+    }
+
+
+def _worst(windows: GroupWindows, judged: Judged, window_ms: int) -> dict[str, Json]:
+    """The extremes over whole windows; over all of them where none is whole."""
+    is_whole = windows.seconds * 1000 >= WHOLE_PART_MIN * window_ms
+    if not is_whole.any():
+        is_whole[:] = True
+    overshoot = np.where(is_whole, judged.overshoot, np.nan)
+    ratio = np.where(is_whole[:, None], judged.ratio, np.nan)
+    jain = np.where(is_whole, judged.jain, np.nan)
+    place = int(np.where(np.isnan(ratio), np.inf, ratio).argmin())
+    window, broker = divmod(place, ratio.shape[1])
+    lowest = ratio[window, broker]
+    is_known = not math.isnan(lowest)
+    return {
+        "overshoot_max": _extreme(overshoot, largest=True),
+        "jain_min": _extreme(jain, largest=False),
+        "lowest_ratio": _number(lowest),
+        "lowest_ratio_broker": windows.brokers[broker] if is_known else None,
+        "lowest_ratio_at_ms": int(windows.start_ms[window]) if is_known else None,
+    }
+
+
+def _brokers(
+    windows: GroupWindows, rates: Rates, judged: Judged, starved: list[Starved]
+) -> list[dict[str, Json]]:
+    """Each broker over the whole log."""
+    answer = []
+    seconds = windows.seconds
+    for place, broker in enumerate(windows.brokers):
+        admitted, part = rates.admitted[:, place], judged.part[:, place]
+        due = np.where(judged.is_due, seconds, 0.0)
+        hungry = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
+        answer.append(
+            {
+                "broker": broker,
+                "admitted": _mean(admitted, seconds),
+                "wanted": _mean(rates.wanted[:, place], seconds),
+                "refused": _mean(rates.refused[:, place], seconds),
+                "share": _mean(rates.share[:, place], seconds),
+                "part": _mean(part, seconds),
+                "ratio": _quotient(admitted * due, part * due),
+                "starved_s": _number(hungry / 1000),
+            }
+        )
+    return answer
+
+
+def _worst_rounds(rounds: list[int | None]) -> int | None:
+    known = [count for count in rounds if count is not None]
+    return max(known) if known and len(known) == len(rounds) else None
+
+
+def _mean(values: Floats, seconds: Floats) -> float | None:
+    """The mean by time over the windows that have a value."""
+    is_known = np.isfinite(values)
+    if not is_known.any():
+        return None
+    return _number(np.average(values[is_known], weights=seconds[is_known]))
+
+
+def _quotient(amounts: Floats, by: Floats) -> float | None:
+    """The quotient of two sums."""
+    total = by.sum()
+    return _number(amounts.sum() / total) if total > 0 else None
+
+
+def _extreme(values: Floats, *, largest: bool) -> float | None:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return None
+    return _number(known.max() if largest else known.min())
+
+
+def _number(value: float) -> float | None:
+    """A number for JSON, to six significant places behind the point."""
+    return None if math.isnan(value) else round(float(value), 6)

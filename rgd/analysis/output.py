@@ -1,0 +1,94 @@
+"""The folder a report is written to: checked first, replaced last.
+
+Law: nobody's files are overwritten but those of a former report, and what is there stays whole until
+the new report is complete: it grows in a hidden folder inside, and each of its parts replaces the
+old one by renaming. `summary.json` comes last, so that whoever waits for it finds the rest.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from rgd.errors import ConfigError, Fault
+
+WINDOWS: Final = "windows"
+PAGE: Final = "report.html"
+SUMMARY: Final = "summary.json"
+
+#: In the order in which they are replaced.
+PARTS: Final = (WINDOWS, PAGE, SUMMARY)
+
+_STAGING: Final = ".rgd-report-"
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """A folder to write the parts of a report to; `out` gets them if nothing is raised.
+
+    Raises:
+        ConfigError: `out` cannot be written, or holds something else than a report.
+    """
+    check(out)
+    is_new = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for left in out.glob(f"{_STAGING}*"):
+            shutil.rmtree(left)
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=out))
+    except OSError as exc:
+        raise _unfit(
+            out, f"cannot be written ({exc.strerror or exc}); name another folder"
+        ) from exc
+    try:
+        yield staging
+        for part in PARTS:
+            _replace(staging, part, out)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if is_new:
+            # Stays unless it is empty, that is, unless there is no report.
+            with suppress(OSError):
+                out.rmdir()
+
+
+def check(out: Path) -> None:
+    """Refuse a folder that holds anything but a former report.
+
+    Raises:
+        ConfigError: naming what is in the way.
+    """
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise _unfit(out, "is a file; name a folder")
+    try:
+        found = {entry.name for entry in out.iterdir() if not entry.name.startswith(_STAGING)}
+    except OSError as exc:
+        raise _unfit(out, f"cannot be read ({exc.strerror or exc}); name another folder") from exc
+    strange = sorted(found - set(PARTS))
+    if strange:
+        raise _unfit(out, f"holds {strange[0]!r}, which is no report; name an empty or new folder")
+    if found and not _is_report(out / SUMMARY):
+        raise _unfit(out, "is not empty and holds no former report; name an empty or new folder")
+
+
+def _is_report(summary: Path) -> bool:
+    try:
+        return "groups" in json.loads(summary.read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _replace(staging: Path, part: str, out: Path) -> None:
+    target = out / part
+    if target.is_dir():
+        target.rename(staging / f"former-{part}")
+    (staging / part).replace(target)
+
+
+def _unfit(out: Path, why: str) -> ConfigError:
+    return ConfigError(Fault("command line", "--out", f"{out} {why}"))

@@ -1,0 +1,230 @@
+"""The page: one HTML file that needs nothing else.
+
+Law: no address, script, font or picture from outside; every name from the log is escaped; every plot
+has a title, a description, a legend and the table of its brokers, so that nothing is said by colour
+alone. `page.html` is the frame and `page.css` the looks, for light and for dark.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any, Final
+
+import numpy as np
+
+from rgd.analysis import tables, wording
+from rgd.analysis.charts import COLOURS, Chart, draw
+from rgd.analysis.log_facts import LogFacts
+from rgd.analysis.windows import GroupWindows
+from rgd.version import __version__
+
+Finding = dict[str, Any]
+
+#: Columns of the table of groups whose cells are words.
+_TEXT_COLUMNS: Final = 3
+
+_BROKER_COLUMNS: Final = (
+    "broker",
+    "wanted /s",
+    "admitted /s",
+    "part /s",
+    "share /s",
+    "ratio",
+    "starved",
+)
+
+#: From here down a ratio is called good, poor, bad.
+_GOOD_FROM: Final = 0.9
+_POOR_FROM: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One group, kind and dimension, with its plots."""
+
+    finding: Finding
+    chart: Chart
+
+    @classmethod
+    def of(cls, finding: Finding, table: Any, facts: LogFacts) -> "Section":
+        """Draw the windows (a `pyarrow.Table` of `schema.WINDOWS`)."""
+        windows, judged = tables.read(table)
+        chart = draw(
+            windows,
+            judged,
+            window_ms=facts.window_ms,
+            steps_ms=[step["at_ms"] for step in finding["steps"]],
+            coloured=_coloured(windows, facts),
+        )
+        return cls(finding, chart)
+
+
+def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Section]) -> str:
+    """The whole page."""
+    here = files(__package__)
+    frame = Template(here.joinpath("page.html").read_text(encoding="utf-8"))
+    when = f"{wording.moment(facts.from_ms)} to {wording.moment(facts.to_ms)} UTC"
+    plotted = {_anchor(section.finding) for section in sections}
+    left_out = len(findings) - len(sections)
+    return frame.substitute(
+        style=here.joinpath("page.css").read_text(encoding="utf-8"),
+        when=when,
+        table=_groups_table(findings, plotted),
+        columns="a dash is what cannot be said."
+        + (f" {left_out} groups that were short of less are not plotted." if left_out else ""),
+        found="\n".join(
+            f"<li>{escape(sentence)}</li>" for sentence in wording.sentences(findings, facts)
+        ),
+        sections="\n".join(_section(section) for section in sections),
+        log=_log(facts),
+        version=escape(__version__),
+    )
+
+
+def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
+    """Who gets a colour: the same on the whole page if there are enough, else who wanted most here."""
+    if len(facts.brokers) <= COLOURS:
+        return list(facts.brokers)
+    rates = next(iter(windows.rates.values()))
+    wanted = (rates.wanted * windows.seconds[:, None]).sum(axis=0)
+    largest = np.argsort(-wanted, kind="stable")[:COLOURS]
+    return [windows.brokers[place] for place in sorted(largest.tolist())]
+
+
+def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
+    heads = "".join(
+        f'<th scope="col"{_text_class(place)}>{escape(name)}</th>'
+        for place, name in enumerate(wording.COLUMNS)
+    )
+    rows = []
+    for finding in findings:
+        cells = [escape(cell) for cell in wording.table_row(finding)]
+        anchor = _anchor(finding)
+        if anchor in plotted:
+            cells[0] = f'<a href="#{anchor}">{cells[0]}</a>'
+        marks = [""] * len(cells)
+        marks[wording.COLUMNS.index("lowest ratio")] = _mark(finding["lowest_ratio"])
+        marks[wording.COLUMNS.index("Jain")] = _mark(finding["jain_mean"])
+        body = "".join(
+            f"<td{_text_class(place) or marks[place]}>{cell}</td>"
+            for place, cell in enumerate(cells)
+            if place
+        )
+        rows.append(f'<tr><th scope="row">{cells[0]}</th>{body}</tr>')
+    return (
+        f"<table><thead><tr>{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
+    )
+
+
+def _section(section: Section) -> str:
+    finding, chart = section.finding, section.chart
+    name, what = escape(finding["group"]), escape(f"{finding['kind']}, {finding['dimension']}")
+    anchor = _anchor(finding)
+    label = (
+        f'role="img" aria-labelledby="{anchor}-title {anchor}-desc"><title id="{anchor}-title">'
+        f'{name}, {what} over time</title><desc id="{anchor}-desc">{escape(_description(finding))}</desc>'
+    )
+    head, _, rest = chart.svg.partition(">")
+    return f"""<section aria-labelledby="{anchor}">
+<h2 id="{anchor}">{name} <small>{what}</small></h2>
+<figure>
+{_legend(chart, has_quota=finding["quota"] is not None)}
+<div class="scroll">{head} {label}{rest}</div>
+</figure>
+<details><summary>Brokers of {name} in figures</summary><div class="scroll">{_brokers_table(finding)}</div></details>
+</section>"""
+
+
+def _description(finding: Finding) -> str:
+    """What the plots show, for who does not see them."""
+    dimension = finding["dimension"]
+    quota = finding["quota"]
+    return (
+        f"{len(finding['brokers'])} brokers together wanted "
+        f"{wording.amount(finding['wanted'], dimension)} {dimension} a second on average and were "
+        f"admitted {wording.amount(finding['admitted'], dimension)}; the quota was "
+        f"{'unlimited' if quota is None else wording.amount(quota, dimension)}. Jain's index was "
+        f"{wording.ratio(finding['jain_mean'])} on average, the lowest ratio of admitted to max-min "
+        f"part {wording.ratio(finding['lowest_ratio'])}. The table below has each broker."
+    )
+
+
+def _legend(chart: Chart, *, has_quota: bool) -> str:
+    """What colours and lines mean."""
+    keys = [
+        f'<i style="background:var(--broker-{place})"></i>{escape(broker)}'
+        for place, broker in chart.colours
+    ]
+    if chart.rest:
+        keys.append(f'<i style="background:var(--rest)"></i>{chart.rest} other brokers')
+    keys.append("<b></b>wanted by all")
+    if has_quota:
+        keys.append('<b class="dashed"></b>quota')
+    if chart.has_steps:
+        keys.append('<b class="step"></b>step in what is fair')
+    if chart.has_recovered:
+        keys.append('<i class="hatch"></i>records missing, known from totals')
+    return '<ul class="legend">' + "".join(f"<li>{key}</li>" for key in keys) + "</ul>"
+
+
+def _brokers_table(finding: Finding) -> str:
+    dimension = finding["dimension"]
+    heads = "".join(
+        f'<th scope="col"{_text_class(place, words=1)}>{name}</th>'
+        for place, name in enumerate(_BROKER_COLUMNS)
+    )
+    rows = []
+    for one in finding["brokers"]:
+        amounts = "".join(
+            f"<td>{escape(wording.amount(one[key], dimension))}</td>"
+            for key in ("wanted", "admitted", "part", "share")
+        )
+        starved = wording.span(one["starved_s"]) if one["starved_s"] else wording.NOTHING
+        rows.append(
+            f'<tr><th scope="row">{escape(one["broker"])}</th>{amounts}'
+            f"<td{_mark(one['ratio'])}>{wording.ratio(one['ratio'])}</td><td>{starved}</td></tr>"
+        )
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _log(facts: LogFacts) -> str:
+    """What was read, and every stretch that could not be."""
+    known = {
+        "brokers": ", ".join(facts.brokers),
+        "segments": f"{facts.segments:,}",
+        "records": f"{facts.records:,}",
+        "round": wording.span(round(facts.round_ms / 1000, 3)),
+        "window": wording.span(facts.window_ms / 1000),
+        "missing records": f"{facts.missing:,}",
+        "damaged stretches": f"{facts.damaged:,} ({facts.damaged_bytes:,} bytes)",
+        "torn at the end": f"{facts.torn_bytes:,} bytes",
+        "entries of others": f"{facts.foreign:,}",
+    }
+    items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in known.items())
+    damages = "".join(
+        f"<li><code>{escape(file)}</code> at offset {offset:,}: {escape(reason)}</li>"
+        for file, offset, reason in facts.damages
+    )
+    return f"<dl>{items}</dl>" + (f"<ul>{damages}</ul>" if damages else "")
+
+
+def _anchor(finding: Finding) -> str:
+    """An identifier for a section; groups' names may hold what identifiers may not."""
+    group = "".join(
+        letter if letter.isascii() and letter.isalnum() else f"-{ord(letter):x}-"
+        for letter in finding["group"]
+    )
+    return f"{group}-{finding['kind']}-{finding['dimension']}"
+
+
+def _text_class(place: int, words: int = _TEXT_COLUMNS) -> str:
+    return ' class="text"' if place < words else ""
+
+
+def _mark(value: float | None) -> str:
+    if value is None:
+        return ""
+    mark = "good" if value >= _GOOD_FROM else "poor" if value >= _POOR_FROM else "bad"
+    return f' class="{mark}"'

@@ -1,0 +1,217 @@
+"""Reduces a segment's rows to what each broker did in each window, before Spark sees them.
+
+A row says what a cumulative counter was at the end of a round, and how long the round was. So each
+broker, incarnation, group and kind has a curve, the total over time, of which a row is a straight
+piece. Curves are cut at the windows' borders and what lies in one window is one *piece*: the
+earliest moment and the totals there (`before`), the latest and the totals there (`after`).
+
+Law: pieces merge in any order and grouping (least `before`, greatest `after`, sums for the rest), and
+what a curve grows over all of its pieces and the gaps between them is what the counter counted: a
+missed record loses nothing. A round's part of a total that lost records share with it is its own
+rate times its period; the rest stays a gap between two pieces, which `rgd.analysis.windows` fills.
+
+Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers.
+"""
+
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
+from rgd.analysis.schema import PIECES, arrow
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DIMENSIONS: Final = ("messages", "bytes")
+AMOUNTS: Final = tuple(
+    f"{amount}_{dimension}" for amount in ("admitted", "wanted") for dimension in DIMENSIONS
+)
+LIMITS: Final = tuple(f"{limit}_{of}" for limit in ("share", "quota") for of in DIMENSIONS)
+
+#: How the columns of two pieces of one window become one.
+MERGED_BY_LEAST: Final = ("from_ms", *(f"{amount}_before" for amount in AMOUNTS))
+MERGED_BY_GREATEST: Final = (
+    "to_ms",
+    "period_ms",
+    *(f"{amount}_after" for amount in AMOUNTS),
+    *(f"quota_{of}_max" for of in DIMENSIONS),
+)
+MERGED_BY_SUM: Final = (
+    *(f"refused_{of}" for of in DIMENSIONS),
+    *(f"{limit}_{what}" for limit in LIMITS for what in ("units", "limited_ms")),
+    "covered_ms",
+)
+
+#: A piece covers at least this much time, so that a clock that stands still divides nothing by 0.
+PIECE_MS_MIN: Final = 1.0
+
+#: A counter that has reached less than this many of its row's rounds began in that row: a burst at
+#: the start of a busy time makes the row's rate, which is that of its last moments, explain too little.
+YOUNG_ROUNDS: Final = 1.9
+
+Table = dict[str, Any]
+
+
+def merge(table: Table, *keys: Ints) -> tuple[Table, Ints]:
+    """Merge pieces with equal keys.
+
+    Args:
+        table: columns of numbers, in the order of `keys`, latest last within a key.
+        keys: columns of integers; equal ones stand together.
+
+    Returns:
+        The merged columns, and the place of each one's last piece in the old order.
+    """
+    starts = _starts(*keys)
+    merged = {name: np.minimum.reduceat(table[name], starts) for name in MERGED_BY_LEAST}
+    merged |= {name: np.maximum.reduceat(table[name], starts) for name in MERGED_BY_GREATEST}
+    merged |= {name: np.add.reduceat(table[name], starts) for name in MERGED_BY_SUM}
+    return merged, np.append(starts[1:], len(keys[0])) - 1
+
+
+def cut(from_ms: Floats, to_ms: Floats, window_ms: int) -> tuple[Ints, Ints, Floats, Floats]:
+    """Cut stretches of time at the borders of windows.
+
+    Returns:
+        For each part: which stretch it is of, which window it is in (the window's number), and where
+        in the stretch it begins and ends (0 to 1).
+    """
+    first = np.floor(from_ms / window_ms).astype(np.int64)
+    last = np.maximum(first, np.ceil(to_ms / window_ms).astype(np.int64) - 1)
+    parts = last - first + 1
+    stretch = np.repeat(np.arange(len(parts)), parts)
+    place = np.arange(len(stretch)) - np.repeat(np.cumsum(parts) - parts, parts)
+    window = first[stretch] + place
+    length = np.maximum((to_ms - from_ms)[stretch], 1e-9)
+    begin = np.clip((window * window_ms - from_ms[stretch]) / length, 0.0, 1.0)
+    end = np.clip(((window + 1) * window_ms - from_ms[stretch]) / length, 0.0, 1.0)
+    return stretch, window, begin, end
+
+
+def reduce_rows(batch: Any, window_ms: int) -> Any:
+    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    batch = batch.filter(pc.is_valid(batch["group"]))
+    if batch.num_rows == 0:
+        return arrow(PIECES).empty_table()
+    series, names = _series(batch)
+    order = np.lexsort((np.arange(len(series)), _numbers(batch, "broker_timestamp"), series))
+    batch, series = batch.take(pa.array(order)), series[order]
+    rows = _curve(batch, series)
+    pieces, stretch, window = _cut_rows(rows, window_ms)
+    merged, last = merge(pieces, series[stretch], window)
+    row = stretch[last]
+    columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
+    columns |= {name: column.take(pa.array(series[row])) for name, column in names.items()}
+    columns["policy"] = batch["policy"].take(pa.array(row))
+    columns["window"] = pa.array(window[last], pa.int64())
+    columns["stats"] = pa.nulls(len(row), pa.string())
+    return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))
+
+
+def _series(batch: Any) -> tuple[Ints, dict[str, Any]]:
+    """Number each row's (broker, incarnation, group, kind); and what the numbers stand for."""
+    import pyarrow as pa
+
+    keys = ("broker", "incarnation", "group", "kind")
+    encoded = {key: batch[key].dictionary_encode() for key in keys}
+    code = np.zeros(batch.num_rows, np.int64)
+    for key in keys:
+        indices = encoded[key].indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        code = code * len(encoded[key].dictionary) + indices
+    _, first, series = np.unique(code, return_index=True, return_inverse=True)
+    places = pa.array(first)
+    return series.astype(np.int64), {key: batch[key].take(places) for key in keys}
+
+
+def _curve(batch: Any, series: Ints) -> Table:
+    """Each row's piece of its curve, not yet cut; rows are in the order of series and time."""
+    to_ms = _numbers(batch, "broker_timestamp")
+    period_ms = np.maximum(_numbers(batch, "period_ms"), PIECE_MS_MIN)
+    is_first = np.ones(len(series), bool)
+    is_first[1:] = series[1:] != series[:-1]
+    previous_ms = np.where(is_first, to_ms - period_ms, np.roll(to_ms, 1))
+    gap_ms = to_ms - period_ms - previous_ms
+    rounds = np.maximum(1.0, gap_ms / period_ms)
+    after = {amount: _rising(_numbers(batch, f"{amount}_total"), series) for amount in AMOUNTS}
+    own = {amount: _numbers(batch, amount) * period_ms / 1000 for amount in AMOUNTS}
+    grown = {
+        amount: np.where(is_first, own[amount], after[amount] - np.roll(after[amount], 1))
+        for amount in AMOUNTS
+    }
+    lost = np.zeros(len(series), bool)
+    for amount in AMOUNTS:
+        lost |= is_loss(grown[amount] - own[amount], own[amount], rounds)
+    lost &= ~is_first & (gap_ms >= GAP_ROUNDS_MIN * period_ms)
+    rows: Table = {
+        "from_ms": np.minimum(np.maximum(to_ms - period_ms, previous_ms), to_ms - PIECE_MS_MIN),
+        "to_ms": to_ms,
+        "period_ms": period_ms,
+    }
+    is_young = is_first & np.all(
+        [after[amount] <= np.maximum(1.0, YOUNG_ROUNDS * own[amount]) for amount in AMOUNTS], axis=0
+    )
+    for amount in AMOUNTS:
+        part = np.where(lost | is_first, np.minimum(own[amount], grown[amount]), grown[amount])
+        rows[f"{amount}_after"] = after[amount]
+        before = np.maximum(0.0, after[amount] - part)
+        rows[f"{amount}_before"] = np.where(is_young, 0.0, before)
+    for of in DIMENSIONS:
+        rows[f"refused_{of}"] = _numbers(batch, f"refused_{of}")
+    return rows | {limit: _numbers(batch, limit) for limit in LIMITS}
+
+
+def _cut_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
+    """Cut the rows at the windows' borders; and which row and window each piece is of."""
+    stretch, window, begin, end = cut(rows["from_ms"], rows["to_ms"], window_ms)
+    from_ms, length = rows["from_ms"][stretch], (rows["to_ms"] - rows["from_ms"])[stretch]
+    covered = length * (end - begin)
+    pieces: Table = {
+        "from_ms": from_ms + length * begin,
+        "to_ms": from_ms + length * end,
+        "period_ms": rows["period_ms"][stretch],
+        "covered_ms": covered,
+    }
+    for amount in AMOUNTS:
+        before = rows[f"{amount}_before"][stretch]
+        grown = rows[f"{amount}_after"][stretch] - before
+        pieces[f"{amount}_before"] = before + grown * begin
+        pieces[f"{amount}_after"] = before + grown * end
+    for of in DIMENSIONS:
+        pieces[f"refused_{of}"] = rows[f"refused_{of}"][stretch] * (end - begin)
+        quota = rows[f"quota_{of}"][stretch]
+        pieces[f"quota_{of}_max"] = np.where(np.isnan(quota), np.inf, quota)
+    for limit in LIMITS:
+        rate = rows[limit][stretch]
+        pieces[f"{limit}_units"] = np.nan_to_num(rate) * covered
+        pieces[f"{limit}_limited_ms"] = np.where(np.isnan(rate), 0.0, covered)
+    return pieces, stretch, window
+
+
+def _rising(totals: Floats, series: Ints) -> Floats:
+    """A counter never falls: a row that repeats an older report does not lower it."""
+    risen = totals.copy()
+    starts = np.append(_starts(series), len(series))
+    for start, end in pairwise(starts):
+        np.maximum.accumulate(totals[start:end], out=risen[start:end])
+    return risen
+
+
+def _starts(*keys: Ints) -> Ints:
+    """Where a new combination of keys begins."""
+    is_start = np.ones(len(keys[0]), bool)
+    if len(is_start):
+        is_start[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.flatnonzero(is_start)
+
+
+def _numbers(batch: Any, name: str) -> Floats:
+    """A column as floats, NaN where it is null."""
+    column = batch[name].to_numpy(zero_copy_only=False)
+    numbers: Floats = column.astype(np.float64)
+    return numbers

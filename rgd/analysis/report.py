@@ -1,0 +1,230 @@
+"""The one door: from the paths of logs to a report in a folder.
+
+    summary = run_report(["log/"], Path("report"), master=None, window_s=None, progress=print)
+
+Law: what can be refused is refused before Spark is started (paths, folder, options, Java), in one
+line with the remedy; what is damaged is reported on and refuses nothing.
+
+One pass over the data: each segment is read and reduced to pieces in its partition, the pieces of each
+group meet in one place, are joined, judged and summed up there (`judging`), and the windows are
+written as Parquet. What was found comes back beside them; the page is drawn here.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rgd.analysis import output, wording
+from rgd.analysis.continuity import check_distinct
+from rgd.analysis.errors import AnalysisError
+from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
+from rgd.analysis.schema import JUDGED, PIECES, ddl
+from rgd.analysis.segments import find_segments
+from rgd.analysis.session import require_java, require_spark, session
+from rgd.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Groups (with kind and dimension) that get a section with plots; the rest are in the table only.
+PLOTTED_MAX: Final = 24
+
+#: Windows are whole milliseconds, and shorter than logs.
+WINDOW_S_MIN: Final = 0.001
+WINDOW_S_MAX: Final = 366 * 86_400
+
+#: How much of a failure's own words an error shows, in characters.
+_WORDS_MAX: Final = 300
+_EXCEPTION: Final = re.compile(r"[A-Za-z_.]+(Error|Exception|Log|Logged)\b.*:")
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report found; also `summary.json`."""
+
+    #: One for each group, kind and dimension, the keys of docs/report.md.
+    groups: tuple[dict[str, Any], ...]
+    facts: LogFacts
+    #: Where the page is.
+    page: Path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Headings for a terminal."""
+        return wording.COLUMNS
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells for a terminal, a row for each of `groups`."""
+        return [wording.table_row(group) for group in self.groups]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found, in plain words."""
+        return wording.sentences(self.groups, self.facts)
+
+    def to_json(self) -> dict[str, Any]:
+        """`summary.json`."""
+        return {"groups": list(self.groups), "log": self.facts.to_json()}
+
+
+def run_report(
+    paths: Sequence[str],
+    out: Path,
+    *,
+    master: str | None = None,
+    window_s: float | None = None,
+    progress: Progress = lambda _: None,
+) -> Summary:
+    """Make a fairness report of some logs.
+
+    Args:
+        paths: log folders and segment files.
+        out: folder to write `report.html`, `summary.json` and `windows/` to; with a remote `master`
+            it must be one that all machines see.
+        master: Spark's master URL; None is this machine.
+        window_s: length of a window in seconds; None is one round, rounded to whole seconds.
+        progress: told in a few words what is being done.
+
+    Raises:
+        ConfigError: `out` or `window_s` cannot be used.
+        NoLog, NothingLogged, DuplicateLog: the logs cannot be used.
+        JavaMissing, SparkMissing: Spark cannot be run here.
+        AnalysisError: Spark failed on the way.
+    """
+    segments = find_segments(paths)
+    output.check(out)
+    _check_window(window_s)
+    require_spark()
+    round_ms = probe_round_ms(segments)
+    window_ms = _window_ms(window_s, round_ms)
+    require_java()
+    size = sum(segment.stat().st_size for segment in segments)
+    progress(f"starting Spark for {len(segments)} segments, {wording.amount(size, 'bytes')}")
+    with output.staged(out) as staging:
+        with session(master) as spark, _spark_errors():
+            facts, groups = _run_jobs(
+                spark, [str(path) for path in segments], staging, (round_ms, window_ms), progress
+            )
+        progress("drawing")
+        summary = Summary(tuple(groups), facts, out / output.PAGE)
+        _write_page(summary, staging)
+        text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
+        (staging / output.SUMMARY).write_text(text + "\n", encoding="utf-8")
+    return summary
+
+
+def _run_jobs(
+    spark: "SparkSession",
+    segments: list[str],
+    staging: Path,
+    lengths: tuple[float, int],
+    progress: Progress,
+) -> tuple[LogFacts, list[dict[str, Any]]]:
+    """Run Spark over the segments; `lengths` are those of a round and of a window in ms."""
+    round_ms, window_ms = lengths
+    # One partition a segment: the number of a row is the place of its segment.
+    count = len(segments)
+    places = spark.range(0, count, 1, count)
+    pieces = places.mapInArrow(_reader(segments, window_ms), ddl(PIECES))
+    judge = _judge(window_ms, round_ms)
+    judged = pieces.groupBy("group", "kind").applyInArrow(judge, ddl(JUDGED)).persist()
+    try:
+        progress("reading and judging")
+        windows = judged.where("group is not null").drop("findings")
+        windows.write.parquet(str(staging / output.WINDOWS))
+        told = judged.where("findings is not null").select("group", "findings").collect()
+    finally:
+        judged.unpersist()
+    stats = [Stats.from_json(row.findings) for row in told if row.group is None]
+    check_distinct(run for one in stats for run in one.runs)
+    facts = gather(stats, round_ms=round_ms, window_ms=window_ms)
+    groups = [json.loads(row.findings) for row in told if row.group is not None]
+    return facts, sorted(groups, key=_order)
+
+
+def _reader(segments: list[str], window_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What an executor does with the places of segments: reads them, reduced to pieces."""
+
+    def read(places: Iterator[Any]) -> Iterator[Any]:
+        from rgd.analysis.reading import segment_pieces
+
+        for batch in places:
+            for place in batch.column(0).to_pylist():
+                yield from segment_pieces(segments[place], window_ms)
+
+    return read
+
+
+def _judge(window_ms: int, round_ms: float) -> Callable[[Any], Any]:
+    """What an executor does with the pieces of one group and kind: joins, judges and sums up."""
+
+    def judge(pieces: Any) -> Any:
+        from rgd.analysis.judging import judged_table
+
+        return judged_table(pieces, window_ms, round_ms)
+
+    return judge
+
+
+def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:
+    """By group, publish first, messages first."""
+    return (finding["group"], finding["kind"] != "publish", finding["dimension"] != "messages")
+
+
+def _write_page(summary: Summary, staging: Path) -> None:
+    """Draw the groups that were shortest of their wishes, those with a quota first; write the page."""
+    from rgd.analysis.page import Section, render
+
+    worst_first = sorted(summary.groups, key=lambda one: (one["quota"] is None, -one["unmet"]))
+    plotted = sorted(
+        worst_first[:PLOTTED_MAX], key=lambda one: (one["quota"] is None, *_order(one))
+    )
+    sections = [
+        Section.of(finding, _windows_of(finding, staging / output.WINDOWS), summary.facts)
+        for finding in plotted
+    ]
+    page = render(summary.groups, summary.facts, sections)
+    (staging / output.PAGE).write_text(page, encoding="utf-8")
+
+
+def _windows_of(finding: dict[str, Any], folder: Path) -> Any:
+    """The windows of one group, kind and dimension, as a `pyarrow.Table`."""
+    import pyarrow.parquet as pq
+
+    keys = ("group", "kind", "dimension")
+    return pq.read_table(folder, filters=[(key, "==", finding[key]) for key in keys])
+
+
+def _check_window(window_s: float | None) -> None:
+    if window_s is not None and not WINDOW_S_MIN <= window_s <= WINDOW_S_MAX:
+        expected = (
+            f"expected a number of seconds, {WINDOW_S_MIN} to {WINDOW_S_MAX}, got {window_s:g}"
+        )
+        raise ConfigError(Fault("command line", "--window-s", expected))
+
+
+def _window_ms(window_s: float | None, round_ms: float) -> int:
+    """One round, rounded to whole seconds, unless a person said otherwise."""
+    return max(1, round(round_ms / 1000)) * 1000 if window_s is None else round(window_s * 1000)
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Say in a line what Spark says in a page."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as exc:
+        # Python's own traceback, where there is one, ends with the cause.
+        lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+        cause = next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[0])
+        raise AnalysisError(f"Spark failed: {cause[:_WORDS_MAX]}") from exc

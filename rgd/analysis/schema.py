@@ -1,0 +1,151 @@
+"""The columns that cross between Python, Arrow and Spark, each table declared once.
+
+Law: a table's Spark schema and its Arrow schema come from the same list, because Spark refuses a
+batch whose types differ in the least. Integers are signed: Spark has no others, so a broker's
+incarnation (64 bits, a name rather than a number) is written as 16 hexadecimal digits.
+
+`ROWS` is what analysts see with `spark.read.format("rgd")`; `PIECES` travels between the steps of
+the report; `WINDOWS` is what the report leaves behind as Parquet.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+#: A table's columns in order: name to Spark type, in the words of Spark's DDL.
+Columns = Mapping[str, str]
+
+
+def _columns(**types: str) -> Columns:
+    return MappingProxyType(types)
+
+
+#: A row of a record: one group, one kind, one round of one broker. Rates and amounts are units per
+#: second and whole units; share and quota are null where unlimited. A stretch of a segment that
+#: cannot be read is a row with `damage` and nulls.
+ROWS: Final = _columns(
+    segment="string",
+    offset="bigint",  # of the entry, in bytes from the start of the segment
+    index="bigint",
+    broker_timestamp="bigint",  # ms since 1970; the publish time where the broker set none
+    broker="string",
+    incarnation="string",
+    sequence="bigint",
+    period_ms="double",
+    isolated="boolean",
+    peers="string",  # JSON: name to the last sequence seen
+    group="string",
+    kind="string",
+    topics="bigint",
+    admitted_messages="double",
+    admitted_bytes="double",
+    wanted_messages="double",
+    wanted_bytes="double",
+    admitted_messages_total="bigint",
+    admitted_bytes_total="bigint",
+    wanted_messages_total="bigint",
+    wanted_bytes_total="bigint",
+    refused_messages="bigint",
+    refused_bytes="bigint",
+    share_messages="double",
+    share_bytes="double",
+    quota_messages="double",
+    quota_bytes="double",
+    policy="string",
+    sent="boolean",
+    damage="string",
+)
+
+#: What one broker did of one group and kind in one window, as far as one segment shows it
+#: (`rgd.analysis.pieces` says what the columns mean); or, with `group` null, what the segment is.
+PIECES: Final = _columns(
+    group="string",
+    kind="string",
+    broker="string",
+    incarnation="string",
+    window="bigint",
+    from_ms="double",
+    to_ms="double",
+    period_ms="double",
+    **{
+        f"{amount}_{dimension}_{side}": "double"
+        for amount in ("admitted", "wanted")
+        for dimension in ("messages", "bytes")
+        for side in ("before", "after")
+    },
+    refused_messages="double",
+    refused_bytes="double",
+    **{
+        f"{limit}_{dimension}_{what}": "double"
+        for limit in ("share", "quota")
+        for dimension in ("messages", "bytes")
+        for what in ("units", "limited_ms")
+    },
+    quota_messages_max="double",
+    quota_bytes_max="double",
+    covered_ms="double",
+    policy="string",
+    stats="string",
+)
+
+#: One group, kind and dimension in one window. Rates in units per second; docs/report.md has the
+#: formulas. Null is "unlimited" for quota and share, "cannot be said" for the rest.
+WINDOWS: Final = _columns(
+    group="string",
+    kind="string",
+    dimension="string",
+    start_ms="bigint",
+    seconds="double",
+    policy="string",
+    admitted="double",
+    wanted="double",
+    refused="double",
+    recovered="double",
+    quota="double",
+    quota_max="double",
+    utilisation="double",
+    overshoot="double",
+    unmet="double",
+    unused="double",
+    jain="double",
+    lowest_ratio="double",
+    lowest_broker="string",
+    brokers="array<struct<broker:string,admitted:double,wanted:double,refused:double,"
+    "share:double,part:double,ratio:double>>",
+)
+
+#: What the executors answer with: windows, with the findings about all of them (JSON) on the first
+#: row of each group, kind and dimension; or the stats of the segments in `findings`, and nulls.
+JUDGED: Final = MappingProxyType({**WINDOWS, "findings": "string"})
+
+
+def ddl(columns: Columns) -> str:
+    """The table's schema for Spark."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def arrow(columns: Columns) -> Any:
+    """The table's schema for Arrow (a `pyarrow.Schema`)."""
+    return _arrow(tuple(columns.items()))
+
+
+@cache
+def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
+    import pyarrow as pa
+
+    per_broker = pa.struct(
+        [("broker", pa.string())]
+        + [
+            (name, pa.float64())
+            for name in ("admitted", "wanted", "refused", "share", "part", "ratio")
+        ]
+    )
+    types = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        WINDOWS["brokers"]: pa.list_(per_broker),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in columns])

@@ -1,0 +1,253 @@
+"""Segment files on disk: which there are, and the records in one of them.
+
+Law: whatever is in a file, reading ends; each stretch that is not a record is told (`Damage`) or
+counted (somebody else's entries, a torn tail), never fatal, and everything else is still read.
+
+A path is a log folder (searched through its subfolders) or one segment file. A time range is
+sought by the brokers' timestamps in front of the entries, without reading what lies before it; it
+ends at the first later entry, because broker time never runs backwards within a log.
+How entries stand in a file is `rgd.wire.segment`'s business; what a gap means is `continuity`'s.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from rgd.analysis.errors import NoLog
+from rgd.core.exchange.messages import RoundRecord
+from rgd.wire.errors import WireError
+from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
+from rgd.wire.record import record_of
+from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn, decode_length
+
+#: How much of a file is read at a time, in bytes.
+READ_SIZE: Final = 1024 * 1024
+
+#: Stretches of damage that one segment lists; more are counted only.
+DAMAGES_LISTED_MAX: Final = 20
+
+_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From (inclusive) until (exclusive), in ms since 1970; None is open."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    def holds(self, timestamp_ms: int) -> bool:
+        """Whether a moment lies in the range."""
+        return (self.from_ms is None or timestamp_ms >= self.from_ms) and not self.is_over(
+            timestamp_ms
+        )
+
+    def is_over(self, timestamp_ms: int) -> bool:
+        """Whether a moment lies behind the range."""
+        return self.to_ms is not None and timestamp_ms >= self.to_ms
+
+
+ALWAYS: Final = TimeRange()
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A record, and where and when it was logged."""
+
+    #: Of its entry, in bytes from the start of the segment.
+    offset: int
+    index: int | None
+    #: ms since 1970: the broker's time, else the producer's.
+    timestamp_ms: int
+    record: RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A stretch of a segment that is no record, though it should be."""
+
+    offset: int
+    #: In bytes.
+    size: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Contents:
+    """What a segment was found to hold; filled while it is read."""
+
+    segment: str
+    records: int = 0
+    rows: int = 0
+    #: Whole entries that are somebody else's.
+    foreign: int = 0
+    #: Stretches of damage, and their bytes.
+    damaged: int = 0
+    damaged_bytes: int = 0
+    damages: list[tuple[int, str]] = field(default_factory=list)
+    #: Bytes of an entry at the end that is not all there (yet).
+    torn_bytes: int = 0
+    first_index: int | None = None
+    last_index: int | None = None
+    #: Entries that the indexes say should stand between those found.
+    lost_entries: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def note_entry(self, entry: Entry) -> None:
+        """Count an entry that is whole, whoever wrote it."""
+        if entry.index is None:
+            return
+        if self.last_index is not None and entry.index > self.last_index + 1:
+            self.lost_entries += entry.index - self.last_index - 1
+        if self.first_index is None:
+            self.first_index = entry.index
+        self.last_index = entry.index
+
+    def note_record(self, logged: Logged) -> None:
+        """Count a record."""
+        self.records += 1
+        self.rows += len(logged.record.rows)
+        if self.first_ms is None:
+            self.first_ms = logged.timestamp_ms
+        self.last_ms = logged.timestamp_ms
+
+    def note_damage(self, damage: Damage) -> None:
+        """Count a stretch that cannot be read."""
+        self.damaged += 1
+        self.damaged_bytes += damage.size
+        if len(self.damages) < DAMAGES_LISTED_MAX:
+            self.damages.append((damage.offset, damage.reason))
+
+
+def find_segments(paths: Sequence[str]) -> tuple[Path, ...]:
+    """Every segment file of some folders and files, each once, logs together and in order.
+
+    Raises:
+        NoLog: a path is not there, cannot be read, or holds no segment.
+    """
+    if not paths:
+        raise NoLog("no log was named; give the folders that the daemons log to (`log.dir`)")
+    found = {segment.resolve() for path in paths for segment in _segments_of(path)}
+    return tuple(sorted(found))
+
+
+def _segments_of(path: str) -> list[Path]:
+    if _URL.match(path):
+        raise NoLog(f"{path} is a URL; give a log folder or a segment file")
+    place = Path(path)
+    try:
+        if place.is_file():
+            with place.open("rb"):
+                return [place]
+        if not place.is_dir():
+            raise NoLog(f"{path} does not exist; give a log folder or a segment file")
+        found = [file for file in place.rglob("*.log") if _SEGMENT_NAME.fullmatch(file.name)]
+        for file in found:
+            with file.open("rb"):
+                pass
+    except OSError as exc:
+        raise NoLog(f"{path} cannot be read: {exc.strerror or exc}") from exc
+    if not found:
+        raise NoLog(
+            f"{path} holds no segment files (20 digits and .log); give the folder that a daemon "
+            "logs to (`log.dir`), or one above it"
+        )
+    return found
+
+
+def overlaps(segment: Path, following: Path | None, within: TimeRange) -> bool:
+    """Whether a segment may hold entries of a time range; looks at two first entries only.
+
+    Args:
+        segment: the segment asked about.
+        following: the next segment of the same log, if there is one.
+        within: the range.
+    """
+    first = first_timestamp(segment)
+    if first is not None and within.is_over(first):
+        return False
+    if within.from_ms is None or following is None:
+        return True
+    next_first = first_timestamp(following)
+    return next_first is None or next_first >= within.from_ms
+
+
+def first_timestamp(segment: Path) -> int | None:
+    """The broker's timestamp of a segment's first entry; None where that cannot be told."""
+    with segment.open("rb") as file:
+        return _peek(file)[1]
+
+
+def read_segment(
+    segment: Path, contents: Contents, within: TimeRange = ALWAYS
+) -> Iterator[Logged | Damage]:
+    """The records and the damage of one segment in order; `contents` fills while it is read."""
+    with segment.open("rb") as file:
+        start = _seek(file, within)
+        file.seek(start)
+        reader = SegmentReader(start)
+        while data := file.read(READ_SIZE):
+            for found in reader.feed(data):
+                if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
+                    return
+                yield from _judged(found, contents, within)
+        for found in reader.finish():
+            yield from _judged(found, contents, within)
+
+
+def _judged(
+    found: Stored | Damaged | Torn, contents: Contents, within: TimeRange
+) -> Iterator[Logged | Damage]:
+    if isinstance(found, Torn):
+        contents.torn_bytes += found.size
+        return
+    if isinstance(found, Damaged):
+        damage = Damage(found.offset, found.size, found.reason.value)
+        contents.note_damage(damage)
+        yield damage
+        return
+    entry = found.entry
+    if not within.holds(entry.timestamp):
+        return
+    contents.note_entry(entry)
+    try:
+        record = record_of(entry)
+    except WireError as error:
+        damage = Damage(found.offset, LENGTH_SIZE + len(found.data), error.reason.value)
+        contents.note_damage(damage)
+        yield damage
+        return
+    if record is None:
+        contents.foreign += 1
+        return
+    logged = Logged(found.offset, entry.index, entry.timestamp, record)
+    contents.note_record(logged)
+    yield logged
+
+
+def _seek(file: BinaryIO, within: TimeRange) -> int:
+    """Where to begin to read: the first entry of the range, or the first that cannot be passed over."""
+    offset = 0
+    if within.from_ms is None:
+        return offset
+    while True:
+        file.seek(offset)
+        length, timestamp = _peek(file)
+        if timestamp is None or timestamp >= within.from_ms:
+            return offset
+        offset += LENGTH_SIZE + length
+
+
+def _peek(file: BinaryIO) -> tuple[int, int | None]:
+    """The length of the entry here, and the broker's timestamp; None where it cannot be told."""
+    head = file.read(LENGTH_SIZE + PEEK_SIZE)
+    try:
+        length = decode_length(head[:LENGTH_SIZE])
+        broker = peek_broker_entry_metadata(head[LENGTH_SIZE:][:length])
+    except WireError:
+        return 0, None
+    return length, None if broker is None else broker.broker_timestamp

@@ -1,0 +1,248 @@
+"""Starts Spark for a report: quiet, local and small unless told otherwise.
+
+Law: what is missing is said before anything is started, with the remedy; nothing listens beyond
+loopback; Java's chatter goes to a file, whose end is shown if Spark does not start; and nothing is
+left behind in the working directory.
+
+A session that is there already (a test run, a notebook, spark-submit) is used as it is and not
+stopped. With `--master` the same settings go to a cluster, less those that mean this machine.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rgd.analysis.errors import JavaMissing, SparkMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JAVA_VERSION_MIN: Final = 17
+
+#: A local session uses at most this many cores: each has a Python worker of some 150 MB.
+LOCAL_CORES_MAX: Final = 8
+
+#: How long Java may take to end by itself, in seconds.
+JAVA_END_S_MAX: Final = 10
+
+#: How much of Java's own words an error shows, in lines.
+JAVA_LINES_SHOWN: Final = 3
+_FAULT: Final = re.compile(r"Exception|Error|Could not")
+
+_LOG4J: Final = """\
+status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d %p %c{1}: %m%n
+"""
+
+#: A report is many short tasks and little shuffling: a small collector and the first compiler start
+#: in half the time, and Python does the long work anyway.
+_JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+IgnoreUnrecognizedVMOptions"
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+_LOOPBACK: Final = "127.0.0.1"
+
+
+@contextmanager
+def session(master: str | None = None) -> Iterator["SparkSession"]:
+    """A Spark session for the time of a report.
+
+    Args:
+        master: Spark's master URL; None is this machine.
+
+    Raises:
+        JavaMissing: no Java that is new enough.
+        SparkMissing: PySpark is not installed, or does not start.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    require_java()
+    with (
+        tempfile.TemporaryDirectory(prefix="rgd-spark-", ignore_cleanup_errors=True) as scratch,
+        _java(master, Path(scratch)) as spark,
+    ):
+        yield spark
+
+
+def read_rows(
+    spark: "SparkSession",
+    paths: Sequence[str],
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+) -> "DataFrame":
+    """The rows of some logs (`schema.ROWS`); comparisons of `broker_timestamp` are pushed down."""
+    from rgd.analysis.source import RgdRows
+
+    spark.dataSource.register(RgdRows)
+    pushes = spark.conf.get("spark.sql.python.filterPushdown.enabled", "false")
+    reader = spark.read.format("rgd").option("push_filters", str(pushes))
+    for name, value in (("from_ms", from_ms), ("to_ms", to_ms)):
+        if value is not None:
+            reader = reader.option(name, value)
+    return reader.load(list(paths))
+
+
+def require_spark() -> None:
+    """Say what to install where PySpark and what it needs are not.
+
+    Raises:
+        SparkMissing: naming what is not there.
+    """
+    absent = [name for name in ("pyspark", "pyarrow", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise SparkMissing(f"{', '.join(absent)} not installed: pip install 'rgd[report]'")
+
+
+def require_java() -> Path:
+    """The Java that Spark will run.
+
+    Raises:
+        JavaMissing: there is none, or it is too old.
+    """
+    remedy = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME to it"
+    java = _find_java()
+    if java is None:
+        raise JavaMissing(
+            f"the report runs on Spark, which needs Java, and none was found; {remedy}"
+        )
+    version = _java_version(java)
+    if version < JAVA_VERSION_MIN:
+        found = f"version {version}" if version else "not a Java that runs"
+        raise JavaMissing(f"{java} is {found}; {remedy}")
+    return java
+
+
+def _find_java() -> Path | None:
+    """Where Spark's own launcher looks: JAVA_HOME, then the path."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        return Path(home) / "bin" / "java"
+    found = shutil.which("java")
+    return Path(found) if found else None
+
+
+def _java_version(java: Path) -> int:
+    """The major version, 0 where it does not say one."""
+    try:
+        done = subprocess.run(  # noqa: S603 - Java by its path, as Spark is about to run it
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(version.group(1)) if version else 0
+
+
+@contextmanager
+def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
+    """Run Spark's Java process for the time of a session."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setAppName("rgd report")
+    for name, value in (_SETTINGS | _places(master, scratch)).items():
+        conf.set(name, value)
+    words = scratch / "java.err"
+    gateway = None
+    try:
+        with words.open("wb") as stderr:
+            launch: Any = launch_gateway  # untyped
+            gateway = launch(conf, {"stdout": stderr, "stderr": stderr})
+        context = SparkContext(conf=conf, gateway=gateway)
+    except (PySparkException, Py4JError, OSError) as exc:
+        _end_java(gateway)
+        raise SparkMissing(f"Spark did not start: {_last_words(words) or exc}") from exc
+    context.setLogLevel("ERROR")
+    try:
+        yield SparkSession(context)
+    finally:
+        context.stop()
+        _end_java(gateway)
+
+
+def _end_java(gateway: Any) -> None:
+    """End the Java process; Spark itself leaves that to the end of Python."""
+    from pyspark import SparkContext
+
+    # Spark keeps the gateway on the class and would go on talking to a process that is gone.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - there is no other way
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = gateway.proc
+    if process is None:  # spark-submit's own, which ends by itself
+        return
+    process.stdin.close()
+    try:
+        process.wait(JAVA_END_S_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _places(master: str | None, scratch: Path) -> dict[str, str]:
+    """Where to run and what to keep where."""
+    settings = {"spark.sql.warehouse.dir": (scratch / "warehouse").as_uri()}
+    is_submitted = master is None and "PYSPARK_GATEWAY_PORT" in os.environ
+    if is_submitted:
+        return settings
+    if master is not None and not master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return settings | {"spark.master": master}
+    cores = min(os.cpu_count() or 1, LOCAL_CORES_MAX)
+    # Workers and driver take what is on the path otherwise, which need not know rgd.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_LOG4J, encoding="utf-8")
+    return settings | {
+        "spark.master": master or f"local[{cores}]",
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.local.dir": str(scratch),
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.default.parallelism": str(cores),
+    }
+
+
+def _last_words(words: Path) -> str:
+    """What Java said was wrong, or said last."""
+    if not words.exists():
+        return ""
+    lines = words.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    faults = [line for line in lines if _FAULT.search(line) and not line.startswith("\tat ")]
+    return " | ".join(faults[:JAVA_LINES_SHOWN] or lines[-JAVA_LINES_SHOWN:])

@@ -1,0 +1,160 @@
+"""Steps in what is fair, and how many rounds it took to get there.
+
+The log shows no events, only rates, so a step is found where the level of the max-min parts changes:
+the medians of `LEVEL_WINDOWS` windows before and after differ, summed over the brokers, by more than
+`STEP_MIN` of the larger level and by more than `NOISE_TIMES` what they usually differ by from one window
+to the next around there. Whether the quota, the demand or the brokers changed, the parts tell.
+
+A step is at the first window that is wholly after it. From there the windows are counted until the
+first in which every broker admitted its part to within `FAIR_WITHIN` (or one unit): 0 is "at once",
+None is "not before the next step, or the end". So a count can be one round short of what a clock
+beside the load would have said. Windows longer than a round cannot be counted in rounds.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rgd.analysis.fairness import Judged
+from rgd.analysis.pieces import Floats, Ints
+from rgd.analysis.windows import Flags, GroupWindows, Rates
+
+LEVEL_WINDOWS: Final = 3
+STEP_MIN: Final = 0.1
+NOISE_TIMES: Final = 4.0
+NOISE_WINDOWS: Final = 7
+
+#: A change of fewer units than this in a window is no step, whatever the rates say.
+STEP_UNITS_MIN: Final = 10.0
+
+#: The new level holds from the first window that is nearer to it than this part of the step, or noise.
+ARRIVED_WITHIN: Final = 0.1
+
+#: As the demo judges (design 13).
+FAIR_WITHIN: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of what is fair."""
+
+    #: Of the first window that is wholly after it, ms since 1970.
+    at_ms: int
+    #: `quota`, or `demand` (which brokers that come and go change too).
+    cause: str
+    #: Windows until everybody had its part; None: not before the next step or the end.
+    windows: int | None
+
+
+def find_steps(windows: GroupWindows, rates: Rates, judged: Judged) -> list[Step]:
+    """The steps of one dimension, in order."""
+    if not judged.is_due.any():
+        return []
+    part, wanted = _Course.of(judged.part), _Course.of(rates.wanted)
+    edges = _edges(part, windows.seconds)
+    is_fair = _is_fair(rates, judged, windows.seconds)
+    if not edges:
+        return []
+    ends = [begin for begin, _ in edges[1:]] + [len(windows.start_ms)]
+    steps = []
+    for (begin, end), until in zip(edges, ends, strict=True):
+        # A window across the step may have the new parts already, though not yet the new wishes.
+        place = max(_arrival(course, begin, end) for course in (part, wanted))
+        if not judged.is_due[place:until].any():
+            continue
+        fair = np.flatnonzero(is_fair[place:until])
+        steps.append(
+            Step(
+                at_ms=int(windows.start_ms[place]),
+                cause=_cause(rates.quota, begin, end),
+                windows=int(fair[0]) if len(fair) else None,
+            )
+        )
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """How rates go on; W windows, B brokers."""
+
+    #: (W, B)
+    values: Floats
+    #: (W - LEVEL_WINDOWS + 1, B); the level from each window on.
+    levels: Floats
+    #: (W,); by how much the values usually change from a window to the next.
+    noise: Floats
+
+    @classmethod
+    def of(cls, values: Floats) -> "_Course":
+        return cls(values, _levels(values), _noise(values))
+
+
+def _edges(part: _Course, seconds: Floats) -> list[tuple[int, int]]:
+    """Stretches (first, last window) in which the level of the parts changes."""
+    places = np.arange(LEVEL_WINDOWS, len(part.levels))
+    if not len(places):
+        return []
+    before, after = part.levels[places - LEVEL_WINDOWS], part.levels[places]
+    change = np.abs(after - before).sum(axis=1)
+    level = np.maximum(before.sum(axis=1), after.sum(axis=1))
+    is_step = (
+        (change > STEP_MIN * level)
+        & (change > NOISE_TIMES * part.noise[places])
+        & (change * seconds[places] >= STEP_UNITS_MIN)
+    )
+    return [(int(places[run[0]]), int(places[run[-1]])) for run in _runs(np.flatnonzero(is_step))]
+
+
+def _runs(places: Ints) -> list[Ints]:
+    """Consecutive numbers together."""
+    if not len(places):
+        return []
+    return np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
+
+
+def _levels(part: Floats) -> Floats:
+    """The median of each window and those after it, `LEVEL_WINDOWS` in all."""
+    if len(part) < LEVEL_WINDOWS:
+        return part[:0]
+    spans = np.lib.stride_tricks.sliding_window_view(part, LEVEL_WINDOWS, axis=0)
+    return np.asarray(np.median(spans, axis=-1))
+
+
+def _noise(part: Floats) -> Floats:
+    """What the parts usually differ by from one window to the next, around each window; (W,).
+
+    The median of `NOISE_WINDOWS` differences, so that the step itself does not count; of those before
+    and those after, the larger, because a group that is short of quota has no noise.
+    """
+    differences = np.abs(np.diff(part, axis=0)).sum(axis=1)
+    edge = np.full(NOISE_WINDOWS, np.nan)
+    padded = np.concatenate([edge, differences, edge])
+    spans = np.lib.stride_tricks.sliding_window_view(padded, NOISE_WINDOWS)
+    # Each span has a number in it but the first and the last, which no window needs on both sides.
+    medians = np.nanmedian(np.where(np.isnan(spans).all(axis=1)[:, None], 0.0, spans), axis=1)
+    size = len(part)
+    return np.asarray(np.maximum(medians[:size], medians[NOISE_WINDOWS : NOISE_WINDOWS + size]))
+
+
+def _arrival(course: _Course, begin: int, end: int) -> int:
+    """The first window of a stretch at the level that comes after it; the last if none is."""
+    old, new = course.levels[begin - LEVEL_WINDOWS], course.levels[end]
+    size = float(np.abs(new - old).sum())
+    near = np.maximum(ARRIVED_WITHIN * size + 1, NOISE_TIMES / 2 * course.noise[begin : end + 1])
+    away = np.abs(course.values[begin : end + 1] - new).sum(axis=1)
+    arrived = np.flatnonzero(away <= near)
+    return begin + int(arrived[0]) if len(arrived) else end
+
+
+def _is_fair(rates: Rates, judged: Judged, seconds: Floats) -> Flags:
+    """Whether every broker admitted its part, and it was this quota that said so; (W,)."""
+    slack = np.maximum(FAIR_WITHIN * judged.part, 1.0 / seconds[:, None])
+    return np.asarray((np.abs(rates.admitted - judged.part) <= slack).all(axis=1)) & judged.is_due
+
+
+def _cause(quota: Floats, begin: int, end: int) -> str:
+    known = np.nan_to_num(quota, nan=np.inf)
+    before = known[max(0, begin - LEVEL_WINDOWS)]
+    after = known[min(len(known) - 1, end + LEVEL_WINDOWS - 1)]
+    return "demand" if before == after else "quota"

@@ -1,0 +1,142 @@
+"""Judged windows as an Arrow table (`schema.WINDOWS`), and back.
+
+Law: what `read` gives of what `write` made is equal, but for what no plot needs: who is listed in a
+window (has a record or a wish in it) is taken to cover it, and one that owes nothing not to be due.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rgd.analysis.fairness import Judged
+from rgd.analysis.pieces import Floats
+from rgd.analysis.schema import WINDOWS, arrow
+from rgd.analysis.windows import GroupWindows, Rates
+
+
+def write(windows: GroupWindows, dimension: str, judged: Judged) -> Any:
+    """Make a `pyarrow.Table` of one dimension, a row a window."""
+    import pyarrow as pa
+
+    rates = windows.rates[dimension]
+    size = len(windows.start_ms)
+    lowest = np.where(np.isnan(judged.ratio), np.inf, judged.ratio).argmin(axis=1)
+    columns = {
+        "group": pa.array([windows.group] * size),
+        "kind": pa.array([windows.kind] * size),
+        "dimension": pa.array([dimension] * size),
+        "start_ms": pa.array(windows.start_ms),
+        "seconds": pa.array(windows.seconds),
+        "policy": pa.array(windows.policy),
+        "admitted": pa.array(rates.admitted.sum(axis=1)),
+        "wanted": pa.array(rates.wanted.sum(axis=1)),
+        "refused": pa.array(rates.refused.sum(axis=1)),
+        "recovered": pa.array(rates.recovered),
+        "quota": _nullable(rates.quota),
+        "quota_max": _nullable(np.where(np.isinf(rates.quota_max), np.nan, rates.quota_max)),
+        "utilisation": _nullable(judged.utilisation),
+        "overshoot": _nullable(judged.overshoot),
+        "unmet": pa.array(judged.unmet),
+        "unused": pa.array(judged.unused),
+        "jain": _nullable(judged.jain),
+        "lowest_ratio": _nullable(judged.lowest),
+        "lowest_broker": pa.array(
+            [
+                None if np.isnan(least) else windows.brokers[broker]
+                for least, broker in zip(judged.lowest, lowest, strict=True)
+            ],
+            pa.string(),
+        ),
+        "brokers": _brokers(windows, rates, judged),
+    }
+    return pa.table([columns[name] for name in WINDOWS], schema=arrow(WINDOWS))
+
+
+def read(table: Any) -> tuple[GroupWindows, Judged]:
+    """Read the table of one group, kind and dimension; rows in any order."""
+    table = table.sort_by("start_ms")
+    dimension = table["dimension"][0].as_py()
+    listed = table["brokers"].combine_chunks()
+    inner = listed.flatten()
+    names, broker = np.unique(
+        np.array(inner.field("broker").to_pylist(), object), return_inverse=True
+    )
+    row = np.repeat(np.arange(len(listed)), listed.value_lengths().to_numpy())
+    shape = (len(listed), len(names))
+
+    def grid(name: str, blank: float) -> Floats:
+        filled = np.full(shape, blank)
+        filled[row, broker] = inner.field(name).to_numpy(zero_copy_only=False)
+        return filled
+
+    seconds = _floats(table["seconds"])
+    covered = np.zeros(shape)
+    covered[row, broker] = seconds[row]
+    rates = Rates(
+        admitted=grid("admitted", 0.0),
+        wanted=grid("wanted", 0.0),
+        refused=grid("refused", 0.0),
+        share=grid("share", np.nan),
+        quota=_floats(table["quota"]),
+        quota_max=np.nan_to_num(_floats(table["quota_max"]), nan=np.inf),
+        recovered=_floats(table["recovered"]),
+    )
+    windows = GroupWindows(
+        group=table["group"][0].as_py(),
+        kind=table["kind"][0].as_py(),
+        brokers=tuple(names),
+        start_ms=table["start_ms"].to_numpy().astype(np.int64),
+        seconds=seconds,
+        policy=tuple(table["policy"].to_pylist()),
+        covered=covered,
+        rates={dimension: rates},
+    )
+    utilisation = _floats(table["utilisation"])
+    judged = Judged(
+        is_due=np.isfinite(utilisation),
+        part=grid("part", 0.0),
+        ratio=grid("ratio", np.nan),
+        utilisation=utilisation,
+        overshoot=_floats(table["overshoot"]),
+        unmet=_floats(table["unmet"]),
+        unused=_floats(table["unused"]),
+        jain=_floats(table["jain"]),
+        lowest=_floats(table["lowest_ratio"]),
+    )
+    return windows, judged
+
+
+def _brokers(windows: GroupWindows, rates: Rates, judged: Judged) -> Any:
+    """The brokers of each window that have a record or a wish in it."""
+    import pyarrow as pa
+
+    listed = (windows.covered > 0) | (rates.wanted > 0)
+    row, broker = np.nonzero(listed)
+    names = np.array(windows.brokers, object)
+    fields = arrow(WINDOWS).field("brokers").type.value_type
+    inner = pa.StructArray.from_arrays(
+        [
+            pa.array(names[broker], pa.string()),
+            pa.array(rates.admitted[row, broker]),
+            pa.array(rates.wanted[row, broker]),
+            pa.array(rates.refused[row, broker]),
+            _nullable(rates.share[row, broker]),
+            pa.array(judged.part[row, broker]),
+            _nullable(judged.ratio[row, broker]),
+        ],
+        fields=list(fields),
+    )
+    ends = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner)
+
+
+def _nullable(numbers: Floats) -> Any:
+    import pyarrow as pa
+
+    return pa.array(numbers, mask=np.isnan(numbers))
+
+
+def _floats(column: Any) -> Floats:
+    """A column as floats, NaN where it is null."""
+    numbers: Floats = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    return numbers

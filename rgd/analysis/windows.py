@@ -1,0 +1,264 @@
+"""Joins the pieces of all brokers of one group and kind into windows of rates.
+
+Law: nothing that a counter counted is lost or doubled. What a curve grew between two of its pieces
+is spread evenly over the time between them if records are missing there (it is then also told as
+`recovered`), and belongs to the later piece if not: chunks and segments end in the middle of things.
+What a broker had counted before its first piece is before the log and is left out.
+
+A broker without a piece in a window admitted and wanted nothing in it. Windows that no broker has a
+record of are left out. The quota of a window is the mean of what its records say, by time; it is
+unlimited (NaN here, null outside) where it was so for more than half of that time.
+What is fair is `rgd.analysis.fairness`'s business.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
+from rgd.analysis.pieces import (
+    AMOUNTS,
+    DIMENSIONS,
+    MERGED_BY_GREATEST,
+    MERGED_BY_LEAST,
+    MERGED_BY_SUM,
+    Floats,
+    Ints,
+    Table,
+    cut,
+    merge,
+)
+
+Flags = NDArray[np.bool_]
+
+_NUMBERS: Final = (*MERGED_BY_LEAST, *MERGED_BY_GREATEST, *MERGED_BY_SUM)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """One dimension of a group's windows; W windows, B brokers, units per second, NaN for none."""
+
+    #: (W, B).
+    admitted: Floats
+    wanted: Floats
+    refused: Floats
+    #: (W, B); NaN: unlimited, or the broker has no record.
+    share: Floats
+    #: (W,); NaN: unlimited.
+    quota: Floats
+    #: (W,); the largest quota that any broker logged in the window or the one before; inf: unlimited.
+    quota_max: Floats
+    #: (W,); how much of `admitted` only the totals tell of.
+    recovered: Floats
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is anything to judge: a limit, or anything asked."""
+        return bool(np.isfinite(self.quota).any() or (self.wanted > 0).any())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWindows:
+    """One group and kind, all brokers, window by window."""
+
+    group: str
+    kind: str
+    brokers: tuple[str, ...]
+    #: (W,); ms since 1970, and how much of the window the log covers.
+    start_ms: Ints
+    seconds: Floats
+    #: (W,)
+    policy: tuple[str, ...]
+    #: (W, B); of how much of the window the broker has a record of the group, in seconds.
+    covered: Floats
+    rates: dict[str, Rates]
+
+
+def join(pieces: Any, window_ms: int) -> GroupWindows:
+    """Join the pieces (a `pyarrow.Table` of `PIECES`) of one group and kind."""
+    names, broker, series = _owners(pieces)
+    window = pieces["window"].to_numpy().astype(np.int64)
+    table = {name: pieces[name].to_numpy().astype(np.float64) for name in _NUMBERS}
+    series = _in_order_of_birth(broker, series, table["from_ms"])
+    order = np.lexsort((table["from_ms"], window, series))
+    table = {name: column[order] for name, column in table.items()}
+    table, last = merge(table, series[order], window[order])
+    place = order[last]
+    broker, series, window = broker[place], series[place], window[place]
+    gaps = _close_gaps(table, series, broker)
+    numbers = np.unique(np.concatenate([window, _windows_of(gaps, window_ms)]))
+    grid = _Grid(numbers, len(names), window_ms)
+    policies = pieces["policy"].take(place).to_pylist()
+    row = np.searchsorted(numbers, window)
+    seconds = _seconds(table, numbers, window_ms)
+    covered = grid.add(row, broker, table["covered_ms"])
+    return GroupWindows(
+        group=pieces["group"][0].as_py(),
+        kind=pieces["kind"][0].as_py(),
+        brokers=names,
+        start_ms=numbers * window_ms,
+        seconds=seconds,
+        policy=_policies(policies, row, len(numbers)),
+        covered=covered / 1000,
+        rates={
+            of: _rates(of, table, gaps, _Where(grid, row, broker, covered, seconds))
+            for of in DIMENSIONS
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Windows by brokers, to add things up in."""
+
+    numbers: Ints
+    brokers: int
+    window_ms: int
+
+    def add(self, row: Ints, broker: Ints, amount: Floats) -> Floats:
+        """Sum amounts into their windows and brokers; (W, B)."""
+        cells = row * self.brokers + broker
+        size = len(self.numbers) * self.brokers
+        return np.bincount(cells, amount, size).astype(np.float64).reshape(-1, self.brokers)
+
+    def spread(self, gaps: Table, amount: str) -> Floats:
+        """Spread what lies in gaps evenly over their time; (W, B)."""
+        stretch, window, begin, end = cut(gaps["from_ms"], gaps["to_ms"], self.window_ms)
+        row = np.searchsorted(self.numbers, window)
+        return self.add(row, gaps["broker"][stretch], gaps[amount][stretch] * (end - begin))
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where each piece goes, and what the windows are."""
+
+    grid: _Grid
+    row: Ints
+    broker: Ints
+    covered: Floats
+    seconds: Floats
+
+    def add(self, amount: Floats) -> Floats:
+        return self.grid.add(self.row, self.broker, amount)
+
+
+def _owners(pieces: Any) -> tuple[tuple[str, ...], Ints, Ints]:
+    """The brokers in order of their names; each piece's broker and series as numbers."""
+    broker_names = np.array(pieces["broker"].to_pylist(), object)
+    incarnations = np.array(pieces["incarnation"].to_pylist(), object)
+    names, broker = np.unique(broker_names, return_inverse=True)
+    born, incarnation = np.unique(incarnations, return_inverse=True)
+    series = broker.astype(np.int64) * len(born) + incarnation
+    return tuple(names), broker.astype(np.int64), series
+
+
+def _in_order_of_birth(broker: Ints, series: Ints, from_ms: Floats) -> Ints:
+    """Number the series anew: each broker's together, its incarnations one after the other."""
+    _, first, number = np.unique(series, return_index=True, return_inverse=True)
+    born_ms = np.full(len(first), np.inf)
+    np.minimum.at(born_ms, number, from_ms)
+    rank = np.empty(len(first), np.int64)
+    rank[np.lexsort((born_ms, broker[first]))] = np.arange(len(first))
+    return rank[number]
+
+
+def _close_gaps(table: Table, series: Ints, broker: Ints) -> Table:
+    """Give each piece what its curve grew before it, or list that as a gap to spread.
+
+    `table` is in the order of series and window; its `before` columns are changed.
+    """
+    follows, continues = np.zeros(len(series), bool), np.zeros(len(series), bool)
+    follows[1:] = broker[1:] == broker[:-1]
+    continues[1:] = series[1:] == series[:-1]
+    gap_ms = np.where(follows, table["from_ms"] - np.roll(table["to_ms"], 1), 0.0)
+    is_gap = gap_ms >= GAP_ROUNDS_MIN * table["period_ms"]
+    covered = np.maximum(table["to_ms"] - table["from_ms"], 1.0)
+    lost = np.zeros(len(series), bool)
+    extra = {}
+    for amount in AMOUNTS:
+        before, after = table[f"{amount}_before"], table[f"{amount}_after"]
+        # A broker that has started again counts from 0, and did so after its last piece.
+        known = np.where(continues, np.roll(after, 1), 0.0)
+        extra[amount] = before - known
+        lost |= is_loss(extra[amount], after - before, gap_ms / covered)
+    spread = lost & is_gap
+    for amount in AMOUNTS:
+        # What a broker had counted before its first piece was before the log begins.
+        table[f"{amount}_before"] -= np.where(follows & ~spread, extra[amount], 0.0)
+    columns: Table = {amount: np.maximum(0.0, extra[amount])[spread] for amount in AMOUNTS}
+    columns["to_ms"] = table["from_ms"][spread]
+    columns["from_ms"] = columns["to_ms"] - gap_ms[spread]
+    columns["broker"] = broker[spread]
+    return columns
+
+
+def _windows_of(gaps: Table, window_ms: int) -> Ints:
+    return cut(gaps["from_ms"], gaps["to_ms"], window_ms)[1]
+
+
+def _seconds(table: Table, numbers: Ints, window_ms: int) -> Floats:
+    """How much of each window lies between the group's first and last moment."""
+    begin = np.maximum(numbers * window_ms, table["from_ms"].min())
+    end = np.minimum((numbers + 1) * window_ms, table["to_ms"].max())
+    return np.asarray(np.maximum(end - begin, 1.0) / 1000, np.float64)
+
+
+def _rates(of: str, table: Table, gaps: Table, where: _Where) -> Rates:
+    """One dimension's rates; an amount is a difference of totals plus what was spread."""
+    rate = {}
+    recovered = where.grid.spread(gaps, f"admitted_{of}")
+    for amount in ("admitted", "wanted"):
+        name = f"{amount}_{of}"
+        grown = np.maximum(0.0, table[f"{name}_after"] - table[f"{name}_before"])
+        counted = where.add(grown) + where.grid.spread(gaps, name)
+        rate[amount] = counted / where.seconds[:, None]
+    share_ms, share_units = (
+        where.add(table[f"share_{of}_{what}"]) for what in ("limited_ms", "units")
+    )
+    quota_ms, quota_units = (
+        where.add(table[f"quota_{of}_{what}"]).sum(axis=1) for what in ("limited_ms", "units")
+    )
+    covered = where.covered.sum(axis=1)
+    return Rates(
+        admitted=rate["admitted"],
+        wanted=np.maximum(rate["wanted"], rate["admitted"]),
+        refused=where.add(table[f"refused_{of}"]) / where.seconds[:, None],
+        share=_mean(share_units, share_ms, where.covered),
+        quota=_carried(_mean(quota_units, quota_ms, covered), covered),
+        quota_max=_largest(where.row, table[f"quota_{of}_max"], covered),
+        recovered=recovered.sum(axis=1) / where.seconds,
+    )
+
+
+def _mean(units: Floats, limited_ms: Floats, covered_ms: Floats) -> Floats:
+    """The mean limit over the time it was limited; NaN where that is less than half."""
+    is_limited = (limited_ms > 0) & (limited_ms >= covered_ms / 2)
+    return np.where(is_limited, units / np.where(is_limited, limited_ms, 1.0), np.nan)
+
+
+def _carried(quota: Floats, covered: Floats) -> Floats:
+    """A window without a record keeps the quota of the one before."""
+    places = np.where(covered > 0, np.arange(len(quota)), 0)
+    carried: Floats = quota[np.maximum.accumulate(places)]
+    return carried
+
+
+def _largest(row: Ints, quota: Floats, covered: Floats) -> Floats:
+    """The largest quota logged in a window or the one before it."""
+    largest = np.zeros(len(covered))
+    np.maximum.at(largest, row, quota)
+    largest = _carried(largest, covered)
+    before = np.append(largest[:1], largest[:-1])
+    return np.maximum(largest, before)
+
+
+def _policies(policies: list[str], row: Ints, windows: int) -> tuple[str, ...]:
+    """The policy of each window; one without a record keeps the one before."""
+    known: dict[int, str] = dict(zip(row.tolist(), policies, strict=True))
+    answer, policy = [], policies[0]
+    for window in range(windows):
+        policy = known.get(window, policy)
+        answer.append(policy)
+    return tuple(answer)

@@ -1,0 +1,263 @@
+"""The report from end to end: real segments, real Spark, the files that scripts rely on.
+
+Not covered: logs of real daemons (tests/e2e, through `rgd demo`), a remote master.
+"""
+
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rgd.analysis.errors import AnalysisError, DuplicateLog, NoLog, NothingLogged
+from rgd.analysis.report import Summary, run_report
+from rgd.analysis.schema import WINDOWS
+from rgd.core.units import Kind
+from rgd.errors import ConfigError
+from tests.support import components
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+#: Design 13.
+GROUP_KEYS = {
+    "group",
+    "kind",
+    "dimension",
+    "admitted",
+    "wanted",
+    "quota",
+    "utilisation",
+    "overshoot_max",
+    "jain_mean",
+    "lowest_ratio",
+    "rounds_to_fair",
+}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three brokers: gold unfairly shared, then fairly; trial a doorman's case; free unlimited.
+
+    Broker 3 starts late and restarts; broker 1's records of rounds 40 to 42 are lost, an entry of
+    broker 2's is damaged.
+    """
+    folder = tmp_path_factory.mktemp("logs")
+    unfair, fair = (70, 30, 0), (50, 50, 0)
+    doorman = ((60, 1000), (50, 50), (10, 10))
+    for place in range(3):
+        maker = LogMaker(folder / f"broker-{place + 1}", f"broker-{place + 1}")
+        if place == 2:
+            maker.silent(20)
+        for number in range(20 if place == 2 else 0, 60):
+            admitted, wanted = doorman[place]
+            usages = [
+                Usage("trial", admitted, wanted, quota=120, share=40, kind=Kind.DISPATCH),
+                Usage("free", 5, 5),
+            ]
+            if place < 2:
+                gold = (unfair if number < 30 else fair)[place]
+                usages.append(Usage("gold", gold, 70, quota=100, share=gold))
+            if place == 0 and 40 <= number < 43:
+                maker.lose(1, *usages)
+            else:
+                maker.round(*usages)
+            if place == 2 and number == 45:
+                maker.restart()
+            if number % 25 == 24:
+                maker.roll()
+        maker.close()
+    damaged = folder / "broker-2" / "00000000000000000000.log"
+    stored = bytearray(damaged.read_bytes())
+    stored[-1] ^= 0xFF
+    damaged.write_bytes(stored)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(
+    log: Path, tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession"
+) -> tuple[Path, Summary, list[str]]:
+    out = tmp_path_factory.mktemp("report") / "out"
+    told: list[str] = []
+    summary = run_report([str(log)], out, progress=told.append)
+    return out, summary, told
+
+
+Made = tuple[Path, Summary, list[str]]
+
+
+def group(summary: Summary, name: str) -> dict[str, Any]:
+    (found,) = [one for one in summary.groups if one["group"] == name]
+    return found
+
+
+def test_the_summary_is_what_scripts_rely_on(made: Made) -> None:
+    out, summary, told = made
+
+    text = json.loads((out / "summary.json").read_bytes())
+    assert text == summary.to_json()
+    assert all(set(one) >= GROUP_KEYS for one in text["groups"])
+    assert [(one["group"], one["kind"], one["dimension"]) for one in text["groups"]] == [
+        ("free", "publish", "messages"),
+        ("gold", "publish", "messages"),
+        ("trial", "dispatch", "messages"),
+    ]
+    assert len(told) >= 3
+
+
+def test_figures_reckoned_by_hand(made: Made) -> None:
+    _, summary, _ = made
+
+    gold, trial, free = (group(summary, name) for name in ("gold", "trial", "free"))
+    assert (gold["admitted"], gold["wanted"], gold["quota"]) == (100.0, 140.0, 100.0)
+    assert (gold["lowest_ratio"], gold["lowest_ratio_broker"]) == (0.6, "broker-2")
+    assert gold["jain_mean"] == pytest.approx((4 / 4.64 + 1) / 2, abs=0.01)
+    assert gold["utilisation"] == pytest.approx(1.0)
+    # Before broker 3 came, broker 1 was owed 70 of 120; from then on everybody had its part.
+    assert trial["lowest_ratio"] == pytest.approx(60 / 70, abs=1e-6)
+    assert (trial["steps_found"], trial["rounds_to_fair"]) == (1, 0)
+    assert [one["admitted"] for one in trial["brokers"]] == pytest.approx([60, 50, 20 / 3])
+    assert (free["quota"], free["utilisation"], free["jain_mean"]) == (None, None, None)
+    assert free["admitted"] == pytest.approx((40 * 15 + 20 * 10) / 60)
+
+
+def test_the_log_is_described_with_what_is_wrong_with_it(made: Made) -> None:
+    _, summary, _ = made
+
+    facts = summary.to_json()["log"]
+    assert facts["brokers"] == ["broker-1", "broker-2", "broker-3"]
+    assert (facts["segments"], facts["records"]) == (9, 60 - 3 + 60 - 1 + 40)
+    assert (facts["missing_records"], facts["damaged_entries"]) == (3 + 1, 1)
+    assert (facts["round_s"], facts["window_s"]) == (1.0, 1.0)
+    assert facts["damages"][0]["file"].endswith("broker-2/00000000000000000000.log")
+    assert (facts["from_ms"], facts["to_ms"]) == (START_MS + 1000, START_MS + 60_000)
+
+
+def test_the_windows_are_parquet_that_anybody_reads(made: Made) -> None:
+    out, summary, _ = made
+
+    table = pq.read_table(out / "windows")
+
+    assert table.column_names == list(WINDOWS)
+    rows = table.to_pylist()
+    assert Counter(row["group"] for row in rows) == {"gold": 60, "trial": 60, "free": 60}
+    gold = [row for row in rows if row["group"] == "gold"]
+    assert sum(row["admitted"] * row["seconds"] for row in gold) == pytest.approx(60 * 100)
+    assert sum(row["recovered"] for row in gold) == pytest.approx(3 * 50 + 30)
+    early = next(row for row in gold if row["start_ms"] == START_MS)
+    assert {one["broker"]: one["part"] for one in early["brokers"]} == {
+        "broker-1": 50.0,
+        "broker-2": 50.0,
+    }
+    assert summary.page == out / "report.html"
+
+
+def test_the_page_holds_every_group_and_says_what_is_missing(made: Made) -> None:
+    out, _, _ = made
+
+    page = (out / "report.html").read_text(encoding="utf-8")
+
+    for name in ("gold", "trial", "free"):
+        assert f'id="{name}-' in page
+    assert page.count("<svg") == 3
+    assert "4 records are missing" in page
+    assert "1 stretch of the log could not be read" in page
+    assert page.index('id="summary"') < page.index('id="found"') < page.index("<svg")
+
+
+def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
+    _, summary, _ = made
+
+    assert [row[0] for row in summary.rows] == ["free", "gold", "trial"]
+    assert all(len(row) == len(summary.columns) for row in summary.rows)
+
+
+def test_a_browser_shows_the_page_without_a_word_of_complaint(made: Made, tmp_path: Path) -> None:
+    browser = components.chromium()
+    out, _, _ = made
+    picture = tmp_path / "page.png"
+
+    done = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--window-size=1200,2400",
+            f"--screenshot={picture}",
+            (out / "report.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    assert picture.stat().st_size > 50_000
+    assert re.findall(r"CONSOLE.*", done.stderr) == []
+
+
+def test_a_rerun_with_longer_windows_replaces_the_report(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run_report([str(log / "broker-1")], out)
+
+    summary = run_report([str(log / "broker-1"), str(log / "broker-2")], out, window_s=10)
+
+    gold = group(summary, "gold")
+    assert (gold["windows"], gold["rounds_to_fair"]) == (6, None)
+    assert json.loads((out / "summary.json").read_bytes())["log"]["window_s"] == 10.0
+    assert len(pq.read_table(out / "windows")) == 3 * 6
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "summary.json", "windows"]
+
+
+def test_the_same_log_twice_is_refused_and_leaves_the_former_report(
+    log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run_report([str(log / "broker-3")], out)
+    before = (out / "summary.json").read_bytes()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for segment in (log / "broker-3").iterdir():
+        (copy / segment.name).write_bytes(segment.read_bytes())
+
+    with pytest.raises(DuplicateLog, match="hold the same records of broker 'broker-3'"):
+        run_report([str(log / "broker-3"), str(copy)], out)
+
+    assert (out / "summary.json").read_bytes() == before
+
+
+def test_logs_that_say_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path / "foreign", "broker-1")
+    maker.append(b"somebody else's")
+    maker.close()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "00000000000000000000.log").write_bytes(b"\xff" * 999)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "00000000000000000000.log").touch()
+
+    for name in ("foreign", "damaged", "empty"):
+        with pytest.raises(NothingLogged, match="hold no usage of any group") as refused:
+            run_report([str(tmp_path / name)], tmp_path / "out")
+        assert isinstance(refused.value, AnalysisError)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(NoLog, match="does not exist"):
+        run_report([str(tmp_path / "absent")], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_anything_else_in_it_is_refused(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(ConfigError, match=r"holds 'thesis\.tex'"):
+        run_report([str(log)], tmp_path)

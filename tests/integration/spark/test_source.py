@@ -1,0 +1,114 @@
+"""The usage log as a Spark table.
+
+Not covered: what is in a row (tests/unit/analysis/test_rows), a cluster of several machines.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rgd.analysis.schema import ROWS
+from rgd.analysis.session import read_rows
+from rgd.analysis.source import RgdRows
+from rgd.wire.segment import segment_name
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+GOLD = Usage("gold", admitted=10, wanted=20, quota=100, share=50)
+TRIAL = Usage("trial", admitted=1)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Two brokers, three segments each of ten rounds of two groups; one entry is damaged."""
+    for broker in ("broker-1", "broker-2"):
+        maker = LogMaker(tmp_path / broker, broker)
+        for _ in range(3):
+            maker.rounds(10, GOLD, TRIAL)
+            maker.roll()
+    segment = tmp_path / "broker-2" / segment_name(20)
+    stored = bytearray(segment.read_bytes())
+    stored[-1] ^= 0xFF
+    segment.write_bytes(stored)
+    return tmp_path
+
+
+def plan(frame: "DataFrame") -> str:
+    described: Any = frame._jdf.queryExecution()
+    return str(described.executedPlan().toString())
+
+
+def test_every_row_is_there_and_damage_is_a_row(spark: "SparkSession", log: Path) -> None:
+    rows = read_rows(spark, [str(log)])
+
+    assert rows.columns == list(ROWS)
+    assert rows.where("damage is null").count() == 2 * 3 * 10 * 2 - 2
+    (damaged,) = rows.where("damage is not null").collect()
+    assert (damaged.damage, damaged.broker) == ("checksum", None)
+    assert damaged.segment.endswith("broker-2/00000000000000000020.log")
+    total = rows.where("`group` = 'gold'").groupBy("broker").agg({"admitted_messages": "sum"})
+    assert {tuple(row) for row in total.collect()} == {("broker-1", 300.0), ("broker-2", 290.0)}
+
+
+def test_there_is_one_partition_a_segment(spark: "SparkSession", log: Path) -> None:
+    rows = read_rows(spark, [str(log)])
+
+    assert rows.rdd.getNumPartitions() == 6
+    assert {row[0] for row in rows.groupBy("segment").count().select("count").collect()} == {
+        20,
+        19,
+    }
+
+
+def test_several_paths_and_options_are_read_as_spark_hands_them_over(
+    spark: "SparkSession", log: Path
+) -> None:
+    spark.dataSource.register(RgdRows)
+    reader = spark.read.format("rgd").option("to_ms", START_MS + 6000)
+
+    rows = reader.load([str(log / "broker-1"), str(log / "broker-2")])
+
+    assert rows.rdd.getNumPartitions() == 2
+    assert rows.count() == 2 * 5 * 2
+    assert reader.load(str(log / "broker-1")).count() == 5 * 2
+
+
+def test_a_time_range_leaves_out_segments_and_passes_over_entries(
+    spark: "SparkSession", log: Path
+) -> None:
+    rows = read_rows(spark, [str(log)], from_ms=START_MS + 13_000, to_ms=START_MS + 15_000)
+
+    assert rows.rdd.getNumPartitions() == 2
+    assert {row.broker_timestamp - START_MS for row in rows.collect()} == {13_000, 14_000}
+
+
+def test_comparisons_of_the_time_are_pushed_down_and_others_are_not(
+    spark: "SparkSession", log: Path
+) -> None:
+    rows = read_rows(spark, [str(log)]).where(
+        f"broker_timestamp >= {START_MS + 13_000} and broker_timestamp < {START_MS + 15_000}"
+        " and `group` = 'gold'"
+    )
+
+    assert rows.rdd.getNumPartitions() == 2
+    assert rows.count() == 4
+    filtered = plan(rows)
+    assert "group" in filtered
+    assert f"{START_MS + 13_000}" not in filtered.partition("Filter")[2].partition("\n")[0]
+
+
+def test_a_spark_that_pushes_nothing_down_is_served_too(spark: "SparkSession", log: Path) -> None:
+    setting = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "false")
+    try:
+        rows = read_rows(spark, [str(log)]).where(f"broker_timestamp >= {START_MS + 30_000}")
+        assert rows.rdd.getNumPartitions() == 6
+        assert rows.count() == 2
+    finally:
+        spark.conf.set(setting, str(before))

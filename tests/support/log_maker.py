@@ -1,0 +1,175 @@
+"""Writes usage logs as daemons do, for tests of what reads them: real segments, known numbers.
+
+    maker = LogMaker(tmp_path / "broker-1", "broker-1")
+    maker.round(Usage("gold", admitted=70, wanted=70, quota=100))
+    maker.lose(3, Usage("gold", admitted=70, wanted=70))   # counted, but no record
+    maker.silent(5)                                        # nothing was asked
+    maker.close()
+
+Rates are units per second; totals are kept here, as the daemon keeps them. Everything goes through
+`rgd.wire`; the writer that fsyncs and rolls is rgd/adapters/usagelog and is not used here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import NS_PER_MS, Kind, Milli, Pair, to_milli
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.segment import encode_stored, segment_name
+
+#: A whole second, so that windows of a second are exactly rounds.
+START_MS = 1_795_234_300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one group did in a round; units per second, None is unlimited."""
+
+    group: str
+    admitted: float = 0
+    wanted: float | None = None
+    quota: float | None = None
+    share: float | None = None
+    kind: Kind = Kind.PUBLISH
+    admitted_bytes: float = 0
+    wanted_bytes: float | None = None
+    quota_bytes: float | None = None
+    #: The logged rates are this many times what was counted (a rate of the round's last moments).
+    rate_factor: float = 1.0
+    policy: SharePolicyName = SharePolicyName.MAX_MIN
+
+    @property
+    def counted(self) -> tuple[float, float, float, float]:
+        """Rates admitted and wanted: messages, bytes, messages, bytes."""
+        wanted = self.admitted if self.wanted is None else self.wanted
+        wanted_bytes = self.admitted_bytes if self.wanted_bytes is None else self.wanted_bytes
+        return self.admitted, self.admitted_bytes, wanted, wanted_bytes
+
+
+class LogMaker:
+    """One broker's log folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        broker: str,
+        *,
+        start_ms: int = START_MS,
+        period_ms: int = 1000,
+        has_broker_metadata: bool = True,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.broker = broker
+        self.incarnation = 1
+        self.now_ms = start_ms
+        self.period_ms = period_ms
+        self.sequence = 0
+        self.index = 0
+        self._has_broker_metadata = has_broker_metadata
+        self._totals: dict[tuple[str, Kind], list[float]] = {}
+        self._stored: list[bytes] = []
+        self._first_index = 0
+
+    def round(self, *usages: Usage, isolated: bool = False) -> None:
+        """Let a round pass and log it."""
+        rows = self._pass(usages)
+        record = RoundRecord(
+            speaker=Speaker(self.broker, self.incarnation),
+            sequence=self.sequence,
+            period_ns=self.period_ms * NS_PER_MS,
+            rows=tuple(rows),
+            peers=(("broker-9", 7),),
+            isolated=isolated,
+        )
+        self.append(encode_record(record), RECORD_PROPERTIES)
+
+    def rounds(self, count: int, *usages: Usage) -> None:
+        """Let equal rounds pass and log them."""
+        for _ in range(count):
+            self.round(*usages)
+
+    def silent(self, count: int) -> None:
+        """Let rounds pass in which nothing was asked: they have no record."""
+        for _ in range(count):
+            self._pass(())
+
+    def lose(self, count: int, *usages: Usage) -> None:
+        """Let rounds pass whose records are not kept."""
+        for _ in range(count):
+            self._pass(usages)
+
+    def restart(self, *, down_ms: int = 0) -> None:
+        """Stop and start again: a new incarnation, counters from 0; the log goes on."""
+        self.incarnation += 1
+        self.sequence = 0
+        self.now_ms += down_ms
+        self._totals.clear()
+
+    def append(self, payload: bytes, properties: tuple[tuple[str, str], ...] = ()) -> None:
+        """Append any entry."""
+        broker = BrokerEntryMetadata(self.now_ms, self.index) if self._has_broker_metadata else None
+        entry = Entry(
+            producer_name=self.broker,
+            sequence_id=self.index,
+            publish_time=self.now_ms,
+            payload=payload,
+            properties=properties,
+            broker=broker,
+        )
+        self._stored.append(encode_stored(encode_entry(entry)))
+        self.index += 1
+
+    def roll(self) -> Path:
+        """Write what was gathered as a segment, and begin the next."""
+        segment = self.folder / segment_name(self._first_index)
+        segment.write_bytes(b"".join(self._stored))
+        self._stored, self._first_index = [], self.index
+        return segment
+
+    def close(self) -> Path:
+        """Write the last segment."""
+        return self.roll()
+
+    def offset_of(self, place: int) -> int:
+        """Where the entry at a place of the open segment begins, in bytes."""
+        return sum(map(len, self._stored[:place]))
+
+    def _pass(self, usages: Iterable[Usage]) -> list[ShareRow]:
+        self.now_ms += self.period_ms
+        self.sequence += 1
+        return [self._row(usage) for usage in usages]
+
+    def _row(self, usage: Usage) -> ShareRow:
+        totals = self._totals.setdefault((usage.group, usage.kind), [0.0] * 4)
+        for place, rate in enumerate(usage.counted):
+            totals[place] += rate * self.period_ms / 1000
+        rates = [to_milli(rate * usage.rate_factor) for rate in usage.counted]
+        counts = [round(total) for total in totals]
+        refused = [
+            max(0, round((usage.counted[place + 2] - usage.counted[place]) * self.period_ms / 1000))
+            for place in (0, 1)
+        ]
+        return ShareRow(
+            usage=UsageRow(
+                group=usage.group,
+                kind=usage.kind,
+                topics=1,
+                admitted=Pair(*rates[:2]),
+                wanted=Pair(*rates[2:]),
+                admitted_total=Pair(*counts[:2]),
+                wanted_total=Pair(*counts[2:]),
+            ),
+            share=(_milli(usage.share), None),
+            quota=(_milli(usage.quota), _milli(usage.quota_bytes)),
+            policy=usage.policy,
+            refused=Pair(*refused),
+        )
+
+
+def _milli(rate: float | None) -> Milli | None:
+    return None if rate is None else to_milli(rate)

@@ -1,0 +1,67 @@
+"""What the tests of the analysis share: from a folder of logs to judged windows, without Spark.
+
+The steps are those that `rgd.analysis.report` lets Spark run, in one process.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rgd.analysis.fairness import Judged, judge
+from rgd.analysis.findings import summarise
+from rgd.analysis.log_facts import LogFacts, Stats, gather
+from rgd.analysis.reading import segment_pieces
+from rgd.analysis.segments import find_segments
+from rgd.analysis.windows import GroupWindows, join
+
+
+class Logs:
+    """Some logs, read and reduced."""
+
+    def __init__(self, folder: Path, *, window_ms: int = 1000, rows_max: int = 200_000) -> None:
+        self.window_ms = window_ms
+        batches = [
+            batch
+            for segment in find_segments([str(folder)])
+            for batch in segment_pieces(str(segment), window_ms, rows_max=rows_max)
+        ]
+        table = pa.Table.from_batches(batches)
+        told = [text for text in table["stats"].to_pylist() if text is not None]
+        self.stats = [Stats.from_json(text) for text in told]
+        self.pieces = table.filter(pa.compute.is_valid(table["group"]))
+
+    def windows(self, group: str = "gold", kind: str = "publish") -> GroupWindows:
+        """The windows of one group and kind."""
+        wanted = pa.compute.and_(
+            pa.compute.equal(self.pieces["group"], group),
+            pa.compute.equal(self.pieces["kind"], kind),
+        )
+        return join(self.pieces.filter(wanted).combine_chunks(), self.window_ms)
+
+    def judged(self, group: str = "gold", dimension: str = "messages") -> Judged:
+        """How fair they were."""
+        return judge(self.windows(group), dimension)
+
+    def found(self, group: str = "gold", dimension: str = "messages") -> dict[str, Any]:
+        """What there is to say about them."""
+        windows = self.windows(group)
+        return summarise(
+            windows,
+            dimension,
+            judge(windows, dimension),
+            window_ms=self.window_ms,
+            round_ms=1000.0,
+        )
+
+    def facts(self) -> LogFacts:
+        """What the logs are."""
+        return gather(self.stats, round_ms=1000.0, window_ms=self.window_ms)
+
+
+@pytest.fixture
+def read_logs() -> Callable[..., Logs]:
+    """Read the logs in a folder: `read_logs(tmp_path, window_ms=1000)`."""
+    return Logs

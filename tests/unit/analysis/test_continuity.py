@@ -1,0 +1,138 @@
+"""What is missing is told from what was silent.
+
+Not covered: what becomes of the counts of missing records (test_windows).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.analysis.continuity import Stretch, check_distinct
+from rgd.analysis.errors import DuplicateLog, NothingLogged
+from rgd.wire.segment import segment_name
+from tests.support.log_maker import LogMaker, Usage
+
+GOLD = Usage("gold", admitted=10, wanted=20, quota=100)
+
+ReadLogs = Callable[..., Any]
+
+
+def test_records_that_were_not_kept_are_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    maker.lose(4, GOLD)
+    maker.rounds(3, GOLD)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 4
+
+
+def test_silent_rounds_are_not_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    maker.silent(60)
+    maker.rounds(3, GOLD)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 0
+
+
+def test_early_reports_take_sequences_without_making_a_gap(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    maker.sequence += 5
+    maker.rounds(3, GOLD)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 0
+
+
+def test_a_burst_at_the_start_of_a_busy_time_is_no_loss(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    maker.silent(60)
+    # The rate is that of the round's last moments, a fifth of what the round counted.
+    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.2))
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 0
+
+
+def test_entries_that_the_indexes_miss_are_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    maker.index += 2
+    maker.lose(2, GOLD)
+    maker.rounds(3, GOLD)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 2
+
+
+def test_a_lost_segment_in_the_middle_is_missing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    for _ in range(3):
+        maker.rounds(10, GOLD)
+        maker.roll()
+    (tmp_path / segment_name(10)).unlink()
+
+    facts = read_logs(tmp_path).facts()
+
+    assert (facts.missing, facts.records, facts.segments) == (10, 20, 2)
+
+
+def test_records_damaged_at_a_segments_ends_are_missing(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    segments = []
+    for _ in range(2):
+        maker.rounds(5, GOLD)
+        segments.append(maker.roll())
+    first, second = segments
+    whole = first.read_bytes()
+    first.write_bytes(whole[:-1] + bytes([whole[-1] ^ 0xFF]))
+    size = len(second.read_bytes()) // 5
+    second.write_bytes(b"\xff" * size + second.read_bytes()[size:])
+
+    facts = read_logs(tmp_path).facts()
+
+    assert (facts.damaged, facts.records, facts.missing) == (2, 8, 2)
+
+
+def test_a_restart_is_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(5, GOLD)
+    maker.restart(down_ms=7000)
+    maker.rounds(5, GOLD)
+    maker.close()
+
+    facts = read_logs(tmp_path).facts()
+
+    assert (facts.missing, facts.brokers) == (0, ("broker-1",))
+
+
+def test_logs_without_any_usage_are_refused_in_words(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.append(b"somebody else's")
+    maker.close()
+
+    with pytest.raises(NothingLogged, match="1 entries of others, 0 damaged"):
+        read_logs(tmp_path).facts()
+
+
+def test_the_same_records_twice_are_refused() -> None:
+    once = Stretch("a/0.log", "broker-1", "01", 1, 9, 0)
+    later = Stretch("a/9.log", "broker-1", "01", 10, 19, 0)
+    other_run = Stretch("a/9.log", "broker-1", "02", 1, 9, 0)
+    copy = Stretch("b/0.log", "broker-1", "01", 1, 9, 0)
+
+    check_distinct([later, once, other_run])
+    with pytest.raises(DuplicateLog, match=r"a/0\.log and b/0\.log hold the same records"):
+        check_distinct([once, later, copy])

@@ -1,0 +1,155 @@
+"""Fairness of cases that were reckoned by hand.
+
+Not covered: messages and bytes judged together, which the report does not do.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.analysis.fairness import jain_index, lowest_ratio, max_min_parts
+from tests.support.log_maker import LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+
+def log(folder: Path, quota: float | None, *brokers: tuple[float, float], **usage: Any) -> None:
+    """A log of ten equal rounds: what each broker admitted and wanted."""
+    for number, (admitted, wanted) in enumerate(brokers, 1):
+        maker = LogMaker(folder / f"broker-{number:03}", f"broker-{number:03}")
+        maker.rounds(10, Usage("gold", admitted, wanted, quota=quota, **usage))
+        maker.close()
+
+
+def test_two_brokers_of_which_one_got_more_than_its_half(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    log(tmp_path, 100, (70, 70), (30, 70))
+
+    judged = read_logs(tmp_path).judged()
+
+    assert judged.part[0].tolist() == [50.0, 50.0]
+    assert judged.ratio[0].tolist() == [1.4, 0.6]
+    assert judged.lowest.tolist() == pytest.approx([0.6] * 10)
+    jain = (1.4 + 0.6) ** 2 / (2 * (1.4**2 + 0.6**2))
+    assert judged.jain.tolist() == pytest.approx([jain] * 10)
+    assert judged.utilisation.tolist() == pytest.approx([1.0] * 10)
+    assert judged.overshoot.tolist() == pytest.approx([1.0] * 10)
+    assert judged.unmet.tolist() == pytest.approx([40.0] * 10)
+    assert judged.unused.tolist() == pytest.approx([0.0] * 10)
+
+
+def test_doormans_golden_case(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, 120, (60, 1000), (50, 50), (10, 10))
+
+    judged = read_logs(tmp_path).judged()
+
+    assert judged.part[0].tolist() == [60.0, 50.0, 10.0]
+    assert judged.ratio[0].tolist() == [1.0, 1.0, 1.0]
+    assert (judged.jain[0], judged.lowest[0]) == (1.0, 1.0)
+
+
+def test_one_starved_broker_of_a_hundred_shows_in_the_lowest_ratio_and_not_in_jain(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    log(tmp_path, 1000, *[(10, 20)] * 99, (0, 20))
+
+    judged = read_logs(tmp_path).judged()
+
+    assert judged.jain[0] == pytest.approx(0.99)
+    assert judged.lowest[0] == 0.0
+
+
+def test_quota_that_lies_idle_while_somebody_is_refused(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    log(tmp_path, 100, (70, 80), (20, 20))
+
+    judged = read_logs(tmp_path).judged()
+
+    assert judged.part[0].tolist() == [80.0, 20.0]
+    assert judged.utilisation[0] == pytest.approx(0.9)
+    assert judged.unused[0] == pytest.approx(10.0)
+    assert judged.ratio[0].tolist() == [0.875, 1.0]
+
+
+def test_without_a_quota_nothing_is_owed(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, None, (10, 50), (50, 50))
+
+    judged = read_logs(tmp_path).judged()
+
+    for values in (judged.ratio, judged.jain, judged.lowest, judged.utilisation, judged.overshoot):
+        assert np.isnan(values).all()
+    assert judged.unmet.tolist() == [40.0] * 10
+
+
+def test_a_blocked_group_owes_nothing_to_anybody(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, 0, (0, 50))
+
+    judged = read_logs(tmp_path).judged()
+
+    assert judged.part.tolist() == [[0.0]] * 10
+    assert np.isnan(judged.ratio).all()
+    assert np.isnan(judged.utilisation).all()
+
+
+def test_bytes_refused_for_the_messages_sake_are_not_held_against_the_bytes(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    log(
+        tmp_path,
+        100,
+        (50, 200),
+        (50, 200),
+        admitted_bytes=500,
+        wanted_bytes=2000,
+        quota_bytes=10_000,
+    )
+    logs = read_logs(tmp_path)
+
+    assert logs.judged("gold", "messages").is_due.all()
+    assert not logs.judged("gold", "bytes").is_due.any()
+    assert np.isnan(logs.judged("gold", "bytes").ratio).all()
+
+
+def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, 100, (0, 5), (50, 50))
+
+    assert read_logs(tmp_path, window_ms=200).judged().ratio[0].tolist() == [0.0, 1.0]
+    ratio = read_logs(tmp_path, window_ms=100).judged().ratio
+    assert np.isnan(ratio[:, 0]).all()
+    assert ratio[:, 1] == pytest.approx(1.0)
+
+
+@given(
+    wanted=st.lists(st.lists(st.integers(0, 2000), min_size=3, max_size=3), min_size=1, max_size=8),
+    quota=st.integers(0, 3000),
+)
+def test_parts_sum_to_what_can_be_served_and_nobody_is_below_the_level(
+    wanted: list[list[int]], quota: int
+) -> None:
+    wishes = np.array(wanted, float)
+    limits = np.full(len(wishes), float(quota))
+
+    parts = max_min_parts(("a", "b", "c"), limits, wishes)
+
+    served = np.minimum(limits, wishes.sum(axis=1))
+    assert parts.sum(axis=1) == pytest.approx(served, abs=0.003)
+    assert (parts <= wishes + 1e-9).all()
+    for part, wish in zip(parts, wishes, strict=True):
+        for own, want in zip(part, wish, strict=True):
+            assert own >= min(want, part.max()) - 0.002
+
+
+def test_indexes_of_nobody_and_of_nothing() -> None:
+    nobody = np.full((1, 3), np.nan)
+    nothing = np.array([[0.0, 0.0, np.nan]])
+
+    assert np.isnan(jain_index(nobody)[0])
+    assert np.isnan(lowest_ratio(nobody)[0])
+    assert (jain_index(nothing)[0], lowest_ratio(nothing)[0]) == (1.0, 0.0)

@@ -1,0 +1,136 @@
+"""What is said about a group agrees with what was logged.
+
+Not covered: the words it is said in (test_wording).
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+
+def log(folder: Path, broker: str, *phases: tuple[int, Usage], start_ms: int = START_MS) -> None:
+    maker = LogMaker(folder / broker, broker, start_ms=start_ms)
+    for rounds, usage in phases:
+        maker.rounds(rounds, usage)
+    maker.close()
+
+
+def gold(admitted: float, wanted: float, quota: float | None = 100) -> Usage:
+    return Usage("gold", admitted, wanted, quota=quota, share=quota)
+
+
+def test_the_keys_that_scripts_rely_on(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, "broker-1", (5, gold(70, 70)))
+    log(tmp_path, "broker-2", (5, gold(30, 70)))
+
+    found = read_logs(tmp_path).found()
+
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert {key: found[key] for key in ("group", "kind", "dimension")} == {
+        "group": "gold",
+        "kind": "publish",
+        "dimension": "messages",
+    }
+    figures = {
+        "admitted": 100,
+        "wanted": 140,
+        "refused": 40,
+        "quota": 100,
+        "utilisation": 1,
+        "overshoot_max": 1,
+        "unmet": 40,
+        "unused": 0,
+        "jain_mean": 4 / 4.64,
+        "lowest_ratio": 0.6,
+        "lowest_ratio_mean": 0.6,
+        "recovered": 0,
+        "seconds": 5,
+        "windows": 5,
+    }
+    assert {key: found[key] for key in figures} == pytest.approx(figures, abs=1e-6)
+    assert found["rounds_to_fair"] is None
+    assert found["lowest_ratio_broker"] == "broker-2"
+    assert found["policies"] == ["max-min"]
+    assert (found["from_ms"], found["to_ms"]) == (START_MS, START_MS + 5000)
+
+
+def test_each_broker_over_the_whole_log(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, "broker-1", (5, gold(70, 70)), (5, gold(50, 70)))
+    log(tmp_path, "broker-2", (5, gold(30, 70)), (5, gold(50, 70)))
+
+    first, second = read_logs(tmp_path).found()["brokers"]
+
+    assert (first["admitted"], first["part"], first["ratio"]) == (60, 50, 1.2)
+    assert (second["admitted"], second["part"], second["ratio"]) == (40, 50, 0.8)
+    assert (second["broker"], second["wanted"], second["refused"]) == ("broker-2", 70, 30)
+
+
+def test_a_quota_that_ends_is_averaged_over_the_time_it_was_there(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    log(tmp_path, "broker-1", (5, gold(100, 200, 100)), (5, gold(200, 200, None)))
+
+    found = read_logs(tmp_path).found()
+
+    assert (found["quota"], found["admitted"], found["utilisation"]) == (100, 150, 1.0)
+
+
+def test_a_starved_broker_is_named_with_its_time(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, "broker-1", (5, gold(50, 90)), (4, gold(90, 90)), (5, gold(50, 90)))
+    log(tmp_path, "broker-2", (5, gold(50, 90)), (4, gold(5, 90)), (5, gold(50, 90)))
+
+    found = read_logs(tmp_path).found()
+
+    assert (found["starved_intervals"], found["starved_s"]) == (1, 4.0)
+    assert found["starved"] == [
+        {
+            "broker": "broker-2",
+            "from_ms": START_MS + 5000,
+            "to_ms": START_MS + 9000,
+            "ratio": 0.1,
+        }
+    ]
+    assert [broker["starved_s"] for broker in found["brokers"]] == [0.0, 4.0]
+
+
+def test_one_bad_round_starves_nobody(tmp_path: Path, read_logs: ReadLogs) -> None:
+    log(tmp_path, "broker-1", (5, gold(50, 90)), (1, gold(90, 90)), (5, gold(50, 90)))
+    log(tmp_path, "broker-2", (5, gold(50, 90)), (1, gold(5, 90)), (5, gold(50, 90)))
+
+    found = read_logs(tmp_path).found()
+
+    assert (found["starved_intervals"], found["lowest_ratio"]) == (0, 0.1)
+    assert found["lowest_ratio_at_ms"] == START_MS + 5000
+
+
+def test_silence_between_two_bad_rounds_ends_an_interval(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    for broker, admitted in (("broker-1", 90), ("broker-2", 10)):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.round(gold(admitted, 90))
+        maker.silent(100)
+        maker.round(gold(admitted, 90))
+        maker.close()
+
+    assert read_logs(tmp_path).found()["starved_intervals"] == 0
+
+
+def test_a_window_that_the_log_hardly_covers_is_not_the_worst(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    # Broker 2's last round ends 400 ms after broker 1's: in the rest it seems to be alone.
+    log(tmp_path, "broker-1", (5, gold(50, 90)))
+    log(tmp_path, "broker-2", (5, gold(50, 90)), start_ms=START_MS + 400)
+
+    found = read_logs(tmp_path).found()
+
+    assert found["windows"] == 6
+    assert found["lowest_ratio"] == pytest.approx(1.0)

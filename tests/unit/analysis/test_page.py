@@ -1,0 +1,203 @@
+"""The page stands alone, says everything in words too, and trusts no name.
+
+Not covered: how it looks; tests/integration/spark lets a browser render it.
+"""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rgd.analysis import charts, tables
+from rgd.analysis.page import Section, render
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+HOSTILE = "<script>alert('x')</script>&\"https://example.org"
+
+
+def page_of(
+    folder: Path,
+    read_logs: ReadLogs,
+    *,
+    broker: str = "broker",
+    brokers: int = 2,
+    quota: float | None = 100,
+    lost: int = 0,
+) -> str:
+    for number in range(brokers):
+        maker = LogMaker(folder / f"{number}", f"{broker}-{number:02}")
+        usage = Usage("gold", 50, 90, quota=quota, share=quota and quota / brokers)
+        maker.rounds(5, usage)
+        maker.lose(lost, usage)
+        maker.rounds(5, Usage("gold", 10, 10, quota=quota, share=quota and quota / brokers))
+        maker.close()
+    logs = read_logs(folder)
+    found = logs.found()
+    table = tables.write(logs.windows(), "messages", logs.judged())
+    return render([found], logs.facts(), [Section.of(found, table, logs.facts())])
+
+
+def drawings(page: str) -> list[ET.Element]:
+    return [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+
+
+class Outline(HTMLParser):
+    """Tags with their attributes, and whether they are nested as they should be."""
+
+    VOID = frozenset({"meta", "link", "img", "br", "hr", "input"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def ids(self) -> list[str]:
+        return [str(attrs["id"]) for _, attrs in self.tags if "id" in attrs]
+
+
+def test_the_page_refers_to_nothing_outside(tmp_path: Path, read_logs: ReadLogs) -> None:
+    page = page_of(tmp_path, read_logs)
+
+    outline = Outline(page)
+    tags = {tag for tag, _ in outline.tags}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    addresses = [
+        attrs[name] or ""
+        for _, attrs in outline.tags
+        for name in ("href", "src", "xlink:href", "data", "action")
+        if name in attrs
+    ]
+    assert addresses
+    assert all(address.startswith("#") for address in addresses)
+    assert re.findall(r"https?:|//[a-z]|@import|url\((?!#)", page) == []
+
+
+def test_every_reference_within_the_page_has_one_target(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    outline = Outline(page_of(tmp_path, read_logs))
+
+    ids = outline.ids()
+    assert len(ids) == len(set(ids))
+    for _, attrs in outline.tags:
+        named = " ".join(
+            str(attrs.get(name) or "")
+            for name in ("href", "aria-labelledby", "clip-path", "fill", "style")
+        )
+        for target in re.findall(r"#([\w-]+)", named):
+            assert target in ids
+        for target in (attrs.get("aria-labelledby") or "").split():
+            assert target in ids
+
+
+@pytest.mark.parametrize("quota", [100.0, None])
+def test_every_drawing_parses_and_is_titled_described_and_coloured_by_the_page(
+    tmp_path: Path, read_logs: ReadLogs, quota: float | None
+) -> None:
+    page = page_of(tmp_path, read_logs, quota=quota)
+
+    (drawing,) = drawings(page)
+    assert drawing.attrib["role"] == "img"
+    texts = [text.strip() for text in drawing.itertext() if text.strip()]
+    assert texts[0] == "gold, publish, messages over time"
+    assert "wanted" in texts[1]
+    assert any("messages/s" in text for text in texts)
+    assert any("seconds since 2026-11-21 04:11:40 UTC" in text for text in texts)
+    colours = re.findall(r"(?:fill|stroke): (?!none)([^;\"]+)", ET.tostring(drawing, "unicode"))
+    assert {colour for colour in colours if not colour.startswith("var(--")} == set()
+
+
+def test_every_colour_of_a_drawing_has_a_value_for_light_and_for_dark(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    page = page_of(tmp_path, read_logs, brokers=9)
+
+    light, dark = re.findall(r":root \{(.*?)\}", page, re.DOTALL)
+    for name in set(re.findall(r"var\((--[\w-]+)\)", page)):
+        assert f"{name}:" in light, name
+        assert f"{name}:" in dark, name
+
+
+def test_names_from_the_log_are_only_text(tmp_path: Path, read_logs: ReadLogs) -> None:
+    page = page_of(tmp_path, read_logs, broker=HOSTILE)
+
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert {name for _, attrs in Outline(page).tags for name in attrs if "example" in name} == set()
+
+
+def test_the_legend_names_who_has_a_colour_and_counts_the_rest(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    page = page_of(tmp_path, read_logs, brokers=11)
+
+    (legend,) = re.findall(r'<ul class="legend">(.*?)</ul>', page, re.DOTALL)
+    assert len(re.findall(r"broker-\d\d", legend)) == charts.COLOURS
+    assert "3 other brokers" in legend
+
+
+def test_missing_records_are_hatched_and_steps_marked(tmp_path: Path, read_logs: ReadLogs) -> None:
+    page = page_of(tmp_path, read_logs, lost=3)
+
+    assert "records missing, known from totals" in page
+    assert "step in what is fair" in page
+    assert "6 records are missing" in page
+
+
+def test_a_long_log_is_drawn_in_few_points_that_keep_the_worst(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(1500, Usage("gold", 100, 100, quota=100))
+    maker.round(Usage("gold", 1, 100, quota=100))
+    maker.rounds(1500, Usage("gold", 100, 100, quota=100))
+    maker.close()
+    logs = read_logs(tmp_path)
+    windows, judged = logs.windows(), logs.judged()
+
+    points = charts.gather(
+        windows, windows.rates["messages"], judged, window_ms=1000, unit_ms=1000.0
+    )
+
+    assert len(points.wanted) <= charts.POINTS_MAX
+    assert points.edges[-1] == 3001
+    assert np.nanmin(points.lowest) == pytest.approx(0.01)
+    assert points.wanted == pytest.approx(100.0)
+
+
+def test_silence_is_drawn_as_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, Usage("gold", 100, 100, quota=100))
+    maker.silent(6)
+    maker.rounds(2, Usage("gold", 100, 100, quota=100))
+    maker.close()
+    logs = read_logs(tmp_path)
+    windows, judged = logs.windows(), logs.judged()
+
+    points = charts.gather(
+        windows, windows.rates["messages"], judged, window_ms=1000, unit_ms=1000.0
+    )
+
+    assert points.wanted.tolist() == [100, 100, 0, 0, 0, 0, 0, 0, 100, 100]
+    assert int(windows.start_ms[0]) == START_MS

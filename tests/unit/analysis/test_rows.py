@@ -1,0 +1,102 @@
+"""Records become rows with exactly the declared columns.
+
+Not covered: how Spark takes the batches (tests/integration/spark).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rgd.analysis.rows import batches
+from rgd.analysis.schema import ROWS, arrow
+from rgd.analysis.segments import Contents, Damage, read_segment
+from rgd.core.units import Kind
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+
+def made(segment: Path, **options: Any) -> list[Any]:
+    return list(batches("s", read_segment(segment, Contents("s")), **options))
+
+
+def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1", period_ms=2000)
+    maker.incarnation = (1 << 64) - 1
+    maker.round(
+        Usage(
+            "gold",
+            admitted=12.5,
+            wanted=20,
+            quota=100,
+            share=40,
+            admitted_bytes=1000,
+            kind=Kind.DISPATCH,
+        ),
+        isolated=True,
+    )
+    (batch,) = made(maker.close())
+
+    assert batch.schema == arrow(ROWS)
+    assert batch.to_pylist() == [
+        {
+            "segment": "s",
+            "offset": 0,
+            "index": 0,
+            "broker_timestamp": START_MS + 2000,
+            "broker": "broker-1",
+            "incarnation": "ffffffffffffffff",
+            "sequence": 1,
+            "period_ms": 2000.0,
+            "isolated": True,
+            "peers": '{"broker-9": 7}',
+            "group": "gold",
+            "kind": "dispatch",
+            "topics": 1,
+            "admitted_messages": 12.5,
+            "admitted_bytes": 1000.0,
+            "wanted_messages": 20.0,
+            "wanted_bytes": 1000.0,
+            "admitted_messages_total": 25,
+            "admitted_bytes_total": 2000,
+            "wanted_messages_total": 40,
+            "wanted_bytes_total": 2000,
+            "refused_messages": 15,
+            "refused_bytes": 0,
+            "share_messages": 40.0,
+            "share_bytes": None,
+            "quota_messages": 100.0,
+            "quota_bytes": None,
+            "policy": "max-min",
+            "sent": True,
+            "damage": None,
+        }
+    ]
+
+
+def test_an_entry_without_broker_metadata_has_the_producers_time_and_no_index(
+    tmp_path: Path,
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1", has_broker_metadata=False)
+    maker.round(Usage("gold", admitted=1))
+    (batch,) = made(maker.close())
+
+    assert batch["index"].to_pylist() == [None]
+    assert batch["broker_timestamp"].to_pylist() == [START_MS + 1000]
+
+
+def test_damage_is_a_row_with_its_place_and_reason_only() -> None:
+    (batch,) = batches("s", [Damage(7, 99, "checksum")])
+
+    (row,) = batch.to_pylist()
+    known = {name: value for name, value in row.items() if value is not None}
+    assert known == {"segment": "s", "offset": 7, "damage": "checksum"}
+
+
+def test_batches_end_with_whole_records(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    usages = [Usage(f"group-{number}", admitted=1) for number in range(4)]
+    maker.rounds(5, *usages)
+    segment = maker.close()
+
+    assert [batch.num_rows for batch in made(segment, rows_max=6)] == [8, 8, 4]
+    assert pa.Table.from_batches(made(segment, rows_max=6)).num_rows == 20

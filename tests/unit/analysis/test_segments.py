@@ -1,0 +1,171 @@
+"""Segments on disk are found and read, whatever is in them.
+
+Not covered: how entries stand in a file (tests of rgd.wire.segment), segments that are being written.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from rgd.analysis.errors import NoLog
+from rgd.analysis.segments import (
+    ALWAYS,
+    Contents,
+    Damage,
+    Logged,
+    TimeRange,
+    find_segments,
+    overlaps,
+    read_segment,
+)
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+GOLD = Usage("gold", admitted=10, quota=100)
+
+
+def read(segment: Path, within: TimeRange = ALWAYS) -> tuple[list[Logged | Damage], Contents]:
+    contents = Contents(str(segment))
+    return list(read_segment(segment, contents, within)), contents
+
+
+def times(found: list[Logged | Damage]) -> list[int]:
+    """In seconds since the log began."""
+    return [(item.timestamp_ms - START_MS) // 1000 for item in found if isinstance(item, Logged)]
+
+
+def test_a_folder_is_searched_through_its_subfolders_and_gives_each_segment_once(
+    tmp_path: Path,
+) -> None:
+    for broker in ("broker-2", "broker-1"):
+        maker = LogMaker(tmp_path / "logs" / broker, broker)
+        maker.round(GOLD)
+        maker.roll()
+        maker.round(GOLD)
+        maker.close()
+    (tmp_path / "logs" / "daemon.log").write_text("not a segment")
+
+    found = find_segments([str(tmp_path), str(tmp_path / "logs" / "broker-1")])
+
+    assert [(path.parent.name, int(path.stem)) for path in found] == [
+        ("broker-1", 0),
+        ("broker-1", 1),
+        ("broker-2", 0),
+        ("broker-2", 1),
+    ]
+
+
+def test_one_segment_file_may_have_any_name(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    renamed = maker.close().rename(tmp_path / "copy")
+
+    assert find_segments([str(renamed)]) == (renamed,)
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        pytest.param([], "no log was named", id="none"),
+        pytest.param(["{tmp}/absent"], "does not exist", id="absent"),
+        pytest.param(["{tmp}"], "holds no segment files", id="empty folder"),
+        pytest.param(["s3://bucket/log"], "is a URL", id="url"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_remedy(
+    tmp_path: Path, paths: list[str], said: str
+) -> None:
+    with pytest.raises(NoLog, match=said):
+        find_segments([path.format(tmp=tmp_path) for path in paths])
+
+
+def test_damage_in_the_middle_is_told_with_its_place_and_the_rest_is_read(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(5, GOLD)
+    start, end = maker.offset_of(2), maker.offset_of(3)
+    segment = maker.close()
+    stored = bytearray(segment.read_bytes())
+    stored[end - 1] ^= 0xFF
+    segment.write_bytes(stored)
+
+    found, contents = read(segment)
+
+    assert times(found) == [1, 2, 4, 5]
+    assert found[2] == Damage(start, end - start, "checksum")
+    assert (contents.records, contents.damaged, contents.damaged_bytes) == (4, 1, end - start)
+    assert contents.damages == [(start, "checksum")]
+    assert contents.lost_entries == 1
+
+
+def test_a_record_of_a_later_version_is_damage_and_anybody_elses_entry_is_not(
+    tmp_path: Path,
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    maker.append(b"anything", (("rgd", "99"),))
+    maker.append(b"somebody else's", (("app", "1"),))
+    maker.round(GOLD)
+
+    found, contents = read(maker.close())
+
+    assert times(found) == [1, 2]
+    assert [item.reason for item in found if isinstance(item, Damage)] == ["unknown_version"]
+    assert (contents.foreign, contents.damaged, contents.lost_entries) == (1, 1, 0)
+
+
+def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(3, GOLD)
+    size = maker.offset_of(3) - maker.offset_of(2)
+    segment = maker.close()
+    segment.write_bytes(segment.read_bytes()[:-7])
+
+    found, contents = read(segment)
+
+    assert times(found) == [1, 2]
+    assert (contents.damaged, contents.torn_bytes) == (0, size - 7)
+
+
+@pytest.mark.parametrize("has_broker_metadata", [True, False])
+def test_a_time_range_holds_its_start_and_not_its_end(
+    tmp_path: Path, has_broker_metadata: bool
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1", has_broker_metadata=has_broker_metadata)
+    maker.rounds(6, GOLD)
+    segment = maker.close()
+
+    found, contents = read(segment, TimeRange(START_MS + 2000, START_MS + 5000))
+
+    assert times(found) == [2, 3, 4]
+    assert contents.records == 3
+
+
+def test_seeking_passes_over_what_lies_before_without_reading_it(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(4, GOLD)
+    segment = maker.close()
+    stored = bytearray(segment.read_bytes())
+    stored[maker_end := len(stored) // 4 - 1] ^= 0xFF  # the first record's last byte
+    segment.write_bytes(stored)
+    assert maker_end > 0
+
+    _, whole = read(segment)
+    found, sought = read(segment, TimeRange(START_MS + 3000, None))
+
+    assert whole.damaged == 1
+    assert (times(found), sought.damaged) == ([3, 4], 0)
+
+
+def test_segments_outside_a_range_are_recognised_by_two_first_entries(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    segments = []
+    for _ in range(3):
+        maker.rounds(10, GOLD)
+        segments.append(maker.roll())
+    first, second, third = segments
+
+    within = TimeRange(START_MS + 12_000, START_MS + 15_000)
+
+    assert not overlaps(first, second, within)
+    assert overlaps(second, third, within)
+    assert not overlaps(third, None, within)
+    assert overlaps(third, None, TimeRange(START_MS + 99_000, None))

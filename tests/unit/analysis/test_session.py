@@ -1,0 +1,96 @@
+"""What is missing is said before Spark is started.
+
+Not covered: Spark itself (tests/integration/spark).
+"""
+
+import importlib.util
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from rgd.analysis import report, session
+from rgd.analysis.errors import JavaMissing, SparkMissing
+from rgd.analysis.session import require_java, require_spark
+from rgd.errors import ConfigError, Unavailable
+from tests.support.log_maker import LogMaker, Usage
+
+
+@pytest.fixture
+def java_that_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """A JAVA_HOME whose `java -version` says something."""
+
+    def make(said: str) -> Path:
+        java = tmp_path / "jdk" / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+        java.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+        return java
+
+    return make
+
+
+@pytest.mark.parametrize("said", ['openjdk version "17.0.15" 2025-04-15', 'java version "21"'])
+def test_a_java_that_is_new_enough_is_taken(
+    java_that_says: Callable[[str], Path], said: str
+) -> None:
+    java = java_that_says(said)
+    assert require_java() == java
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param('java version "1.8.0_402"', "is version 8", id="old"),
+        pytest.param(
+            "The operation couldn't be completed", "not a Java that runs", id="macOS stub"
+        ),
+    ],
+)
+def test_a_java_that_will_not_do_is_refused_with_the_remedy(
+    java_that_says: Callable[[str], Path], said: str, told: str
+) -> None:
+    java_that_says(said.replace("'", ""))
+
+    with pytest.raises(JavaMissing, match=f"{told}.*install Java 17 or newer"):
+        require_java()
+
+
+def test_no_java_at_all_stops_a_report_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    maker = LogMaker(tmp_path / "log", "broker-1")
+    maker.round(Usage("gold", 1, quota=1))
+    maker.close()
+
+    with pytest.raises(JavaMissing, match="none was found; install Java 17") as missing:
+        report.run_report([str(tmp_path / "log")], tmp_path / "out")
+
+    assert isinstance(missing.value, Unavailable)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_install_without_the_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def find_spec(name: str) -> ModuleSpec | None:
+        return None if name == "pyspark" else importlib.util.find_spec(name)
+
+    monkeypatch.setattr(session, "find_spec", find_spec)
+
+    with pytest.raises(SparkMissing, match=r"pyspark not installed: pip install 'rgd\[report\]'"):
+        require_spark()
+
+
+@pytest.mark.parametrize("window_s", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_window_that_is_no_time_is_refused(tmp_path: Path, window_s: float) -> None:
+    maker = LogMaker(tmp_path / "log", "broker-1")
+    maker.round(Usage("gold", 1, quota=1))
+    maker.close()
+
+    with pytest.raises(ConfigError, match="--window-s: expected a number of seconds"):
+        report.run_report([str(tmp_path / "log")], tmp_path / "out", window_s=window_s)

@@ -1,0 +1,128 @@
+"""Steps are found in the log, and the rounds after them counted.
+
+Not covered: whether a count agrees with a clock beside the load, which the demo's verdict has.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.analysis.steps import Step, find_steps
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+#: What each broker admitted and wanted, and the quota, for how many rounds.
+Phase = tuple[int, float, Sequence[tuple[float, float]]]
+
+
+def play(folder: Path, *phases: Phase, noise: float = 0.0, phase_ms: int = 0) -> None:
+    dice = random.Random(5)
+    for broker in range(len(phases[0][2])):
+        maker = LogMaker(folder / f"b{broker}", f"b{broker}", start_ms=START_MS + phase_ms * broker)
+        for rounds, quota, amounts in phases:
+            for _ in range(rounds):
+                factor = 1 + noise * dice.uniform(-1, 1)
+                admitted, wanted = (amount * factor for amount in amounts[broker])
+                maker.round(Usage("gold", admitted, wanted, quota=quota))
+        maker.close()
+
+
+def steps(logs: Any) -> list[Step]:
+    windows = logs.windows()
+    found: list[Step] = find_steps(windows, windows.rates["messages"], logs.judged())
+    return found
+
+
+def test_a_step_in_demand_and_the_rounds_until_everybody_had_its_part(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    play(
+        tmp_path,
+        (10, 100, [(90, 90), (0, 0)]),
+        (1, 100, [(90, 90), (1, 90)]),
+        (1, 100, [(70, 90), (30, 90)]),
+        (10, 100, [(50, 90), (50, 90)]),
+    )
+
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "demand", 2)]
+
+
+def test_a_step_in_the_quota_says_so(tmp_path: Path, read_logs: ReadLogs) -> None:
+    play(
+        tmp_path,
+        (10, 100, [(50, 90), (50, 90)]),
+        (10, 50, [(25, 90), (25, 90)]),
+    )
+
+    assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0)]
+
+
+def test_what_never_becomes_fair_has_no_count(tmp_path: Path, read_logs: ReadLogs) -> None:
+    play(
+        tmp_path,
+        (10, 100, [(80, 80), (10, 10)]),
+        (10, 100, [(80, 80), (20, 80)]),
+        (10, 100, [(10, 10), (80, 80)]),
+    )
+
+    logs = read_logs(tmp_path)
+
+    assert [step.windows for step in steps(logs)] == [None, 0]
+    assert logs.found()["rounds_to_fair"] is None
+
+
+def test_brokers_whose_rounds_end_at_different_times_make_one_step(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    play(
+        tmp_path,
+        (10, 100, [(60, 90), (20, 20), (20, 20)]),
+        (10, 100, [(100 / 3, 90), (100 / 3, 90), (100 / 3, 90)]),
+        phase_ms=300,
+    )
+
+    (step,) = steps(read_logs(tmp_path))
+
+    assert step.windows == 0
+    assert (step.at_ms - START_MS) // 1000 in (10, 11)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_noise_is_no_step(tmp_path: Path, read_logs: ReadLogs, noise: float) -> None:
+    play(tmp_path, (60, 200, [(50, 50), (60, 60), (70, 70)]), noise=noise)
+
+    assert steps(read_logs(tmp_path)) == []
+
+
+def test_a_few_messages_more_or_less_are_no_step(tmp_path: Path, read_logs: ReadLogs) -> None:
+    play(tmp_path, (10, 100, [(2, 2), (1, 1)]), (10, 100, [(1, 1), (4, 4)]))
+
+    assert steps(read_logs(tmp_path)) == []
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_a_log_too_short_for_a_level_has_no_steps(
+    tmp_path: Path, read_logs: ReadLogs, rounds: int
+) -> None:
+    play(tmp_path, (rounds, 100, [(50, 90), (50, 90)]))
+
+    assert steps(read_logs(tmp_path)) == []
+
+
+def test_rounds_are_not_counted_in_windows_that_are_longer(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    play(
+        tmp_path,
+        (30, 100, [(90, 90), (0, 0)]),
+        (30, 100, [(50, 90), (50, 90)]),
+    )
+
+    assert read_logs(tmp_path).found()["rounds_to_fair"] == 0
+    coarse = read_logs(tmp_path, window_ms=3000).found()
+    assert coarse["rounds_to_fair"] is None
+    assert [step["rounds"] for step in coarse["steps"]] == [None]

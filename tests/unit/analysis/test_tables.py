@@ -1,0 +1,69 @@
+"""Windows survive the way into Parquet and back.
+
+Not covered: Spark's own writing of it (tests/integration/spark).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from rgd.analysis import tables
+from rgd.analysis.schema import WINDOWS, arrow
+from tests.support.log_maker import LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+
+@pytest.mark.parametrize("quota", [100.0, None])
+def test_what_is_read_is_what_was_written(
+    tmp_path: Path, read_logs: ReadLogs, quota: float | None
+) -> None:
+    for broker, rounds in (("broker-1", 5), ("broker-2", 3)):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.rounds(rounds, Usage("gold", 40, 80, quota=quota, share=quota))
+        maker.close()
+    logs = read_logs(tmp_path)
+    windows, judged = logs.windows(), logs.judged()
+
+    table = tables.write(windows, "messages", judged)
+    assert table.schema == arrow(WINDOWS)
+    pq.write_table(table, tmp_path / "windows.parquet")
+    read_windows, read_judged = tables.read(pq.read_table(tmp_path / "windows.parquet"))
+
+    assert (read_windows.group, read_windows.kind) == ("gold", "publish")
+    assert (read_windows.brokers, read_windows.policy) == (windows.brokers, windows.policy)
+    for name in ("start_ms", "seconds", "covered"):
+        np.testing.assert_array_equal(getattr(read_windows, name), getattr(windows, name))
+    for name in windows.rates["messages"].__slots__:
+        np.testing.assert_array_equal(
+            getattr(read_windows.rates["messages"], name),
+            getattr(windows.rates["messages"], name),
+        )
+    for name in judged.__slots__:
+        np.testing.assert_array_equal(getattr(read_judged, name), getattr(judged, name))
+
+
+def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs) -> None:
+    for broker, admitted in (("broker-1", 70), ("broker-2", 30)):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.round(Usage("gold", admitted, 70, quota=100, share=50))
+        maker.close()
+    logs = read_logs(tmp_path)
+
+    (row,) = tables.write(logs.windows(), "messages", logs.judged()).to_pylist()
+
+    assert (row["admitted"], row["wanted"], row["quota"]) == (100.0, 140.0, 100.0)
+    assert (row["lowest_ratio"], row["lowest_broker"]) == (0.6, "broker-2")
+    assert row["brokers"][1] == {
+        "broker": "broker-2",
+        "admitted": 30.0,
+        "wanted": 70.0,
+        "refused": 40.0,
+        "share": 50.0,
+        "part": 50.0,
+        "ratio": 0.6,
+    }

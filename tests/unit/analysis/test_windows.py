@@ -1,0 +1,251 @@
+"""Windows hold what the counters counted: nothing lost, nothing doubled.
+
+Not covered: what is fair about them (test_fairness).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rgd.analysis.windows import GroupWindows
+from tests.support.log_maker import START_MS, LogMaker, Usage
+from tests.unit.analysis.conftest import Logs
+
+GOLD = Usage("gold", admitted=70, wanted=90, quota=100, share=80, admitted_bytes=700)
+
+ReadLogs = Callable[..., Any]
+
+
+def units(windows: GroupWindows, amount: str = "admitted", dimension: str = "messages") -> Any:
+    """Whole units of each window and broker."""
+    rates = getattr(windows.rates[dimension], amount)
+    return np.round(rates * windows.seconds[:, None], 6)
+
+
+def test_rounds_on_whole_seconds_are_windows(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    maker.round(Usage("gold", admitted=30, wanted=30, quota=50, share=50))
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    rates = windows.rates["messages"]
+    assert windows.start_ms.tolist() == [START_MS, START_MS + 1000]
+    assert windows.seconds.tolist() == [1.0, 1.0]
+    assert rates.admitted.tolist() == [[70.0], [30.0]]
+    assert rates.wanted.tolist() == [[90.0], [30.0]]
+    assert rates.refused.tolist() == [[20.0], [0.0]]
+    assert rates.share.tolist() == [[80.0], [50.0]]
+    assert rates.quota.tolist() == [100.0, 50.0]
+    # A change of quota is no overshoot: the larger of this window's and the last one's counts.
+    assert rates.quota_max.tolist() == [100.0, 100.0]
+    assert windows.rates["bytes"].admitted.tolist() == [[700.0], [0.0]]
+    assert np.isnan(windows.rates["bytes"].quota).all()
+
+
+def test_a_round_across_a_border_is_split_by_time(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1", start_ms=START_MS + 250)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    assert windows.seconds.tolist() == [0.75, 1.0, 0.25]
+    assert units(windows).tolist() == [[52.5], [70.0], [17.5]]
+    assert windows.rates["messages"].admitted.tolist() == [[70.0]] * 3
+
+
+def test_a_broker_without_a_record_wanted_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    for broker, rounds in (("broker-1", 4), ("broker-2", 2)):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.rounds(rounds, GOLD)
+        maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    rates = windows.rates["messages"]
+    assert windows.brokers == ("broker-1", "broker-2")
+    assert rates.wanted.tolist() == [[90, 90], [90, 90], [90, 0], [90, 0]]
+    assert windows.covered[:, 1].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert np.isnan(rates.share[2:, 1]).all()
+
+
+def test_windows_without_any_record_are_left_out(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    maker.silent(1000)
+    maker.round(GOLD)
+    maker.close()
+
+    assert read_logs(tmp_path).windows().start_ms.tolist() == [START_MS, START_MS + 1_001_000]
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+def test_what_lost_records_counted_is_spread_over_their_time(
+    tmp_path: Path, read_logs: ReadLogs, rolls: bool
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    if rolls:
+        maker.roll()
+    maker.lose(3, GOLD)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    rates = windows.rates["messages"]
+    assert rates.admitted.ravel() == pytest.approx([70.0] * 7)
+    assert rates.wanted.ravel() == pytest.approx([90.0] * 7)
+    assert rates.recovered == pytest.approx([0, 0, 70, 70, 70, 0, 0])
+    # What is in force is known from the records around.
+    assert rates.quota.tolist() == [100.0] * 7
+
+
+def test_a_burst_after_silence_belongs_to_the_round_that_counted_it(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    maker.silent(20)
+    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.2))
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    assert units(windows).ravel().tolist() == [70.0, 50.0]
+    assert not windows.rates["messages"].recovered.any()
+
+
+def test_the_first_burst_of_a_group_is_counted_whole(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(Usage("gold", admitted=50, quota=100, rate_factor=0.6))
+    maker.close()
+
+    assert units(read_logs(tmp_path).windows()).ravel().tolist() == [50.0]
+
+
+def test_what_was_counted_before_the_log_begins_is_left_out(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.lose(1000, GOLD)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    assert units(read_logs(tmp_path).windows()).ravel().tolist() == [70.0, 70.0]
+
+
+def test_counters_begin_again_with_a_restart(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    maker.restart(down_ms=3000)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    assert units(windows).ravel().tolist() == [70.0] * 4
+    assert (windows.start_ms - START_MS).tolist() == [0, 1000, 5000, 6000]
+
+
+def test_what_is_lost_after_a_restart_is_spread_over_the_time_since(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    maker.restart(down_ms=1000)
+    maker.lose(3, GOLD)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    windows = read_logs(tmp_path).windows()
+
+    assert units(windows).ravel().tolist() == [70.0] * 2 + [52.5] * 4 + [70.0] * 2
+    assert windows.rates["messages"].recovered.sum() == pytest.approx(210)
+
+
+def test_a_row_that_repeats_an_older_report_counts_nothing_twice(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    before = {key: list(totals) for key, totals in maker._totals.items()}
+    maker.round(GOLD)
+    after = maker._totals
+    maker._totals = {key: [total - 70 for total in totals] for key, totals in before.items()}
+    maker.round(Usage("gold", admitted=0, quota=100))
+    maker._totals = after
+    maker.round(GOLD)
+    maker.close()
+
+    assert units(read_logs(tmp_path).windows()).sum() == pytest.approx(4 * 70)
+
+
+def test_a_clock_that_stands_still_loses_nothing(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(GOLD)
+    for _ in range(3):
+        maker.now_ms -= maker.period_ms
+        maker.round(GOLD)
+    maker.close()
+
+    assert units(read_logs(tmp_path).windows()).sum() == pytest.approx(4 * 70)
+
+
+@example(phases=[0], rounds=["restart", "lost", "busy"], window_ms=400, rows_max=1)
+@given(
+    phases=st.lists(st.integers(0, 999), min_size=1, max_size=3),
+    rounds=st.lists(
+        st.sampled_from(["busy", "slow", "lost", "silent", "roll", "restart"]),
+        min_size=1,
+        max_size=25,
+    ),
+    window_ms=st.sampled_from([400, 1000, 3000]),
+    rows_max=st.integers(1, 40),
+)
+def test_every_unit_is_in_one_window_however_the_log_is_cut(
+    phases: list[int], rounds: list[str], window_ms: int, rows_max: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        counted = 0
+        for place, phase in enumerate(phases):
+            maker = LogMaker(Path(folder) / f"b{place}", f"b{place}", start_ms=START_MS + phase)
+            counted += _play(maker, rounds)
+            maker.close()
+        windows = Logs(Path(folder), window_ms=window_ms, rows_max=rows_max).windows()
+
+    assert units(windows).sum() == pytest.approx(counted, abs=0.01)
+    assert (windows.seconds <= window_ms / 1000).all()
+
+
+def _play(maker: LogMaker, rounds: list[str]) -> int:
+    """Let rounds pass; what the counters have counted when they were last logged."""
+    logged = 0
+    since = 0
+    maker.round(GOLD)
+    logged += 70
+    for kind in rounds:
+        if kind == "roll":
+            maker.roll()
+        elif kind == "silent":
+            maker.silent(3)
+        elif kind == "restart":
+            since = 0  # what was lost right before is lost for good
+            maker.restart(down_ms=500)
+        elif kind == "lost":
+            maker.lose(2, GOLD)
+            since += 140
+        else:
+            rate = 70 if kind == "busy" else 7
+            maker.round(Usage("gold", admitted=rate, wanted=90, quota=100))
+            logged += since + rate
+            since = 0
+    return logged

@@ -1,0 +1,126 @@
+"""Figures and findings in words.
+
+Not covered: how a terminal or a page lays them out.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.analysis import wording
+from rgd.analysis.log_facts import LogFacts
+from tests.support.log_maker import LogMaker, Usage
+
+ReadLogs = Callable[..., Any]
+
+FACTS = LogFacts(
+    segments=2,
+    records=180,
+    brokers=("broker-1", "broker-2"),
+    from_ms=1_795_234_300_000,
+    to_ms=1_795_234_390_000,
+    round_ms=1000.0,
+    window_ms=1000,
+    foreign=0,
+    damaged=0,
+    damaged_bytes=0,
+    damages=(),
+    torn_bytes=0,
+    missing=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "dimension", "said"),
+    [
+        (None, "messages", wording.NOTHING),
+        (0, "messages", "0"),
+        (0.25, "messages", "0.25"),
+        (12.34, "messages", "12.3"),
+        (1234.5, "messages", "1,234"),
+        (999, "bytes", "999 B"),
+        (1_500_000, "bytes", "1.50 MB"),
+        (2e15, "bytes", "2,000 TB"),
+    ],
+)
+def test_an_amount_is_short_and_has_its_unit(
+    value: float | None, dimension: str, said: str
+) -> None:
+    assert wording.amount(value, dimension) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, wording.NOTHING), (1.0, "100 %"), (0.976, "97.6 %"), (0.5, "50 %"), (0.003, "0.3 %")],
+)
+def test_a_percentage_is_exact_where_it_matters(value: float | None, said: str) -> None:
+    assert wording.percent(value) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(1, "1 s"), (89.6, "89.6 s"), (150, "2.5 min"), (7200, "2.0 h")]
+)
+def test_a_length_of_time_has_a_fitting_unit(seconds: float, said: str) -> None:
+    assert wording.span(seconds) == said
+
+
+def finding(tmp_path: Path, read_logs: ReadLogs, quota: float | None = 100) -> dict[str, Any]:
+    for broker, admitted in (("broker-1", 90), ("broker-2", 10)):
+        maker = LogMaker(tmp_path / broker, broker)
+        maker.rounds(5, Usage("gold", admitted, 90, quota=quota))
+        maker.close()
+    found: dict[str, Any] = read_logs(tmp_path).found()
+    return found
+
+
+def test_a_row_has_a_cell_for_each_column(tmp_path: Path, read_logs: ReadLogs) -> None:
+    row = dict(zip(wording.COLUMNS, wording.table_row(finding(tmp_path, read_logs)), strict=True))
+
+    assert row["group"] == "gold"
+    assert row["wanted /s"] == "180"
+    assert row["utilisation"] == "100 %"
+    assert row["lowest ratio"] == "0.200"
+    assert row["rounds to fair"] == wording.NOTHING
+    assert row["starved"] == "5 s"
+
+
+def test_an_unfair_group_is_called_so_with_who_and_when(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    said = " ".join(wording.sentences([finding(tmp_path, read_logs)], FACTS))
+
+    assert "2 brokers logged 180 rounds of 1 group" in said
+    assert "gold (publish, messages) wanted 180/s of a quota of 100/s and got 100/s" in said
+    assert "split unfairly" in said
+    assert "20 % of its max-min part (broker-2 at 04:11:40 UTC)" in said
+    assert "starved (below 50 % of their part) 1 time, longest broker-2 for 5 s" in said
+    assert "Nothing is missing" in said
+
+
+def test_without_a_quota_there_is_nothing_to_judge(tmp_path: Path, read_logs: ReadLogs) -> None:
+    said = wording.sentences([finding(tmp_path, read_logs, None)], FACTS)
+
+    assert "No group has a quota" in said[1]
+
+
+def test_what_is_missing_is_told_with_file_offset_and_reason(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    facts = replace(
+        FACTS,
+        missing=1,
+        damaged=2,
+        damaged_bytes=1234,
+        damages=(("a/0.log", 99, "checksum"), ("a/0.log", 500, "torn")),
+        torn_bytes=7,
+    )
+
+    said = wording.sentences([finding(tmp_path, read_logs)], facts)[-1]
+
+    assert "1 record is missing." in said
+    assert "2 stretches of the log could not be read (1,234 bytes; the first in a/0.log" in said
+    assert "offset 99: checksum" in said
+    assert "7 bytes at the end of segments" in said
