@@ -1,0 +1,328 @@
+"""The daemon: one broker's core, its doors, and the tasks that carry events in and effects out.
+
+Laws: one task at a time touches the core (everything runs on one event loop and
+no call into the core waits), so there are no locks; an effect is carried out in
+order; nothing that waits (a send, a disk) is ever waited for by a request.
+
+Its life has three phases, `startup`, `serve` and `shutdown`. If the exchange
+cannot be reached it serves all the same and says that it is degraded.
+
+Which parts it is made of is decided in `rgd.app.wiring`.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+import structlog
+
+from rgd.app import policies as admin
+from rgd.app.clock import Clock
+from rgd.app.policies import Policies, TablePolicies
+from rgd.app.views import broker_views, group_view, health
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
+from rgd.core.broker.events import (
+    DemandUnreported,
+    Event,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Stopping,
+    Woken,
+)
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.exchange.messages import Message
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group
+from rgd.core.units import NS_PER_S
+from rgd.errors import RgdError
+from rgd.ports.daemon import BrokerView, GroupView, Health
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, ExchangeError
+from rgd.ports.usagelog import UsageLog
+from rgd.wire.codec import decode, encode
+from rgd.wire.errors import WireError
+from rgd.wire.record import encode_record
+
+#: Messages that wait to be sent; then the oldest goes, for a later one says it again.
+OUTBOX_MAX: Final = 256
+
+#: Pause between two tries to reach the exchange.
+RECONNECT_S: Final = 1.0
+
+_log = structlog.get_logger("rgd.daemon")
+
+#: Alarms that call for a person's eye.
+_WARNINGS: Final = frozenset(
+    {
+        AlarmCode.PEER_EXPIRED,
+        AlarmCode.NAME_CONFLICT,
+        AlarmCode.POLICIES_DIFFER,
+        AlarmCode.ISOLATED,
+    }
+)
+
+
+class Halted(RgdError):
+    """The daemon may not go on: another one speaks for its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a daemon is made of."""
+
+    clock: Clock
+    exchange: Exchange
+    policies: Policies
+    usage_log: UsageLog
+    #: Stores the names of the live peers for the next start; never raises.
+    remember: Callable[[tuple[str, ...]], None]
+    #: Hears how long a round took, in seconds.
+    observe_round: Callable[[float], None]
+
+
+class RgdDaemon:
+    """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
+
+    def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
+        self.core = core
+        self.broker = core.settings.speaker.broker
+        self.cluster = cluster
+        self.parts = parts
+        #: Reports that were not taken in, by reason; sends that failed under `unsent`.
+        self.dropped: Counter[str] = Counter()
+        self._outbox: deque[bytes] = deque(maxlen=OUTBOX_MAX)
+        self._has_outgoing = asyncio.Event()
+        self._is_reached = asyncio.Event()
+        self._is_sent = asyncio.Event()
+        self._is_sent.set()
+        #: Set when the time keeper should look at the core again.
+        self._poked = asyncio.Event()
+        self._demand_unreported = False
+        self._is_draining = False
+        #: Why this daemon may not go on: another one speaks for its name.
+        self.halted: str | None = None
+        #: What works less well than it should, by what it is.
+        self._notes = {"exchange": "connecting"}
+        core.limiter.on_unreported = self._on_unreported
+
+    # The doors (rgd.ports.daemon).
+
+    def acquire(self, request: Request) -> Answer:
+        """Decide one request now (the short road)."""
+        return self.core.limiter.acquire(request, self.parts.clock.now())
+
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self.core.sharing.book
+
+    def groups(self) -> tuple[GroupView, ...]:
+        """Every group, by name."""
+        return tuple(self.group(name) for name in sorted(self.book().groups))
+
+    def group(self, name: str) -> GroupView:
+        """One group with its rows."""
+        return group_view(self.core, name, self.parts.clock.now())
+
+    def brokers(self) -> tuple[BrokerView, ...]:
+        """Every member known, this one too."""
+        return broker_views(self.core, self.parts.clock.now())
+
+    def health(self) -> Health:
+        """Whether shares are known, and what is degraded."""
+        trouble = self.parts.usage_log.trouble
+        troubles = self._notes | ({"usage log": trouble} if trouble else {})
+        notes = tuple(f"{what}: {why}" for what, why in troubles.items())
+        return health(self.core, is_draining=self._is_draining, notes=notes)
+
+    async def put_group(self, group: Group) -> None:
+        """Create or replace a group."""
+        await admin.put_group(self.parts.policies, group)
+
+    async def delete_group(self, name: str) -> None:
+        """Delete a group."""
+        await admin.delete_group(self.parts.policies, name)
+
+    async def attach_namespace(self, namespace: str, group: str | None) -> None:
+        """Attach a full namespace to a group, or to none."""
+        await admin.attach_namespace(self.parts.policies, namespace, group)
+
+    # Its life.
+
+    async def run(self, until: asyncio.Event, *, on_up: Callable[[], None]) -> None:
+        """Serve until `until` is set (or `halted` is), then leave in order."""
+        await self.parts.usage_log.open()
+        self._on_book(self.parts.policies.book(), 0)
+        self._handle(Started(self.parts.clock.now()))
+        on_up()
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(self._keep_time(), name="time"),
+                tasks.create_task(self._follow_exchange(until), name="exchange"),
+                tasks.create_task(self._follow_policies(), name="policies"),
+                tasks.create_task(self._send(), name="send"),
+            ]
+            await until.wait()
+            await self._say_goodbye()
+            for task in running:
+                task.cancel()
+
+    async def close(self) -> None:
+        """Let go of the exchange, the policies and the log."""
+        await self.parts.exchange.close()
+        await self.parts.policies.close()
+        await self.parts.usage_log.close()
+
+    def drain(self) -> None:
+        """Tell load balancers to go elsewhere."""
+        self._is_draining = True
+
+    # Tasks.
+
+    async def _keep_time(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._until_wake_s()):
+                    await self._poked.wait()
+            self._poked.clear()
+            if self._demand_unreported:
+                self._demand_unreported = False
+                self._handle(DemandUnreported(self.parts.clock.now()))
+            wake_at = self.core.wake_at
+            if wake_at is not None and self.parts.clock.now() >= wake_at:
+                self._wake()
+
+    async def _follow_exchange(self, until: asyncio.Event) -> None:
+        await self._reach(self.parts.exchange.open, "exchange")
+        self._is_reached.set()
+        while True:
+            try:
+                payloads = await self.parts.exchange.receive()
+            except ExchangeClosed:
+                return
+            for payload in payloads:
+                self._take(payload)
+            if self.halted is not None:
+                until.set()
+
+    async def _follow_policies(self) -> None:
+        if isinstance(self.parts.policies, TablePolicies):
+            await self._reach(self.parts.policies.open, "policies table")
+        with suppress(ExchangeClosed):
+            await self.parts.policies.follow(self._on_book)
+
+    async def _send(self) -> None:
+        # What waited for the exchange meanwhile is old, but a hello of it is as good as a new one.
+        await self._is_reached.wait()
+        while True:
+            await self._has_outgoing.wait()
+            self._has_outgoing.clear()
+            while self._outbox:
+                payload = self._outbox.popleft()
+                try:
+                    await self.parts.exchange.publish(payload)
+                except ExchangeClosed:
+                    return
+                except ExchangeError as error:
+                    # What was said is said again: every report is absolute.
+                    self.dropped["unsent"] += 1
+                    _log.debug("lost a report", reason=str(error))
+            self._is_sent.set()
+
+    async def _reach(self, attempt: Callable[[], object], what: str) -> None:
+        """Try until it can be reached; say once that it cannot, and once that it can."""
+        is_known_down = False
+        while True:
+            try:
+                result = attempt()
+                assert asyncio.iscoroutine(result)
+                await result
+            except ExchangeDown as error:
+                if not is_known_down:
+                    _log.warning(f"cannot reach {what}", reason=str(error))
+                is_known_down = True
+                self._notes[what] = f"unreachable: {error}"
+                await asyncio.sleep(RECONNECT_S)
+            else:
+                if is_known_down:
+                    _log.info(f"reached {what}")
+                self._notes.pop(what, None)
+                return
+
+    async def _say_goodbye(self) -> None:
+        self._handle(Stopping(self.parts.clock.now()))
+        if not self._is_reached.is_set():
+            return
+        self._is_sent.clear()
+        self._has_outgoing.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._is_sent.wait()
+
+    # Events in, effects out.
+
+    def _handle(self, event: Event) -> None:
+        for effect in self.core.handle(event):
+            self._carry_out(effect)
+        # The core may want to be woken earlier than it did before.
+        self._poked.set()
+
+    def _wake(self) -> None:
+        sequence, began = self.core.sequence, self.parts.clock.now()
+        self._handle(Woken(began))
+        if self.core.sequence != sequence:
+            self.parts.observe_round((self.parts.clock.now() - began) / NS_PER_S)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Publish(message):
+                self._post(message)
+            case Append(record):
+                self.parts.usage_log.append(
+                    encode_record(record), broker_timestamp_ms=self.parts.clock.unix_ms()
+                )
+            case Remember(peers):
+                self.parts.remember(peers)
+            case Alarm(code, broker):
+                say = _log.warning if code in _WARNINGS else _log.info
+                say(code.value.replace("_", " "), broker=broker or self.broker)
+            case Halt(reason):
+                _log.error("refused to go on", reason=reason)
+                self.halted = reason
+            case _:
+                assert_never(effect)
+
+    def _post(self, message: Message) -> None:
+        try:
+            payload = encode(message)
+        except WireError as error:
+            self.dropped["unsent"] += 1
+            _log.error("cannot send a report", reason=str(error))
+            return
+        self._outbox.append(payload)
+        self._has_outgoing.set()
+
+    def _take(self, payload: bytes) -> None:
+        try:
+            message = decode(payload)
+        except WireError as error:
+            self.dropped[error.reason] += 1
+            _log.debug("dropped a report", reason=str(error))
+            return
+        self._handle(MessageReceived(self.parts.clock.now(), message))
+
+    def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
+        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash))
+
+    def _on_unreported(self) -> None:
+        self._demand_unreported = True
+        self._poked.set()
+
+    def _until_wake_s(self) -> float | None:
+        wake_at = self.core.wake_at
+        if wake_at is None:
+            return None
+        return max(0.0, (wake_at - self.parts.clock.now()) / NS_PER_S)

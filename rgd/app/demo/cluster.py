@@ -1,0 +1,208 @@
+"""Runs the demo's daemons and loads, each a process of its own.
+
+Law: whatever happens, no process outlives the demo; a process that ends too
+early is an error with the end of what it said.
+
+The daemons are started as a person would start them, with `rgd serve`; the
+exchange is an embedded broker that this process runs.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
+from rgd.app.demo.verdict import Tally
+from rgd.errors import RgdError
+
+START_TIMEOUT_S: Final = 20.0
+STOP_TIMEOUT_S: Final = 15.0
+
+_GROUPS: Final = f"""\
+groups:
+  {GROUP}: {{publish: {{messages: {QUOTA:g}}}}}
+attach:
+  namespaces: {{{"/".join(NAMESPACE)}: {GROUP}}}
+"""
+
+
+class DemoFailed(RgdError):
+    """A process of the demo did not do what it should; the message says which."""
+
+
+class Daemon:
+    """One `rgd serve`.
+
+    Args:
+        name: its broker's name.
+        folder: has `groups.yaml`; takes the logs.
+        exchange: a Pulsar URL.
+        environ: settings beside the options.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, exchange: str, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.base = ""
+        self._folder = folder
+        self._exchange = exchange
+        self._environ = os.environ | (environ or {})
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it, and wait until it listens."""
+        errors = self._folder / f"{self.name}.log"
+        with errors.open("ab") as sink:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "rgd", "serve", "--broker", self.name),
+                *("--listen", "127.0.0.1:0", "--exchange", self._exchange),
+                *("--groups", str(self._folder / "groups.yaml")),
+                *("--log-dir", str(self._folder / "log")),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=sink,
+                env=self._environ,
+            )
+        assert self._process.stdout is not None
+        line = b""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_TIMEOUT_S):
+                line = await self._process.stdout.readline()
+        fields = dict(word.split("=", 1) for word in line.decode().split() if "=" in word)
+        if "listening" not in fields:
+            raise DemoFailed(f"{self.name} does not start; see {errors}")
+        self.base = fields["listening"]
+
+    async def wait(self) -> int:
+        """Wait until it has ended by itself; the exit code."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        """SIGKILL: it says no goodbye."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def stop(self) -> int | None:
+        """SIGTERM, and SIGKILL if that does not help; the exit code."""
+        if self._process is None:
+            return None
+        if self._process.returncode is None:
+            self._process.terminate()
+            try:
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await self._process.wait()
+            except TimeoutError:
+                await self.kill()
+        return self._process.returncode
+
+
+class LoadProcess:
+    """One load, and what it counted."""
+
+    def __init__(self, seed: int) -> None:
+        self.tally = Tally()
+        self._seed = seed
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, base: str) -> None:
+        """Start asking the daemon at `base`, for nothing yet; returns once it is up."""
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "rgd.app.demo.load", base, str(self._seed)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        assert self._process.stdout is not None
+        if not await self._process.stdout.readline():
+            raise DemoFailed(f"the load on {base} does not start")
+
+    async def want(self, messages_per_s: float) -> None:
+        """Change the rate of new work."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"wanted_per_s": messages_per_s}).encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def listen(self) -> None:
+        """Take in what it counts, until it ends."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            self.tally.add(json.loads(line)["slices"])
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+class Cluster:
+    """An exchange, three daemons and a load on each; an async context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._embedded = EmbeddedBroker(folder / "exchange")
+        self.daemons: list[Daemon] = []
+        self.loads = [LoadProcess(seed) for seed in range(len(BROKERS))]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "groups.yaml").write_text(_GROUPS)
+        try:
+            url = await self._embedded.ensure()
+            self.daemons = [Daemon(name, self.folder, url) for name in BROKERS]
+            async with asyncio.TaskGroup() as tasks:
+                for daemon in self.daemons:
+                    tasks.create_task(daemon.start())
+            for place in range(len(BROKERS)):
+                await self.start_load(place)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start_load(self, place: int) -> None:
+        """Start a load process against the daemon of the same place; it goes on counting."""
+        load = self.loads[place]
+        await load.start(self.daemons[place].base)
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(load.listen(), name=f"load {place}"))
+
+    async def wait_until_live(self) -> None:
+        """Return once every daemon knows its shares."""
+        async with asyncio.timeout(START_TIMEOUT_S):
+            for daemon in self.daemons:
+                async with DaemonClient(daemon.base) as client:
+                    while not await client.is_ready():  # noqa: ASYNC110 - another process gets ready
+                        await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        """End every process, the exchange last."""
+        for load in self.loads:
+            await load.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(daemon.stop() for daemon in self.daemons))
+        await self._embedded.stop()

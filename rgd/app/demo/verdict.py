@@ -1,0 +1,104 @@
+"""Judges the demo by what the load counted: was every broker at its max-min part, and when?
+
+Law: the part is max-min of the load's own wanted rates by the core's own
+policy, without floors; the daemons' view of themselves is not asked.
+
+`rounds` is the number of whole rounds from a phase's event until every broker
+is within `ERROR_MAX` of its part, for good if it ever is; `worst_error` is the
+largest deviation, relative to the part, over the rounds from then to the
+phase's end (design 13).
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rgd.app.demo.plan import ERROR_MAX, ROUNDS_MAX
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.model import Row
+from rgd.core.shares.registry import allocate
+from rgd.core.units import to_milli, to_units
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one load counted, by slices in order of time."""
+
+    at_ms: list[int] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
+    admitted: list[int] = field(default_factory=list)
+    refused: int = 0
+    failed: int = 0
+
+    def add(self, slices: Sequence[Sequence[int]]) -> None:
+        """Take slices in: [at_ms, wanted, admitted, refused, failed]."""
+        for at_ms, wanted, admitted, refused, failed in slices:
+            self.at_ms.append(at_ms)
+            self.wanted.append(wanted)
+            self.admitted.append(admitted)
+            self.refused += refused
+            self.failed += failed
+
+    def rates(self, begin_ms: float, end_ms: float) -> tuple[float, float]:
+        """Wanted and admitted per second between two moments."""
+        first, last = bisect_left(self.at_ms, begin_ms), bisect_left(self.at_ms, end_ms)
+        seconds = (end_ms - begin_ms) / 1000
+        return (
+            sum(self.wanted[first:last]) / seconds,
+            sum(self.admitted[first:last]) / seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseVerdict:
+    """How one phase went."""
+
+    name: str
+    #: None: it never was fair.
+    rounds: int | None
+    worst_error: float | None
+    ok: bool
+
+
+def parts(quota: float, wanted: Sequence[float]) -> list[float]:
+    """Max-min parts of a quota; what nobody wants is nobody's part."""
+    rows = [Row(f"{place:03}", wanted=to_milli(want)) for place, want in enumerate(wanted)]
+    shares = allocate(SharePolicyName.MAX_MIN, to_milli(quota), rows, floor_ppm=0)
+    return [min(want, to_units(share)) for want, share in zip(wanted, shares, strict=True)]
+
+
+def judge(
+    name: str, quota: float, tallies: Mapping[str, Tally], *, begin_ms: float, rounds: int
+) -> PhaseVerdict:
+    """Judge a phase that began at `begin_ms` and lasted so many rounds of a second."""
+    errors = []
+    for place in range(rounds):
+        begin, end = begin_ms + place * 1000, begin_ms + (place + 1) * 1000
+        rates = [tally.rates(begin, end) for tally in tallies.values()]
+        wanted = [rate[0] for rate in rates]
+        admitted = [rate[1] for rate in rates]
+        errors.append(_worst(parts(quota, wanted), admitted))
+    fair_from = _fair_from(errors)
+    if fair_from is None:
+        return PhaseVerdict(name, None, None, ok=False)
+    worst = max(errors[fair_from:])
+    ok = fair_from <= ROUNDS_MAX and worst <= ERROR_MAX
+    return PhaseVerdict(name, fair_from, round(worst, 4), ok=ok)
+
+
+def _fair_from(errors: Sequence[float]) -> int | None:
+    """The first fair round after which none is unfair; else the first fair one; else None."""
+    for_good = len(errors)
+    while for_good > 0 and errors[for_good - 1] <= ERROR_MAX:
+        for_good -= 1
+    if for_good < len(errors):
+        return for_good
+    return next((place for place, error in enumerate(errors) if error <= ERROR_MAX), None)
+
+
+def _worst(wanted_parts: Sequence[float], admitted: Sequence[float]) -> float:
+    """Largest deviation relative to the part; a broker whose part is nothing may have nothing."""
+    return max(
+        abs(got - part) / part if part >= 1 else float(got >= 1)
+        for part, got in zip(wanted_parts, admitted, strict=True)
+    )

@@ -1,0 +1,38 @@
+"""The names of the peers that the last run knew, kept across restarts.
+
+Law: losing this file costs two rounds of caution at the next start, never
+correctness; so writing it never raises and never makes anybody wait.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Final
+
+#: Most names read back; a larger file is not ours.
+NAMES_MAX: Final = 100_000
+
+
+class KnownPeers:
+    """A small JSON file beside the usage log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> frozenset[str]:
+        """The names stored last; none if there is no such file or it cannot be read."""
+        try:
+            names = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return frozenset()
+        if not isinstance(names, list) or len(names) > NAMES_MAX:
+            return frozenset()
+        return frozenset(name for name in names if isinstance(name, str))
+
+    def store(self, names: tuple[str, ...]) -> None:
+        """Replace the stored names."""
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = self._path.with_suffix(".new")
+            fresh.write_text(json.dumps(list(names)))
+            fresh.replace(self._path)

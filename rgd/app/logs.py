@@ -1,0 +1,64 @@
+"""Structured logs: one event, one short verb phrase, fixed keys; JSON in a pipe.
+
+Law: no secret reaches a log. Values under a secret's key, credentials in a URL
+and bearer tokens are replaced before anything is rendered. Libraries that log
+through the standard library go the same way.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import structlog
+
+_SECRET_KEYS: Final = re.compile(r"token|password|secret|authorization|credential", re.IGNORECASE)
+_URL_CREDENTIALS: Final = re.compile(r"(\w+://)[^/@\s]+@")
+_BEARER: Final = re.compile(r"(?i)(bearer\s+)\S+")
+
+
+def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Replace what must not be read (a structlog processor)."""
+    for key, value in event.items():
+        if _SECRET_KEYS.search(key):
+            event[key] = "[redacted]"
+        elif isinstance(value, str):
+            without_credentials = _URL_CREDENTIALS.sub(r"\1[redacted]@", value)
+            event[key] = _BEARER.sub(r"\1[redacted]", without_credentials)
+    return event
+
+
+def configure_logs(*, level: str = "INFO") -> None:
+    """Send everything to standard error: readable on a terminal, JSON lines elsewhere."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer()
+        if sys.stderr.isatty()
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    # The client library narrates each try to connect; the daemon says once what is wrong.
+    logging.getLogger("rgd.pulsar").setLevel(logging.CRITICAL)

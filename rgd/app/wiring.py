@@ -1,0 +1,245 @@
+"""Builds the daemon out of settings, and runs it: startup, serve, shutdown.
+
+The one place where adapters, configuration and core meet. Each adapter gets a
+dataclass of its own filled from the settings; nobody below reads settings.
+
+What the parts do with one another is `rgd.app.daemon`'s business.
+"""
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+import structlog
+import uvloop
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.tokens import Scope, Tokens
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.adapters.usagelog.files import log_folder
+from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.app.clock import SystemClock
+from rgd.app.daemon import Halted, Parts, RgdDaemon
+from rgd.app.known_peers import KnownPeers
+from rgd.app.logs import configure_logs
+from rgd.app.policies import FilePolicies, Policies, TablePolicies, seed_of
+from rgd.app.telemetry import Telemetry
+from rgd.config.settings import PoliciesSource, Settings
+from rgd.config.tokens import load_tokens
+from rgd.config.values import EMBEDDED
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.names import namespace_of_topic
+from rgd.core.units import NS_PER_MS
+
+#: Bits of an incarnation: it travels as a signed 64 bit number.
+INCARNATION_BITS: Final = 62
+
+_log = structlog.get_logger("rgd")
+
+
+def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
+    """Run a daemon until SIGTERM or SIGINT.
+
+    Args:
+        settings: every setting, checked.
+        insecure: listen beyond loopback without tokens.
+        say: given the one line with broker, address and exchange, once it listens.
+
+    Raises:
+        ConfigError: something configured cannot be used.
+        Unavailable: a port is taken, or the embedded broker has no build here.
+        Halted: another daemon speaks for this broker's name.
+    """
+    configure_logs()
+    uvloop.run(_serve(settings, insecure=insecure, say=say))
+
+
+async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], None]) -> None:
+    until = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, until.set)
+    async with AsyncExitStack() as stack:
+        embedded = _embedded(settings)
+        url = settings.exchange.url
+        if embedded is not None:
+            stack.push_async_callback(embedded.stop)
+            url = await embedded.ensure()
+        daemon, exposition = build(settings, url)
+        stack.callback(exposition.close)
+        stack.push_async_callback(daemon.close)
+        server = HttpServer(
+            daemon,
+            http_settings(settings, insecure=insecure),
+            metrics=exposition.render,
+            observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
+        )
+        await server.open()
+        stack.push_async_callback(server.close)
+        ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
+        async with asyncio.TaskGroup() as tasks:
+            beside = [tasks.create_task(_drain(until, daemon, server), name="drain")]
+            if embedded is not None:
+                beside.append(tasks.create_task(embedded.supervise(), name="embedded"))
+            await daemon.run(until, on_up=lambda: say(ready))
+            for task in beside:
+                task.cancel()
+        if daemon.halted is not None:
+            raise Halted(daemon.halted)
+        await _close_within(stack, settings.shutdown_timeout_ms / 1000)
+
+
+async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) -> None:
+    await until.wait()
+    daemon.drain()
+    server.drain()
+
+
+def _address(settings: Settings, server: HttpServer) -> str:
+    scheme = "https" if settings.http.tls_cert else "http"
+    host = settings.http.address[0]
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.port}"
+
+
+def _embedded(settings: Settings) -> EmbeddedBroker | None:
+    if settings.exchange.url != EMBEDDED:
+        return None
+    return EmbeddedBroker(settings.exchange.embedded_dir.expanduser())
+
+
+async def _close_within(stack: AsyncExitStack, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stack.aclose()
+    except TimeoutError:
+        _log.warning("gave up waiting for an orderly end", seconds=seconds)
+
+
+def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
+    """Put a daemon together; nothing is opened yet."""
+    clock = SystemClock()
+    folder = log_folder(settings.log.dir, settings.broker.name)
+    known = KnownPeers(folder / "peers.json")
+    speaker = Speaker(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
+    core = Broker(core_settings(settings, speaker, known.load()), clock.now())
+    timings: list[Exposition] = []
+
+    def observe_round(seconds: float) -> None:
+        timings[0].observe_round(seconds)
+
+    parts = Parts(
+        clock=clock,
+        exchange=PulsarExchange(url, settings.exchange.topic),
+        policies=_policies(settings, url),
+        usage_log=SegmentedLog(
+            folder,
+            _log_settings(settings),
+            broker=settings.broker.name,
+            clock=clock.now,
+            on_alarm=_tell_log_alarm,
+        ),
+        remember=known.store,
+        observe_round=observe_round,
+    )
+    daemon = RgdDaemon(core, parts, settings.cluster)
+    timings.append(Exposition(Telemetry(daemon)))
+    return daemon, timings[0]
+
+
+def core_settings(
+    settings: Settings, speaker: Speaker, stored_peers: frozenset[str]
+) -> BrokerSettings:
+    """The core's settings, in the core's units."""
+    exchange, shares = settings.exchange, settings.shares
+    return BrokerSettings(
+        speaker=speaker,
+        weight=settings.broker.weight_milli,
+        round_ns=exchange.round_ms * NS_PER_MS,
+        min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
+        settle_max_ns=exchange.settle_max_ms * NS_PER_MS,
+        tolerance_ppm=round(exchange.tolerance * 1_000_000),
+        full_every_rounds=exchange.full_every_rounds,
+        expiry_rounds=exchange.expiry_rounds,
+        isolation_hold_rounds=exchange.isolation_hold_rounds,
+        on_isolation=OnIsolation(exchange.on_isolation),
+        expected_brokers=exchange.expected_brokers,
+        stored_peers=stored_peers - {speaker.broker},
+        policy=shares.policy,
+        floor_ppm=shares.floor_ppm,
+        burst_ns=shares.burst_ms * NS_PER_MS,
+        request_max_ms=round(shares.request_max_s * 1000),
+    )
+
+
+def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
+    """The door's settings."""
+    http = settings.http
+    tokens = Tokens()
+    if http.tokens_file is not None:
+        grants = load_tokens(http.tokens_file)
+        tokens = Tokens(
+            {
+                digest: frozenset(Scope(scope) for scope in grant.scopes)
+                for digest, grant in grants.items()
+            }
+        )
+    host, port = http.address
+    return HttpSettings(
+        host=host,
+        port=port,
+        unix_socket=http.unix_socket,
+        batch_max=http.batch_max,
+        body_max_bytes=http.body_max_bytes,
+        ungoverned=Ungoverned(http.ungoverned),
+        tokens=tokens,
+        tls_cert=http.tls_cert,
+        tls_key=http.tls_key,
+        insecure=insecure,
+    )
+
+
+def _log_settings(settings: Settings) -> UsageLogSettings:
+    return UsageLogSettings(
+        segment_bytes=settings.log.segment_bytes,
+        segment_age_s=settings.log.segment_age_s,
+        fsync=Fsync(settings.log.fsync),
+        fsync_ms=settings.log.fsync_ms,
+    )
+
+
+def _tell_log_alarm(alarm: LogAlarm) -> None:
+    if alarm.trouble is None:
+        _log.info("usage log goes on", folder=str(alarm.folder), lost=alarm.lost)
+    else:
+        # A full disk stops logging, never limiting.
+        _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
+
+
+def _policies(settings: Settings, url: str) -> Policies:
+    file = settings.policies.file
+    if settings.policies.source is PoliciesSource.FILE:
+        assert file is not None, "rgd.config.relations checks it"
+        return FilePolicies(file)
+    store = PulsarPolicyStore(url, settings.policies.topic)
+    return TablePolicies(store, settings.broker.name, seed_of(file), prepare=_prepare(settings))
+
+
+def _prepare(settings: Settings) -> Callable[[], Awaitable[None]]:
+    """Make the namespace of the policies topic, where we may."""
+
+    async def prepare() -> None:
+        if settings.exchange.admin_url is not None:
+            namespace = namespace_of_topic(settings.policies.topic)
+            await ensure_namespace(settings.exchange.admin_url, namespace)
+
+    return prepare

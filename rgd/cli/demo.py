@@ -1,0 +1,159 @@
+"""`rgd demo`: a cluster on this machine, shown live and judged; then Spark reports on its log.
+
+On a terminal a table that moves, in a pipe plain lines. The last line is one JSON object
+(design 13); the exit code is 1 if a phase failed. What happens is `rgd.app.demo`'s business.
+"""
+
+# ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rgd.app.demo.run import Show, Snapshot
+    from rgd.app.demo.verdict import PhaseVerdict
+
+#: What a former demo left and a new one may throw away.
+_OWN = frozenset({"exchange", "log", "report", "groups.yaml"})
+
+
+def demo(
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where logs and report go.")
+    ] = Path("demo-out"),
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Leave out the report by Spark.")
+    ] = False,
+) -> None:
+    """Run three daemons under load through every trouble, and report on it."""
+    import asyncio
+
+    from rgd.app.demo.run import play
+
+    _make_room(out)
+    if not no_report:
+        from rgd.analysis.session import require_java, require_spark
+
+        require_java()
+        require_spark()
+    with _Screen() as screen:
+        verdicts = asyncio.run(play(out, screen.show))
+    report = None if no_report else _report(out)
+    ok = all(verdict.ok for verdict in verdicts)
+    phases = [
+        {"name": v.name, "rounds": v.rounds, "worst_error": v.worst_error, "ok": v.ok}
+        for v in verdicts
+    ]
+    verdict = {"verdict": "ok" if ok else "failed", "phases": phases, "report": report}
+    print(json.dumps(verdict), flush=True)
+    if not ok:
+        raise typer.Exit(1)
+
+
+def _make_room(out: Path) -> None:
+    """Remove what a former demo left in `out`, and nothing else."""
+    from rgd.errors import ConfigError, Fault
+
+    if not out.exists():
+        return
+    if not out.is_dir() or any(
+        path.name not in _OWN and not path.name.startswith("broker-") for path in out.iterdir()
+    ):
+        expected = "expected a new folder, or one of a former demo"
+        raise ConfigError(Fault("command line", "--out", expected))
+    shutil.rmtree(out)
+
+
+def _report(out: Path) -> str:
+    from rgd.cli.report import write_report
+
+    write_report([out / "log"], out / "report")
+    return str(out / "report" / "report.html")
+
+
+class _Screen:
+    """A live table on a terminal, lines elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console()
+        self._live = (
+            Live(console=self._console, auto_refresh=False) if sys.stdout.isatty() else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    @property
+    def show(self) -> "Show":
+        """What the demo calls with each snapshot and verdict."""
+        return self._show
+
+    def _show(self, seen: "Snapshot | PhaseVerdict") -> None:
+        from rgd.app.demo.run import Snapshot
+
+        if not isinstance(seen, Snapshot):
+            self._console.print(_judgement(seen), highlight=False)
+        elif self._live is not None:
+            self._live.update(_table(seen), refresh=True)
+        else:
+            print(_line(seen), flush=True)
+
+
+def _judgement(verdict: "PhaseVerdict") -> str:
+    if verdict.rounds is None or verdict.worst_error is None:
+        return f"FAILED  {verdict.name}: never fair"
+    word = "ok    " if verdict.ok else "FAILED"
+    return (
+        f"{word}  {verdict.name}: fair after {verdict.rounds} rounds, "
+        f"from then on within {verdict.worst_error:.1%}"
+    )
+
+
+def _line(snapshot: "Snapshot") -> str:
+    cells = [
+        f"{line.broker} wanted {line.wanted:.0f} admitted {line.admitted:.0f} "
+        f"share {'-' if line.share is None else f'{line.share:.0f}'}"
+        for line in snapshot.lines
+    ]
+    return f"{snapshot.phase} {snapshot.second} s | {' | '.join(cells)}"
+
+
+def _table(snapshot: "Snapshot") -> "Table":
+    from rich.table import Table
+
+    table = Table(
+        title=f"{snapshot.phase}, {snapshot.second} s, quota {snapshot.quota:.0f} messages/s"
+    )
+    table.add_column("group")
+    table.add_column("broker")
+    for name in ("wanted/s", "admitted/s", "share/s"):
+        table.add_column(name, justify="right", min_width=10)
+    for line in snapshot.lines:
+        share = "-" if line.share is None else f"{line.share:.0f}"
+        table.add_row(line.group, line.broker, f"{line.wanted:.0f}", f"{line.admitted:.0f}", share)
+    table.add_row(
+        "",
+        "all",
+        f"{sum(line.wanted for line in snapshot.lines):.0f}",
+        f"{sum(line.admitted for line in snapshot.lines):.0f}",
+        "",
+        style="bold",
+    )
+    return table

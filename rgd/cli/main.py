@@ -1,0 +1,100 @@
+"""The entry point: every command in one table, every error as one line and an exit code.
+
+Law: 0 it is done, 1 it failed, 2 it was asked wrongly (options, settings, files); 130 after
+Ctrl-C, as in a shell. What rgd raises on purpose is a line on standard error and never a traceback;
+anything else is a bug, and its traceback is the report.
+
+A new command is a module beside this one and one line below.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rgd.cli import demo, log, report, serve, shares, validate
+from rgd.errors import ConfigError, RgdError
+from rgd.version import __version__
+
+EXIT_FAILED = 1
+EXIT_ASKED_WRONGLY = 2
+
+app = typer.Typer(
+    name="rgd",
+    help="The resource-group daemon: one cluster-wide quota, held by every broker together.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("serve")(serve.serve)
+app.command("validate")(validate.validate)
+app.command("shares", cls=shares.ManyValuesCommand)(shares.shares)
+app.command("report")(report.report)
+app.command("demo")(demo.demo)
+app.add_typer(log.app, name="log")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"rgd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that stand before a command."""
+
+
+def run() -> None:
+    """Run the command that `sys.argv` names, and exit the process."""
+    _open_missing_streams()
+    try:
+        app(prog_name="rgd")
+    except ConfigError as error:
+        for fault in error.faults:
+            _complain(str(fault))
+        sys.exit(EXIT_ASKED_WRONGLY)
+    except RgdError as error:
+        _complain(str(error))
+        sys.exit(EXIT_FAILED)
+    except OSError as error:
+        # The operating system said no; mostly to standard output (a full disk).
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        sys.exit(EXIT_FAILED)
+    finally:
+        _flush()
+
+
+def _complain(message: str) -> None:
+    """Say one thing in one line."""
+    print(f"rgd: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _open_missing_streams() -> None:
+    """Give a process that was started without standard streams some that swallow everything."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- open till the end
+
+
+def _flush() -> None:
+    """Write out what is buffered, while it can still be told that it failed."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more at exit: let it do so where nothing can fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # A reader that left has what it wanted.
+            _complain(f"output: {error.strerror}")
+            sys.exit(EXIT_FAILED)

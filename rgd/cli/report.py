@@ -1,0 +1,76 @@
+"""`rgd report`: run the Spark job over usage logs, and show what it found.
+
+What the figures mean and how they are reckoned is `rgd.analysis`'s; here are the options, the
+progress on a terminal (none in a pipe), and the table.
+"""
+
+# ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rgd.cli.table import print_table
+
+if TYPE_CHECKING:
+    from rgd.analysis.report import Summary
+
+
+def report(
+    logs: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Log folders or segment files.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master; default: this machine.")
+    ] = None,
+    window_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds in a window; default: one round.")
+    ] = None,
+) -> None:
+    """Say who got what and whether it was fair: HTML, Parquet, summary.json and a table."""
+    write_report(logs, out, master=master, window_s=window_s)
+
+
+def write_report(
+    logs: Sequence[str | Path],
+    out: Path,
+    *,
+    master: str | None = None,
+    window_s: float | None = None,
+) -> None:
+    """Make the report and print what it found; `rgd demo` ends with this too.
+
+    Raises:
+        ConfigError, AnalysisError, Unavailable: as `run_report`.
+    """
+    from rgd.analysis.report import run_report
+
+    with _progress() as tell:
+        summary = run_report(
+            [*map(str, logs)], out, master=master, window_s=window_s, progress=tell
+        )
+    _print(summary)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("looking at the logs") as status:
+        yield status.update
+
+
+def _print(summary: "Summary") -> None:
+    print_table(summary.columns, summary.rows, text_columns=3)
+    for sentence in summary.sentences:
+        print(sentence)
+    print(f"report: {summary.page}", flush=True)

@@ -1,0 +1,52 @@
+"""`rgd serve`: put the settings together, then be the daemon.
+
+Options are the strongest of the four sources of settings (`rgd.config.load`); the daemon itself is
+put together by `rgd.app.wiring`. Nothing is opened before every setting is known to be sound.
+"""
+
+# ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+# ruff: noqa: PLR0913 -- a command's parameters are its options
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    *,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Process settings, YAML.")
+    ] = None,
+    broker: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The broker this daemon speaks for.")
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where to answer; port 0 takes a free one."),
+    ] = None,
+    exchange: Annotated[
+        str | None, typer.Option(metavar="URL", help="`embedded`, or pulsar://HOST:PORT.")
+    ] = None,
+    groups: Annotated[Path | None, typer.Option(metavar="FILE", help="The groups file.")] = None,
+    log_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the usage log.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond loopback without tokens.")
+    ] = False,
+) -> None:
+    """Run the daemon until SIGTERM."""
+    from rgd.app import wiring
+    from rgd.config.load import load_settings
+
+    overrides = {
+        "broker.name": broker,
+        "http.listen": listen,
+        "exchange.url": exchange,
+        "policies.file": groups,
+        "log.dir": log_dir,
+    }
+    settings = load_settings(config, os.environ, overrides, insecure=insecure)
+    wiring.serve(settings, insecure=insecure, say=lambda line: print(line, flush=True))

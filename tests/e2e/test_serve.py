@@ -1,0 +1,106 @@
+"""`rgd serve` as an operator meets it when something is wrong: one line, and what to do.
+
+Not covered: a daemon that works, which test_three_daemons.py covers.
+"""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.cluster import Daemon
+from tests.support import components
+
+pytestmark = pytest.mark.e2e
+
+#: Nobody listens there: port 1 is reserved.
+NOWHERE = "pulsar://127.0.0.1:1"
+
+
+def serve(*options: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rgd", "serve", "--log-dir", str(folder / "log"), *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_port_in_use_is_one_line_with_the_remedy(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ran = serve("--listen", address, "--exchange", NOWHERE, folder=tmp_path)
+    assert ran.returncode == 1
+    lines = [line for line in ran.stderr.splitlines() if line.startswith("rgd:")]
+    assert len(lines) == 1
+    assert address in lines[0]
+
+
+def test_a_bad_groups_file_is_refused_with_every_fault(tmp_path: Path) -> None:
+    groups = tmp_path / "groups.yaml"
+    groups.write_text(
+        "groups: {gold: {publish: {mesages: 1}}}\nattach: {tenants: {acme: silver}}\n"
+    )
+    ran = serve("--groups", str(groups), "--exchange", NOWHERE, folder=tmp_path)
+    assert ran.returncode == 2
+    assert "groups.gold.publish.mesages" in ran.stderr
+    assert "attach.tenants.acme" in ran.stderr
+
+
+async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_path: Path) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    daemon = Daemon("broker-1", tmp_path, NOWHERE)
+    await daemon.start()
+    try:
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(30):
+            answer = await client.acquire({"group": "gold"})
+            assert answer["granted"]
+            # Ready in spite of Pulsar, once the two rounds of a start are over.
+            while not is_degraded(await client.readiness()):
+                pass
+    finally:
+        assert await daemon.stop() == 0
+    assert "cannot reach exchange" in (tmp_path / "broker-1.log").read_text()
+
+
+def is_degraded(readiness: dict[str, Any]) -> bool:
+    """Whether the daemon serves and says that it cannot reach the exchange."""
+    notes = readiness.get("degraded", [])
+    return readiness["ready"] and any(note.startswith("exchange: unreachable") for note in notes)
+
+
+async def test_a_second_daemon_of_one_name_refuses_to_start(tmp_path: Path) -> None:
+    components.embedded_broker()
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "groups.yaml").write_text(
+        "groups: {gold: {publish: {messages: 1000}}}\n"
+    )
+    broker = EmbeddedBroker(tmp_path / "exchange")
+    url = await broker.ensure()
+    first = Daemon("broker-1", tmp_path, url)
+    second = Daemon("broker-1", tmp_path / "second", url)
+    try:
+        await first.start()
+        async with DaemonClient(first.base) as client, asyncio.timeout(30):
+            while not await client.is_ready():
+                pass
+            await second.start()
+            assert await second.wait() == 1
+            assert await client.is_ready()
+    finally:
+        await second.stop()
+        await first.stop()
+        await broker.stop()
+    said = (tmp_path / "second" / "broker-1.log").read_text()
+    assert len([line for line in said.splitlines() if line.startswith("rgd: another daemon")]) == 1
+    assert "Traceback" not in said

@@ -1,0 +1,157 @@
+"""The entry point: exit codes, one line for an error, light imports, pipes that close.
+
+What the commands do is in their own tests; `rgd serve` as a process is in tests/e2e.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgd.cli import validate
+from rgd.cli.main import app
+from rgd.errors import ConfigError, Fault, RgdError, Unavailable
+from rgd.version import __version__
+from tests.unit.cli.conftest import Rgd
+
+HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "matplotlib", "numpy")
+#: Not needed to show help either (typer itself brings pydantic).
+UNNEEDED = (
+    "rgd.config",
+    "rgd.app",
+    "yaml",
+    "structlog",
+    "google.protobuf",
+    "prometheus_client",
+    "uvloop",
+)
+
+
+def process(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "rgd", *arguments]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Let `rgd validate` meet an error on its way."""
+
+    def check(file: Path, *, insecure: bool) -> str:
+        raise error
+
+    monkeypatch.setattr(validate, "_check", check)
+
+
+def test_help_is_done(rgd: Rgd) -> None:
+    outcome = rgd("--help")
+    assert outcome.code == 0
+    for command in ("serve", "validate", "shares", "log", "report"):
+        assert command in outcome.out
+
+
+@pytest.mark.parametrize("command", ["serve", "validate", "shares", "report", "log", "demo"])
+def test_every_command_explains_itself(rgd: Rgd, command: str) -> None:
+    assert rgd(command, "--help").code == 0
+
+
+def test_the_version_is_told(rgd: Rgd) -> None:
+    outcome = rgd("--version")
+    assert (outcome.code, outcome.out) == (0, f"rgd {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("nosuch",), ("--nosuch",), ("shares",), ("log",), ("validate",), ("report", "x")],
+)
+def test_asking_wrongly_is_2(rgd: Rgd, arguments: tuple[str, ...]) -> None:
+    assert rgd(*arguments).code == 2
+
+
+@pytest.mark.parametrize("error", [RgdError("it\nbroke   twice"), Unavailable("it broke twice")])
+def test_an_error_is_one_line_and_1(
+    rgd: Rgd, monkeypatch: pytest.MonkeyPatch, error: RgdError
+) -> None:
+    raising(monkeypatch, error)
+    outcome = rgd("validate", "x")
+    assert (outcome.code, outcome.out, outcome.err) == (1, "", "rgd: it broke twice\n")
+
+
+def test_a_configuration_error_is_every_fault_and_2(
+    rgd: Rgd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raising(monkeypatch, ConfigError(Fault("a.yaml", "b", "expected c"), Fault("d.yaml", "", "e")))
+    outcome = rgd("validate", "x")
+    assert (outcome.code, outcome.err) == (2, "rgd: a.yaml: b: expected c\nrgd: d.yaml: e\n")
+
+
+def test_ctrl_c_is_130_without_a_word(rgd: Rgd, monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, KeyboardInterrupt())
+    outcome = rgd("validate", "x")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, ZeroDivisionError("a bug"))
+    monkeypatch.setattr(sys, "argv", ["rgd", "validate", "x"])
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        app()
+
+
+def test_what_the_operating_system_refuses_is_one_line_and_1(
+    rgd: Rgd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raising(monkeypatch, OSError(28, "No space left on device"))
+    outcome = rgd("validate", "x")
+    assert (outcome.code, outcome.err) == (1, "rgd: output: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["report", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    script = (
+        "import sys; from rgd.cli.main import run; sys.argv = ['rgd', *sys.argv[1:]]\n"
+        "try: run()\n"
+        f"finally: print([name for name in {HEAVY + UNNEEDED} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_has_left_is_no_reason_to_complain() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = process("shares", "--quota", "1", "--wanted", "1", "--json", stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+
+
+def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    values = [str(number) for number in range(2000)]
+    try:
+        done = process("shares", "--quota", "1", "--wanted", *values, stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_a_full_disk_is_one_line_and_1(form: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = process("shares", "--quota", "1", "--wanted", "1", *form, stdout=full.fileno())
+    assert (done.returncode, done.stderr) == (1, "rgd: output: No space left on device\n")
+
+
+def test_without_standard_streams_it_still_runs() -> None:
+    command = [sys.executable, "-m", "rgd", "shares", "--quota", "1", "--wanted", "1"]
+    script = "import os, sys; os.close(1); os.close(2); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", script, *command], timeout=60, check=False)
+    assert done.returncode == 0

@@ -1,0 +1,73 @@
+"""`rgd report`: what its options hand to the analysis, and what it prints.
+
+The Spark job is replaced here by what it returns; tests/integration runs the real one.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rgd.analysis import report as analysis
+from rgd.cli.report import write_report
+from rgd.errors import Unavailable
+from tests.unit.cli.conftest import Rgd
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
+    calls: list[tuple[Any, ...]] = []
+
+    def run_report(paths: list[str], out: Path, **options: Any) -> object:
+        options.pop("progress")("reading")
+        calls.append((paths, out, options))
+        return SimpleNamespace(
+            columns=("group", "kind", "dimension", "wanted /s"),
+            rows=[("[gold]", "publish", "messages", "12.5")],
+            sentences=["Nobody was starved."],
+            page=out / "report.html",
+        )
+
+    monkeypatch.setattr(analysis, "run_report", run_report)
+    return calls
+
+
+def test_options_reach_the_job_and_findings_the_terminal(
+    rgd: Rgd, ran: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    outcome = rgd(
+        "report", "log/east", "log/west", "--out", tmp_path, "--master", "local[1]", "--window-s", 5
+    )
+    assert (outcome.code, outcome.err) == (0, "")
+    assert ran == [(["log/east", "log/west"], tmp_path, {"master": "local[1]", "window_s": 5.0})]
+    for text in ("[gold]", "12.5", "Nobody was starved.", f"report: {tmp_path / 'report.html'}"):
+        assert text in outcome.out
+
+
+def test_the_demo_writes_its_report_the_same_way(
+    ran: list[tuple[Any, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_report([tmp_path / "log"], tmp_path / "report")
+    assert ran == [
+        ([str(tmp_path / "log")], tmp_path / "report", {"master": None, "window_s": None})
+    ]
+    assert "report.html" in capsys.readouterr().out
+
+
+def test_a_missing_java_is_one_line(
+    rgd: Rgd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run_report(*_: Any, **__: Any) -> object:
+        raise Unavailable("Java 17 or newer is needed; install it")
+
+    monkeypatch.setattr(analysis, "run_report", run_report)
+    outcome = rgd("report", "log", "--out", tmp_path)
+    assert (outcome.code, outcome.err) == (1, "rgd: Java 17 or newer is needed; install it\n")
+
+
+def test_a_log_that_is_not_there_is_refused_by_the_real_analysis(rgd: Rgd, tmp_path: Path) -> None:
+    outcome = rgd("report", tmp_path / "nothing", "--out", tmp_path / "out")
+    assert outcome.code == 1
+    assert str(tmp_path / "nothing") in outcome.err
+    assert len(outcome.err.splitlines()) == 1

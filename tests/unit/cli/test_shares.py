@@ -1,0 +1,154 @@
+"""`rgd shares`: options with many values, the contract of --json, whole limits that sum up.
+
+The policies themselves are the core's; here PIP-82's cases go through the command as a script would.
+"""
+
+import json
+import random
+
+import pytest
+
+from rgd.cli.shares import MANY_VALUED, spread, whole
+from tests.unit.cli.conftest import Rgd
+
+CASES = [
+    pytest.param("residual", 100, "--admitted", [10, 50, 30], [20, 60, 40], id="residual"),
+    pytest.param("residual", 100, "--admitted", [120, 60], [66.667, 33.333], id="residual-over"),
+    pytest.param(
+        "proportional", 100, "--admitted", [10, 50, 30], [11.111, 55.556, 33.333], id="proportional"
+    ),
+    pytest.param("steal", 100, "--admitted", [80, 20], [50, 50], id="steal"),
+    pytest.param(
+        "steal", 100, "--admitted", [50, 30, 15, 5], [27.5, 22.5, 22.5, 27.5], id="steal-four"
+    ),
+    pytest.param("max-min", 100, "--wanted", [80, 20], [80, 20], id="no-waste"),
+    pytest.param("max-min", 100, "--wanted", [70, 70], [50, 50], id="fairness"),
+    pytest.param("max-min", 120, "--wanted", [1000, 50, 10], [60, 50, 10], id="doorman"),
+]
+
+
+@pytest.mark.parametrize(("policy", "quota", "flag", "rates", "shares"), CASES)
+def test_json_has_the_shares_in_the_order_given(
+    rgd: Rgd, policy: str, quota: int, flag: str, rates: list[int], shares: list[float]
+) -> None:
+    outcome = rgd("shares", "--policy", policy, "--quota", quota, flag, *rates, "--json")
+    assert outcome.code == 0
+    told = json.loads(outcome.out)
+    assert list(told) == ["policy", "quota", "shares", "limits"]
+    assert (told["policy"], told["quota"]) == (policy, quota)
+    assert told["shares"] == pytest.approx(shares, abs=0.01)
+    assert all(type(limit) is int for limit in told["limits"])
+    assert sum(told["limits"]) == round(sum(told["shares"]))
+
+
+def test_no_remainder_is_lost(rgd: Rgd) -> None:
+    outcome = rgd("shares", "--quota", 10, "--wanted", 10, 10, 10, "--json")
+    assert json.loads(outcome.out)["limits"] == [4, 3, 3]
+
+
+def test_max_min_is_the_default(rgd: Rgd) -> None:
+    outcome = rgd("shares", "--quota", 10, "--wanted", 1, "--json")
+    assert json.loads(outcome.out)["policy"] == "max-min"
+
+
+def test_many_brokers_keep_their_order(rgd: Rgd) -> None:
+    outcome = rgd("shares", "--quota", 11, "--wanted", *[10] * 12, "--json")
+    limits = json.loads(outcome.out)["limits"]
+    assert limits == [1] * 11 + [0]
+
+
+def test_weights_and_names_are_taken(rgd: Rgd) -> None:
+    outcome = rgd(
+        "shares", "--floor", 0, "--quota", 90, "--wanted", 90, 90, "--weights", 2, 1,
+        "--brokers", "east", "west", "--json",
+    )  # fmt: skip
+    assert json.loads(outcome.out)["shares"] == [60, 30]
+
+
+def test_max_min_looks_at_what_is_wanted_and_the_others_at_what_was_admitted(rgd: Rgd) -> None:
+    both = ("--quota", 100, "--wanted", 100, 100, "--admitted", 75, 25, "--json")
+    assert json.loads(rgd("shares", *both).out)["shares"] == [50, 50]
+    proportional = rgd("shares", "--policy", "proportional", *both)
+    assert json.loads(proportional.out)["shares"] == [75, 25]
+
+
+def test_a_table_is_for_people_and_is_never_cut(rgd: Rgd) -> None:
+    outcome = rgd(
+        "shares",
+        "--quota",
+        "1e15",
+        "--wanted",
+        "1e15",
+        "3e15",
+        "--brokers",
+        "[b]east[/b]",
+        "w" * 200,
+    )
+    assert outcome.code == 0
+    for text in ("[b]east[/b]", "w" * 200, "500,000,000,000,000.000", "1,000,000,000,000,000"):
+        assert text in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--quota", "0", "--wanted", "1"], "--quota: expected a number from 0.001 to 9e+15, got 0"),
+        (["--quota", "nan", "--wanted", "1"], "--quota: expected a number"),
+        (["--quota", "1e300", "--wanted", "1"], "--quota: expected a number"),
+        (["--quota", "1", "--wanted", "-5", "x", "inf"], "--wanted: expected numbers from 0 to 9e+15, got -5, x, inf"),
+        (["--quota", "1", "--wanted", "1", "2", "--admitted", "1"], "--admitted: expected 2 values, one for each broker, got 1"),
+        (["--quota", "1", "--wanted", "1", "--weights", "0"], "--weights: expected numbers from 0.001 to 1e+06, got 0"),
+        (["--quota", "1", "--wanted", "1", "2", "--brokers", "a", "a"], "--brokers: expected names that differ"),
+        (["--quota", "1", "--wanted", "1", "--floor", "2"], "--floor: expected a number from 0 to 1, got 2"),
+        (["--quota", "1"], "--wanted: expected a number for each broker, here or in --admitted"),
+        (["--quota", "1", "--wanted", "--json"], "--wanted: expected numbers from 0 to 9e+15, got --json"),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_is_told_with_its_option(rgd: Rgd, arguments: list[str], fault: str) -> None:
+    outcome = rgd("shares", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"rgd: command line: {fault}" in outcome.err
+
+
+def test_every_wrong_number_is_told_at_once(rgd: Rgd) -> None:
+    outcome = rgd("shares", "--quota", "-1", "--wanted", "x", "--weights", "1", "2", "--floor", "7")
+    assert outcome.err.count("rgd: command line: ") == 4
+
+
+@pytest.mark.parametrize("arguments", [["--policy", "fair"], ["--wanted"], ["5"], ["--wants", "5"]])
+def test_what_the_parser_refuses_is_2(rgd: Rgd, arguments: list[str]) -> None:
+    assert rgd("shares", "--quota", "1", *arguments).code == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("--wanted 80 20", "--wanted 80 --wanted 20"),
+        ("--wanted=80 20 --json", "--wanted=80 --wanted 20 --json"),
+        ("--wanted 80 --wanted 20", "--wanted 80 --wanted 20"),
+        ("--wanted 1 -5 -.5", "--wanted 1 --wanted -5 --wanted -.5"),
+        ("--wanted 1 2 --weights 3 4", "--wanted 1 --wanted 2 --weights 3 --weights 4"),
+        ("--quota 10 --wanted", "--quota 10 --wanted"),
+        ("--wanted 1 --quota 10 20", "--wanted 1 --quota 10 20"),
+        ("--wanted 1 -h", "--wanted 1 -h"),
+    ],
+)
+def test_values_after_a_flag_are_spread(written: str, read: str) -> None:
+    assert spread(written.split(), MANY_VALUED) == read.split()
+
+
+def test_whole_shares_keep_the_rounded_sum() -> None:
+    dice = random.Random(82)
+    for _ in range(500):
+        shares = [dice.randrange(10 ** dice.randrange(1, 9)) for _ in range(dice.randrange(1, 30))]
+        limits = whole(shares)
+        assert sum(limits) == (sum(shares) + 500) // 1000
+        assert all(
+            limit - share // 1000 in {0, 1} for limit, share in zip(limits, shares, strict=True)
+        )
+
+
+def test_the_largest_fractions_are_rounded_up() -> None:
+    assert whole([1_900, 1_050, 1_050]) == [2, 1, 1]
+    assert whole([500, 500]) == [1, 0]
+    assert whole([]) == []

@@ -1,0 +1,78 @@
+"""`rgd validate`: which kind of file it is, every fault of every file, exit codes.
+
+The faults themselves are in tests/unit/config/test_bad_config.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Rgd
+
+ROOT = Path(__file__).parents[3]
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_sound_files_are_told_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
+    groups = write(
+        tmp_path,
+        "groups.yaml",
+        "groups: {gold: {}}\nattach: {tenants: {a: gold}}\n"
+        "limits: {topics: {'persistent://a/b/c': {}}}",
+    )
+    settings = write(tmp_path, "rgd.yaml", "exchange: {round_ms: 500}")
+    outcome = rgd("validate", groups, settings)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == (
+        f"{groups}: ok (1 groups, 1 attachments, 1 topic limits)\n{settings}: ok (process settings)\n"
+    )
+
+
+def test_faults_of_all_files_are_told_and_sound_ones_still_are(rgd: Rgd, tmp_path: Path) -> None:
+    groups = write(tmp_path, "groups.yaml", "groups: {gold: {publik: {}, blocked: 1}}")
+    settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1, batch_max: no}")
+    sound = write(tmp_path, "sound.yaml", "limits: {}")
+    missing = tmp_path / "missing.yaml"
+    outcome = rgd("validate", groups, settings, sound, missing)
+    assert outcome.code == 2
+    assert outcome.out == f"{sound}: ok (0 groups, 0 attachments, 0 topic limits)\n"
+    lines = outcome.err.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith(f"rgd: {groups}: groups.gold.publik: unknown key")
+    assert lines[1].startswith(f"rgd: {groups}: groups.gold.blocked: expected true or false")
+    assert lines[2].startswith(f"rgd: {settings}: http.batch_max: expected a whole number")
+    assert lines[3].startswith(f"rgd: {settings}: http.listen: expected an address of this machine")
+    assert lines[4].startswith(f"rgd: {missing}: expected a readable file")
+
+
+def test_insecure_waives_what_serve_would_waive(rgd: Rgd, tmp_path: Path) -> None:
+    settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1}")
+    assert rgd("validate", settings).code == 2
+    assert rgd("validate", "--insecure", settings).code == 0
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "groupz: {}\n", "groups: {}\nhttp: {}\n", "5"])
+def test_a_file_of_neither_kind_or_of_both_is_a_fault(rgd: Rgd, tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, "some.yaml", text)
+    outcome = rgd("validate", path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert (
+        f"{path}: expected a groups file (groups, attach, limits) or a settings file" in outcome.err
+    )
+
+
+def test_the_environment_does_not_count(
+    rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RGD_EXCHANGE__ROUND_MS", "nonsense")
+    assert rgd("validate", write(tmp_path, "rgd.yaml", "cluster: east")).code == 0
+
+
+@pytest.mark.parametrize("name", ["groups.yaml", "rgd.yaml"])
+def test_the_files_we_deploy_are_sound(rgd: Rgd, name: str) -> None:
+    assert rgd("validate", ROOT / "k8s" / "base" / "config" / name).code == 0
