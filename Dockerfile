@@ -6,7 +6,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=igno
 WORKDIR /src
 COPY constraints.txt ./
 RUN pip install -q -c constraints.txt hatchling && python -m venv --without-pip /opt/rgd
-COPY pyproject.toml ./
+COPY pyproject.toml README.md ./
 COPY rgd ./rgd
 RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /dist . \
     && pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[embedded]"

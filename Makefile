@@ -65,7 +65,7 @@ demo: $(STAMP) ## three daemons, real load, a report by Spark: writes demo-out/
 
 .PHONY: bench
 bench: $(STAMP) ## every benchmark, a line of JSON each (bench/README.md names the figures)
-	@for script in bench/bench_*.py; do \
+	@for script in bench/*.py; do \
 	  [ -e "$$script" ] || { echo "no benchmarks yet"; break; }; \
 	  echo "$$script"; $(BIN)/python "$$script" --json; \
 	done

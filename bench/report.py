@@ -1,0 +1,150 @@
+"""How long a fairness report takes: of a demo's log, cold, and of a long one, by the row.
+
+    python bench/report.py [--json] [--rounds 2000] [--brokers 8] [--groups 50]
+
+The first figure is what a person waits for: a fresh process, Spark's start included, 3 brokers with
+90 rounds of 3 groups. The others say how it grows: rows a second of one process that reads and
+reduces a segment, and of the whole report, Spark's start taken off. Not measured: a cluster.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rgd.analysis.reading import segment_pieces
+from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import NS_PER_S, Kind, Pair, to_milli
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.segment import encode_stored, segment_name
+
+START_MS = 1_795_234_300_000
+SEGMENT_ROUNDS = 1000
+
+REPORT = """\
+import sys, time
+from pathlib import Path
+from rgd.analysis.report import run_report
+begun = time.perf_counter()
+marks = {}
+run_report([sys.argv[1]], Path(sys.argv[2]), progress=lambda s: marks.setdefault(s.split()[0], time.perf_counter()))
+end = time.perf_counter()
+print(end - begun, end - marks["reading"])
+"""
+
+
+def write_log(folder: Path, *, brokers: int, rounds: int, groups: int) -> int:
+    """Write what daemons would have; the rows in it."""
+    for broker in range(brokers):
+        home = folder / f"broker-{broker}"
+        home.mkdir(parents=True)
+        for first in range(0, rounds, SEGMENT_ROUNDS):
+            last = min(rounds, first + SEGMENT_ROUNDS)
+            stored = b"".join(_entry(broker, number, groups) for number in range(first, last))
+            (home / segment_name(first)).write_bytes(stored)
+    return brokers * rounds * groups
+
+
+def _entry(broker: int, number: int, groups: int) -> bytes:
+    record = RoundRecord(
+        speaker=Speaker(f"broker-{broker}", broker + 1),
+        sequence=number + 1,
+        period_ns=NS_PER_S,
+        rows=tuple(_row(broker, number, group) for group in range(groups)),
+    )
+    entry = Entry(
+        producer_name=f"broker-{broker}",
+        sequence_id=number,
+        publish_time=START_MS + 1000 * number,
+        payload=encode_record(record),
+        properties=RECORD_PROPERTIES,
+        broker=BrokerEntryMetadata(START_MS + 1000 * (number + 1) + 137 * broker, number),
+    )
+    return encode_stored(encode_entry(entry))
+
+
+def _row(broker: int, number: int, group: int) -> ShareRow:
+    """Demand that moves about, of which each broker gets 30 of 100 at the most."""
+    wanted = 20 + (7 * broker + 3 * group + number // 20) % 40
+    admitted = min(30, wanted)
+    return ShareRow(
+        usage=UsageRow(
+            group=f"group-{group:04}",
+            kind=Kind.PUBLISH,
+            topics=3,
+            admitted=Pair(to_milli(admitted), to_milli(admitted * 1000)),
+            wanted=Pair(to_milli(wanted), to_milli(wanted * 1000)),
+            admitted_total=Pair(30 * (number + 1), 30_000 * (number + 1)),
+            wanted_total=Pair(60 * (number + 1), 60_000 * (number + 1)),
+        ),
+        share=(to_milli(30), None),
+        quota=(to_milli(100), None),
+        policy=SharePolicyName.MAX_MIN,
+        refused=Pair(wanted - admitted, 0),
+    )
+
+
+def report(log: Path, out: Path) -> tuple[float, float]:
+    """Seconds that a report takes in a process of its own: in all, and from Spark's readiness on."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, log, out], check=True, capture_output=True, text=True
+    )
+    whole, work = map(float, done.stdout.split())
+    return whole, work
+
+
+def reduce_all(log: Path) -> float:
+    """Seconds that this process takes to read and reduce every segment."""
+    begun = time.perf_counter()
+    for segment in sorted(log.rglob("*.log")):
+        for _ in segment_pieces(str(segment), 1000):
+            pass
+    return time.perf_counter() - begun
+
+
+def measure(options: argparse.Namespace) -> dict[str, float]:
+    """All figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        write_log(home / "demo", brokers=3, rounds=90, groups=3)
+        demo_s, _ = report(home / "demo", home / "demo-out")
+        rows = write_log(
+            home / "long", brokers=options.brokers, rounds=options.rounds, groups=options.groups
+        )
+        reduce_s = reduce_all(home / "long")
+        long_s, work_s = report(home / "long", home / "long-out")
+    return {
+        "demo_report_s": round(demo_s, 2),
+        "long_rows": rows,
+        "long_report_s": round(long_s, 2),
+        "long_report_rows_per_s": round(rows / work_s),
+        "reduce_rows_per_s_core": round(rows / reduce_s),
+        "cores": os.cpu_count() or 0,
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="the last line is one object")
+    parser.add_argument("--brokers", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--groups", type=int, default=50)
+    figures = measure(options := parser.parse_args())
+    if options.json:
+        print(json.dumps(figures))
+        return
+    print(f"Python {platform.python_version()}, {platform.machine()}")
+    for name, value in figures.items():
+        print(f"{name:24} {value:>12,}")
+
+
+if __name__ == "__main__":
+    main()
