@@ -4,7 +4,7 @@ A refused request is given up unless `retries` says otherwise; a retry waits as
 long as it was told and says which attempt it is.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rgd.core.buckets.decision import Request
 from rgd.core.units import NS_PER_MS, NS_PER_S
@@ -24,6 +24,7 @@ class Load:
     wanted: int = 0
     admitted: int = 0
     grants: list[tuple[int, int]] = field(default_factory=list)
+    _is_waiting: bool = False
 
     def start(self) -> "Load":
         """Begin to ask."""
@@ -32,20 +33,21 @@ class Load:
 
     def set_rate(self, rate_per_s: float) -> None:
         """Ask for another rate from now on."""
-        was, self.rate_per_s = self.rate_per_s, rate_per_s
-        if was == 0 and rate_per_s:
-            self._next()
+        self.rate_per_s = rate_per_s
+        self._next()
 
     def admitted_between(self, begin_ns: int, end_ns: int) -> int:
         """Messages granted from `begin_ns` up to but not at `end_ns`."""
         return sum(count for at, count in self.grants if begin_ns <= at < end_ns)
 
     def _next(self) -> None:
-        if self.rate_per_s > 0:
+        if self.rate_per_s > 0 and not self._is_waiting:
+            self._is_waiting = True
             gap_ns = round(NS_PER_S / self.rate_per_s)
             self.world.at(self.world.now + gap_ns, self._ask_new)
 
     def _ask_new(self) -> None:
+        self._is_waiting = False
         if self.rate_per_s == 0:
             return
         self.wanted += self.request.messages
@@ -58,6 +60,6 @@ class Load:
             self.admitted += answer.messages
             self.grants.append((self.world.now, answer.messages))
         elif request.attempt <= self.retries:
-            again = replace(request, attempt=request.attempt + 1)
+            again = request._replace(attempt=request.attempt + 1)
             due = self.world.now + answer.retry_after_ms * NS_PER_MS
             self.world.at(due, lambda: self._ask(again))

@@ -41,6 +41,8 @@ class Network:
     delay_max_ns: int = 20 * NS_PER_MS
     #: Part of the messages that is lost, 0 to 1, for each receiver by itself.
     loss: float = 0.0
+    #: Part of the messages that arrive twice, 0 to 1, for each receiver by itself.
+    duplication: float = 0.0
     #: Pairs (from, to) that hear nothing.
     cut: set[tuple[str, str]] = field(default_factory=set)
 
@@ -144,12 +146,18 @@ class World:
                     member.halted = reason
 
     def _broadcast(self, sender: Member, message: Message) -> None:
-        net = self.network
+        twice = self.network.duplication
         for name in sorted(self.members):
-            delay_ns = self.dice.randint(net.delay_min_ns, net.delay_max_ns)
-            is_lost = self.dice.random() < net.loss or (sender.name, name) in net.cut
-            if not is_lost:
-                self.at(self.now + delay_ns, partial(self._deliver, name, message))
+            self._send(sender.name, name, message)
+            if twice and self.dice.random() < twice:
+                self._send(sender.name, name, message)
+
+    def _send(self, sender: str, name: str, message: Message) -> None:
+        net = self.network
+        delay_ns = self.dice.randint(net.delay_min_ns, net.delay_max_ns)
+        is_lost = self.dice.random() < net.loss or (sender, name) in net.cut
+        if not is_lost:
+            self.at(self.now + delay_ns, partial(self._deliver, name, message))
 
     def _deliver(self, name: str, message: Message) -> None:
         member = self.members.get(name)

@@ -87,7 +87,7 @@ def _shape_of(key: str) -> _Shape:
         (records.NAMESPACE, names.parse_namespace, str),
         (records.TOPIC, names.parse_topic, str),
         (records.LIMIT_TOPIC, names.parse_topic, Limit),
-        (records.LIMIT_SUBSCRIPTION, _check_subscription_key, Limit),
+        (records.LIMIT_SUBSCRIPTION, _check_subscription, Limit),
     )
     if key == records.LIMIT_BROKER:
         return Limit
@@ -101,10 +101,13 @@ def _shape_of(key: str) -> _Shape:
     raise Malformed(Reason.BAD_NAME, "policy key: it starts with no prefix that is known")
 
 
-def _check_subscription_key(name: str) -> None:
-    topic, _, subscription = name.partition("|")
+def _check_subscription(name: str) -> None:
+    topic, subscription = records.subscription_of(name)
     names.parse_topic(topic)
     names.check_subscription(subscription)
+    # Two spellings of one name would be two records of one limit.
+    if records.subscription_name(topic, subscription) != name:
+        raise InvalidName("topic: expected its % and | written as %25 and %7C")
 
 
 # --- writing: JSON's numbers are written by hand, since json has no exact ones ---

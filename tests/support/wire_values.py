@@ -22,7 +22,7 @@ from rgd.core.exchange.messages import (
     UsageRow,
 )
 from rgd.core.policies.model import Group, Limit, Rates, SharePolicyName
-from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.policies.records import PolicyRecord, Value, subscription_name
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
 from rgd.wire.pulsar_usage import GroupUsage, StockReport
@@ -113,8 +113,8 @@ _rates = st.builds(
 )
 limits = st.builds(Limit, _rates, _rates)
 _full_namespaces = st.tuples(entity_names, entity_names).map("/".join)
-#: Without |, which parts topic and subscription in a key (rgd.core.policies.records).
-_local_topics = printable.filter(lambda name: "|" not in name)
+#: Often with what a key must escape (rgd.core.policies.records).
+_local_topics = printable | st.text("eu|%7C25", min_size=1, max_size=12)
 _full_topics = st.tuples(
     st.sampled_from(["persistent://", "non-persistent://"]),
     _full_namespaces,
@@ -140,7 +140,7 @@ def policy_records(draw: st.DrawFn) -> PolicyRecord:
         name = draw(st.just("broker") | _full_topics.map("topic:".__add__))
         value = draw(limits)
     elif prefix == "limit:subscription:":
-        name = f"{draw(_full_topics)}|{draw(printable)}"
+        name = subscription_name(draw(_full_topics), draw(printable))
         value = draw(limits)
     else:
         names = {"tenant:": entity_names, "namespace:": _full_namespaces, "topic:": _full_topics}

@@ -4,19 +4,15 @@ Law: `Broker.handle` is the only door through which this state changes (but for
 requests, which take the short road through `Broker.limiter`); the same events
 in the same order give the same effects, in the daemon and in the simulator.
 
-The life of a broker: it says hello and grants from its floor until the peers
-have answered or two rounds are over; then each round it tells what changed and
-reckons its shares whenever a report arrives; if its own words stop coming back
-it holds its shares, then acts as `exchange.on_isolation` says, until they do.
-
-Elsewhere: what a share is (`sharing`), what a round says (`rounds`), whether
-the exchange works (`link`), who is there (`rgd.core.exchange.peers`).
+Here is what a broker says and when: a hello at its start; each round what
+changed; at once what the peers know nothing of; everything when somebody asks;
+a goodbye. Behind the door: who is there (`membership`), how far to believe them
+(`standing`), what a share is (`sharing`), what a round says (`rounds`).
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -27,28 +23,19 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.link import Link
+from rgd.core.broker.membership import Membership
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.standing import Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import (
-    Ask,
-    Goodbye,
-    Hello,
-    Message,
-    Report,
-    RoundRecord,
-    UsageRow,
-)
-from rgd.core.exchange.peers import Heard, Peers
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord, UsageRow
+from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap, told_hash
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import NS_PER_MS, Nanos
-
-#: Rounds that a starting broker waits for answers to its hello (design 3).
-HELLO_ROUNDS: Final = 2
 
 
 class Broker:
@@ -57,39 +44,37 @@ class Broker:
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
         self.settings = settings
         self.created_at = now
-        self.peers = Peers()
+        self.peers = Peers(grace_ns=settings.settle_max_ns)
         self.usage = UsageMap()
-        self.sharing = Sharing(settings, self.usage, self.peers, self._apply_share)
+        self.link = Link(settings.round_ns + settings.settle_max_ns, settings.settle_max_ns)
+        self.sharing = Sharing(settings, self.usage, self.peers, self.link, apply=self._apply_share)
         buckets = BucketSettings(
             settings.burst_ns, settings.request_max_ms, settings.round_ns // NS_PER_MS
         )
         self._now = now
         self.limiter = Limiter(
-            buckets, lambda group, kind: self.sharing.first_share(group, kind, self._now)
+            buckets, lambda group, kind: self.sharing.share_of(group, kind, self._now)
         )
-        # A daemon that knows of nobody yet grants no bursts: N of them might.
-        self.limiter.set_group_burst(0, now)
         self.rounds = Rounds(settings, self.limiter, self.sharing)
-        self.link = Link(settings.round_ns + settings.settle_max_ns, settings.settle_max_ns)
+        self.membership = Membership(settings, self.peers, self.usage, self.sharing)
+        self.standing = Standing(
+            settings,
+            self.link,
+            self.membership,
+            sharing=self.sharing,
+            limiter=self.limiter,
+            now=now,
+        )
         self.sequence = 0
         self.reports_sent = 0
-        self.reports_received = 0
-        #: Peers whose policies file differs from ours (`rgd_policy_hash_conflict`).
-        self.differing: set[str] = set()
-        self._policies_hash = 0
-        self._started_at: Nanos | None = None
+        self._is_started = False
         self._round_end = now
         self._reported_at = Nanos(now - settings.min_interval_ns)
         #: When an early report is due, and the groups it follows up.
         self._early_at: Nanos | None = None
         self._follow_up: list[GroupKey] = []
-        #: When our full state is due, because somebody asked.
+        #: When our full state is due, because somebody asked or missed some of it.
         self._answer_at: Nanos | None = None
-        #: Since when we hold our shares, cut off.
-        self._silent_since: Nanos | None = None
-        #: Peers whose answer to our hello we count on, and those whose full state we hold.
-        self._awaited = settings.stored_peers
-        self._answered: set[str] = set()
         self._handlers: Mapping[type[Event], Callable[..., list[Effect]]] = {
             Started: self._on_started,
             Woken: self._on_woken,
@@ -105,21 +90,33 @@ class Broker:
         return self.sharing.mode
 
     @property
+    def differing(self) -> set[str]:
+        """Peers whose policies file differs from ours (`rgd_policy_hash_conflict`)."""
+        return self.membership.differing
+
+    @property
+    def reports_received(self) -> int:
+        """Reports of peers that were news."""
+        return self.membership.reports_received
+
+    @property
     def wake_at(self) -> Nanos | None:
         """When `Woken` is due next; None before the start."""
-        if self._started_at is None:
+        if not self._is_started:
             return None
-        settles_at = self.sharing.settles_at(self.link.settle_ns)
-        due = (self._round_end, self._early_at, self._answer_at, settles_at, self._live_at)
+        due = (
+            self._round_end,
+            self._early_at,
+            self._answer_at,
+            self.sharing.settles_at,
+            self.standing.due_at,
+        )
         return min(at for at in due if at is not None)
 
     @property
     def is_past_start(self) -> bool:
         """Whether shares are known, or two rounds have shown that nobody will tell them."""
-        if self.mode is not Mode.STARTING:
-            return True
-        waited_ns = self._now - (self._now if self._started_at is None else self._started_at)
-        return self.link.reached_at is None and waited_ns >= HELLO_ROUNDS * self.settings.round_ns
+        return self.standing.is_past_start(self._now)
 
     def handle(self, event: Event) -> tuple[Effect, ...]:
         """Let an event happen; returns what the world should do, in order."""
@@ -136,10 +133,8 @@ class Broker:
         Raises:
             InvariantBroken: it does not; a bug.
         """
-        live = set(self.sharing.brokers)
-        for key in list(self.rounds.told):
-            if not set(self.usage.rows(key)) <= live:
-                raise InvariantBroken(f"{key}: rows of brokers that are not live: {live}")
+        self.membership.validate()
+        self.sharing.validate()
         for state in self.limiter.states():
             group = self.sharing.book.groups[state.key.group]
             if (group.policy or self.settings.policy) is not SharePolicyName.MAX_MIN:
@@ -154,23 +149,24 @@ class Broker:
     # Handlers, one for each event.
 
     def _on_started(self, event: Started) -> list[Effect]:
-        self._started_at = event.now
+        self._is_started = True
+        self.standing.start(event.now)
         self._round_end = Nanos(event.now + self.settings.round_ns)
         return [self._hello(event.now)]
 
     def _on_woken(self, event: Woken) -> list[Effect]:
         now = event.now
-        if self._started_at is None:
+        if not self._is_started:
             return []
-        effects: list[Effect] = []
+        effects = self.standing.check(now)
         if now >= self._round_end:
             effects += self._end_round(now)
         if self._early_at is not None and now >= self._early_at:
             effects += self._report_early(now)
         if self._answer_at is not None and now >= self._answer_at:
             effects.append(self._report((), now, full=True))
-        self.sharing.settle(self.link.settle_ns, now)
-        return [*effects, *self._maybe_go_live(now)]
+        self.sharing.settle(now)
+        return effects
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
@@ -179,31 +175,21 @@ class Broker:
             return self._read_back(message, now)
         if message.speaker.broker == me.broker:
             return self._meet_namesake(message, now)
-        if isinstance(message, Goodbye):
-            return self._on_goodbye(message, now)
-        heard = self.peers.hear(message.speaker, now)
-        if heard is Heard.STALE:
-            return []
-        effects = self._welcome(message.speaker.broker, heard, now)
-        if isinstance(message, Report):
-            effects += self._on_report(message, now)
-            return effects
-        if isinstance(message, Hello) and heard is not Heard.KNOWN:
-            # Who has just started has no rows: its hello is its full state.
-            self._answered.add(message.speaker.broker)
-        if isinstance(message, Hello) or message.broker == me.broker:
+        effects = self.membership.hear(message, now)
+        is_for_us = isinstance(message, Ask) and message.broker == me.broker
+        if isinstance(message, Hello) or is_for_us:
             self._answer_soon(message.speaker.incarnation, now)
-        return [*effects, *self._maybe_go_live(now)]
+        return [*effects, *self.standing.maybe_go_live(now)]
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.sharing.book = event.book
-        self._policies_hash = event.policies_hash
+        self.membership.policies_hash = event.policies_hash
         self.limiter.set_book(event.book, event.now)
-        self.sharing.refresh_all(self.link.settle_ns, event.now)
+        self.sharing.refresh_all(event.now)
         return []
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
-        if self._started_at is None:
+        if not self._is_started:
             return []
         earliest = Nanos(self._reported_at + self.settings.min_interval_ns)
         due = max(event.now, earliest)
@@ -211,17 +197,16 @@ class Broker:
         return self._report_early(event.now) if event.now >= self._early_at else []
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
-        if self._started_at is None:
+        if not self._is_started:
             return []
-        self.rounds.end(event.now)
+        self.rounds.end(event.now, is_last=True)
         effects: list[Effect] = [Append(self._record(event.now))]
         return [*effects, Publish(Goodbye(self.settings.speaker))]
 
-    # Rounds.
+    # What we say.
 
     def _end_round(self, now: Nanos) -> list[Effect]:
-        effects = self._check_link(now)
-        effects += self._expire(now)
+        effects = self.membership.expire(now)
         rows = self.rounds.end(now)
         self._early_at, self._follow_up = None, []
         record = self._record(now)
@@ -230,8 +215,9 @@ class Broker:
         effects.append(self._report(tuple(rows), now))
         if self.link.reached_at is None:
             effects.append(self._hello(now))
-        self._round_end = Nanos(max(self._round_end, now - self.settings.round_ns))
-        self._round_end = Nanos(self._round_end + self.settings.round_ns)
+        # Whole rounds that were missed are not made up for.
+        ended = 1 + (now - self._round_end) // self.settings.round_ns
+        self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
         return effects
 
     def _report_early(self, now: Nanos) -> list[Effect]:
@@ -260,91 +246,35 @@ class Broker:
                 full=full,
                 rows_hash=told_hash(told),
                 weight=self.settings.weight,
-                policies_hash=self._policies_hash,
+                policies_hash=self.membership.policies_hash,
             )
         )
 
     def _record(self, now: Nanos) -> RoundRecord:
         return self.rounds.record(self.sequence, self.peers.sequences(), now)
 
-    # The others.
-
-    def _on_report(self, report: Report, now: Nanos) -> list[Effect]:
-        broker = report.speaker.broker
-        if not self.peers.advance(report):
-            return []
-        self.reports_received += 1
-        changed = self.usage.apply(report)
-        self.sharing.refresh(changed, self.link.settle_ns, now)
-        effects = self._compare_policies(report)
-        return [*effects, *self._repair(broker, report, now), *self._maybe_go_live(now)]
-
-    def _repair(self, broker: str, report: Report, now: Nanos) -> list[Effect]:
-        """Ask a broker to repeat itself where what it told is not what we hold.
-
-        Absolute rows heal a gap by themselves, unless what was missed is missing
-        still; while starting the answers to our hello are under way anyway.
-        """
-        if told_hash(self.usage.rows_of(broker).values()) == report.rows_hash:
-            self._answered.add(broker)
-            return []
-        if self.mode is Mode.STARTING:
-            return []
-        if not self.peers.may_ask(broker, now, self.settings.round_ns):
-            return []
-        ask = Publish(Ask(self.settings.speaker, broker))
-        return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
-
-    def _on_goodbye(self, message: Goodbye, now: Nanos) -> list[Effect]:
-        broker = message.speaker.broker
-        if not self.peers.leave(message.speaker):
-            return []
-        self._forget(broker, now)
-        return [Alarm(AlarmCode.PEER_LEFT, broker), self._remember()]
-
-    def _welcome(self, broker: str, heard: Heard, now: Nanos) -> list[Effect]:
-        if heard is Heard.KNOWN:
-            return []
-        if heard is Heard.RESTARTED:
-            self.usage.remove(broker)
-        self.sharing.refresh_all(self.link.settle_ns, now)
-        if heard is Heard.RESTARTED:
-            return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
-        return [Alarm(AlarmCode.PEER_JOINED, broker), self._remember()]
-
-    def _expire(self, now: Nanos) -> list[Effect]:
-        if self.mode.is_isolated:
-            return []
-        effects: list[Effect] = []
-        for broker in self.peers.expire(now, self.settings.expiry_rounds * self.settings.round_ns):
-            self._forget(broker, now)
-            effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
-        return [*effects, self._remember()] if effects else []
-
-    def _forget(self, broker: str, now: Nanos) -> None:
-        self.usage.remove(broker)
-        self.differing.discard(broker)
-        self._answered.discard(broker)
-        self.sharing.refresh_all(self.link.settle_ns, now)
-
-    def _remember(self) -> Effect:
-        return Remember(tuple(self.peers.names()))
-
-    def _compare_policies(self, report: Report) -> list[Effect]:
-        broker = report.speaker.broker
-        if report.policies_hash == self._policies_hash:
-            self.differing.discard(broker)
-            return []
-        if broker in self.differing:
-            return []
-        self.differing.add(broker)
-        return [Alarm(AlarmCode.POLICIES_DIFFER, broker)]
+    def _hello(self, now: Nanos) -> Effect:
+        self.link.said(0, now)
+        return Publish(Hello(self.settings.speaker))
 
     def _answer_soon(self, asker: int, now: Nanos) -> None:
         # Spread over half a round by who asks and who answers, so that no dice is needed.
         spread = max(1, self.settings.round_ns // 2)
         due = Nanos(now + (asker ^ self.settings.speaker.incarnation) % spread)
         self._answer_at = due if self._answer_at is None else min(self._answer_at, due)
+
+    # What we hear under our own name.
+
+    def _read_back(self, message: Message, now: Nanos) -> list[Effect]:
+        if isinstance(message, Report):
+            self.link.heard(message.sequence, now)
+            if not self.membership.read_back(message, now) and not message.full:
+                # The peers may know more of us than we do ourselves: tell all of us once more.
+                self._answer_at = now
+        elif isinstance(message, Hello):
+            self.link.heard(0, now)
+        rejoined = self.standing.rejoin(now)
+        return [*rejoined, self._hello(now)] if rejoined else []
 
     def _meet_namesake(self, message: Message, now: Nanos) -> list[Effect]:
         """Another daemon speaks for our name: the one that came later has to go."""
@@ -364,85 +294,6 @@ class Broker:
             )
             return [alarm, Halt(reason)]
         return [alarm, self._report((), now, full=True)] if is_hello else [alarm]
-
-    # The exchange itself.
-
-    def _hello(self, now: Nanos) -> Effect:
-        self.link.said(0, now)
-        return Publish(Hello(self.settings.speaker))
-
-    def _read_back(self, message: Message, now: Nanos) -> list[Effect]:
-        if isinstance(message, Report):
-            self.link.heard(message.sequence, now)
-            changed = self.usage.apply(message)
-            self.sharing.refresh(changed, self.link.settle_ns, now)
-        elif isinstance(message, Hello):
-            self.link.heard(0, now)
-        return self._rejoin(now) if self.mode.is_isolated else []
-
-    def _check_link(self, now: Nanos) -> list[Effect]:
-        if self.mode is Mode.LIVE and self.link.is_silent(now):
-            self._silent_since = now
-            self.sharing.mode = Mode.HOLDING
-            return [Alarm(AlarmCode.ISOLATED)]
-        hold_ns = self.settings.isolation_hold_rounds * self.settings.round_ns
-        if (
-            self.mode is Mode.HOLDING
-            and self._silent_since is not None
-            and now - self._silent_since >= hold_ns
-        ):
-            self._become(Mode(self.settings.on_isolation), now)
-        return []
-
-    def _rejoin(self, now: Nanos) -> list[Effect]:
-        """Our words come back: believe the map again, or first ask if we were away for long."""
-        self.peers.forgive(now)
-        if self.mode is Mode.HOLDING:
-            self._become(Mode.LIVE, now)
-        else:
-            self._awaited, self._answered = frozenset(self.peers.names()), set()
-            self.link.restart()
-            self.link.reached_at = now
-            self._become(Mode.STARTING, now)
-        return [Alarm(AlarmCode.REJOINED), self._hello(now)]
-
-    @property
-    def _live_at(self) -> Nanos | None:
-        """When waiting for answers to our hello ends."""
-        if self.mode is not Mode.STARTING or self.link.reached_at is None:
-            return None
-        return Nanos(self.link.reached_at + HELLO_ROUNDS * self.settings.round_ns)
-
-    def _maybe_go_live(self, now: Nanos) -> list[Effect]:
-        if self.mode is not Mode.STARTING or self._started_at is None:
-            return []
-        if self._live_at is not None:
-            if self._all_answered() or now >= self._live_at:
-                self._become(Mode.LIVE, now)
-            return []
-        alone = not self.settings.stored_peers and self.settings.expected_brokers <= 1
-        if alone or now - self._started_at < HELLO_ROUNDS * self.settings.round_ns:
-            return []
-        self._become(Mode(self.settings.on_isolation), now)
-        return [Alarm(AlarmCode.ISOLATED)]
-
-    def _all_answered(self) -> bool:
-        """Whether everybody that we know must be there has told us everything."""
-        expected = self.settings.expected_brokers
-        if not self._awaited and expected <= 1:
-            # Nobody told us how many there are: only time tells.
-            return False
-        return (
-            self._awaited <= self._answered
-            and self._answered >= set(self.peers.names())
-            and len(self._answered) + 1 >= expected
-        )
-
-    def _become(self, mode: Mode, now: Nanos) -> None:
-        self.sharing.mode = mode
-        self._silent_since = None
-        self.limiter.set_group_burst(0 if mode is Mode.STARTING else self.settings.burst_ns, now)
-        self.sharing.refresh_all(self.link.settle_ns, now)
 
     def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         self.limiter.set_share(key, share, now)

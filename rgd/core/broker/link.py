@@ -44,9 +44,10 @@ class Link:
             if last == sequence:
                 self._delays_ns.append(now - said_at)
 
-    def is_silent(self, now: Nanos) -> bool:
-        """Whether something we said is missing for longer than our patience."""
-        return bool(self._unheard) and now - self._unheard[0][1] > self._patience_ns
+    @property
+    def silent_at(self) -> Nanos | None:
+        """From when on something we said is missing for longer than our patience."""
+        return Nanos(self._unheard[0][1] + self._patience_ns) if self._unheard else None
 
     @property
     def settle_ns(self) -> int:
@@ -55,7 +56,7 @@ class Link:
             return self._settle_max_ns
         return min(self._settle_max_ns, max(self._delays_ns))
 
-    def restart(self) -> None:
-        """Forget what is missing: a new life of the link begins."""
+    def restart(self, now: Nanos) -> None:
+        """Forget what is missing: it was reached again, and a new life of the link begins."""
         self._unheard.clear()
-        self.reached_at = None
+        self.reached_at = now

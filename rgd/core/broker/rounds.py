@@ -59,19 +59,23 @@ class Rounds:
             if row is not None and not row.is_idle:
                 rows.append(row)
         self._suppression.note(rows)
+        self._note_sent(rows)
         return rows
 
-    def end(self, now: Nanos) -> list[UsageRow]:
-        """Close every window that is long enough; the rows to tell."""
+    def end(self, now: Nanos, *, is_last: bool = False) -> list[UsageRow]:
+        """Close every window that is long enough (all, if it is the last time); the rows to tell."""
         rows: dict[GroupKey, UsageRow] = {}
         for state in self._limiter.states():
             told = self.told.get(state.key)
-            if now - state.meter.opened_at < self._settings.min_interval_ns:
-                # An early report has just closed this window: it says enough.
+            is_short = now - state.meter.opened_at < self._settings.min_interval_ns
+            if is_short and not is_last:
+                # An early report has just closed the window before: it says enough.
                 if told is not None:
                     rows[state.key] = told
                 continue
             row = self._drain(state, now)
+            if row is None and told is not None:
+                row = self._idle(state, told)
             if row is not None:
                 rows[state.key] = row
         picked = self._suppression.pick(rows)
@@ -112,10 +116,17 @@ class Rounds:
             admitted_total=demand.admitted_total,
             wanted_total=demand.wanted_total,
         )
-        self._show(state, usage, demand.refused, sent=False)
+        self._show(state, usage, demand.refused)
         return usage
 
-    def _show(self, state: GroupState, usage: UsageRow, refused: Pair, *, sent: bool) -> None:
+    def _idle(self, state: GroupState, told: UsageRow) -> UsageRow:
+        """What to tell of a group that nothing was asked of in a whole window."""
+        admitted_total, wanted_total = state.meter.totals()
+        usage = replace(told.as_idle(), admitted_total=admitted_total, wanted_total=wanted_total)
+        self._show(state, usage, Pair())
+        return usage
+
+    def _show(self, state: GroupState, usage: UsageRow, refused: Pair) -> None:
         before = self._shown.get(state.key)
         if before is not None:
             refused = Pair(
@@ -129,15 +140,11 @@ class Rounds:
             quota=(state.quota.messages, state.quota.bytes),
             policy=policy or self._settings.policy,
             refused=refused,
-            sent=sent,
+            sent=before is not None and before.sent,
         )
 
-    def _note_sent(self, picked: list[UsageRow]) -> None:
-        for usage in picked:
+    def _note_sent(self, rows: list[UsageRow]) -> None:
+        for usage in rows:
             key = GroupKey(usage.group, usage.kind)
-            state = self._limiter.state(key)
             if key in self._shown:
                 self._shown[key] = replace(self._shown[key], sent=True)
-            elif state is not None:
-                # Idle for the whole round: told, and so logged, as zero.
-                self._show(state, usage, Pair(), sent=True)

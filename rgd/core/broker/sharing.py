@@ -1,9 +1,9 @@
 """From the usage map to the shares in force on this broker.
 
 Laws (design 3): the same map gives every daemon the same shares; cuts apply at
-once and raises only after `settle_ns`, because maps differ while reports
-travel (law 6). So the rate in force is the least of the targets of the last
-`settle_ns`, a sliding minimum.
+once and raises only after the link's `settle_ns`, because maps differ while
+reports travel (law 6). So the rate in force is the least of the targets of the
+last `settle_ns`, a sliding minimum.
 
 What a share is depends on the mode: nothing is believed of the others while
 starting (the floor only) or while cut off (`exchange.on_isolation`).
@@ -13,13 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
+from rgd.core.broker.link import Link
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
+from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import UsageRow
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import UNLIMITED, Group, Rate, Rates
+from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates
 from rgd.core.shares.apportion import even, floors
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
@@ -55,11 +57,19 @@ class SettlingRate:
         #: (from when, target), targets rising; the first is in force.
         self._targets: deque[tuple[Nanos, Rate]] = deque([(now, rate)])
 
+    @property
+    def target(self) -> Rate:
+        """What it settles on."""
+        return self._targets[-1][1]
+
     def aim(self, rate: Rate, now: Nanos) -> None:
         """Set a new target; higher ones that have not come into force yet are forgotten."""
-        while self._targets and _ceiling(self._targets[-1][1]) >= _ceiling(rate):
-            self._targets.pop()
-        self._targets.append((now, rate))
+        since = now
+        while self._targets and _ceiling(self._targets[-1][1]) > _ceiling(rate):
+            # A raise that shrinks has waited as long as the larger one.
+            since, _ = self._targets.pop()
+        if not self._targets or self._targets[-1][1] != rate:
+            self._targets.append((since, rate))
 
     def at(self, now: Nanos, settle_ns: int) -> Rate:
         """The rate in force."""
@@ -80,11 +90,14 @@ class Sharing:
         settings: BrokerSettings,
         usage: UsageMap,
         peers: Peers,
+        link: Link,
+        *,
         apply: Callable[[GroupKey, Rates, Nanos], None],
     ) -> None:
         self._settings = settings
         self._usage = usage
         self._peers = peers
+        self._link = link
         self._apply = apply
         self._settling: dict[GroupKey, tuple[SettlingRate, SettlingRate]] = {}
         self.book: PolicyBook = EMPTY_BOOK
@@ -100,25 +113,22 @@ class Sharing:
         names = {self._settings.speaker.broker, *self._peers.names()}
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
-    def shares(
-        self, key: GroupKey, own: UsageRow | None = None, *, instead: bool = False
-    ) -> dict[str, Rates]:
+    def shares(self, key: GroupKey, own: UsageRow | None = None) -> dict[str, Rates]:
         """Every live broker's share of a group, as the usage map has it.
 
         Args:
             key: which group and kind.
-            own: with `instead`, what to take for this broker's row.
-            instead: reckon with `own` in place of the row in the map.
+            own: reckon with this in place of this broker's row in the map.
         """
         quota = self.quota(key)
-        messages = self._allocate(key, Dimension.MESSAGES, quota.messages, own, instead)
-        size = self._allocate(key, Dimension.BYTES, quota.bytes, own, instead)
+        messages = self._allocate(key, Dimension.MESSAGES, quota.messages, own)
+        size = self._allocate(key, Dimension.BYTES, quota.bytes, own)
         names = self.brokers
         return {name: Rates(messages[place], size[place]) for place, name in enumerate(names)}
 
-    def shares_if(self, key: GroupKey, own: UsageRow | None) -> tuple[int, ...]:
+    def shares_if(self, key: GroupKey, own: UsageRow) -> tuple[int, ...]:
         """All limited shares in a row, if this broker's row were `own`."""
-        shares = self.shares(key, own, instead=True).values()
+        shares = self.shares(key, own).values()
         return tuple(
             rate for pair in shares for rate in (pair.messages, pair.bytes) if rate is not None
         )
@@ -128,8 +138,8 @@ class Sharing:
         group = self.book.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
-    def first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:
-        """The share of a group that is asked for now (again); it settles from here on."""
+    def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
+        """The share in force of a group that is in use from now on, if it was not before."""
         key = GroupKey(group.name, kind)
         if key not in self._settling:
             target = self._target(key)
@@ -139,26 +149,29 @@ class Sharing:
             )
         return self._aim(key, now)
 
-    def refresh(self, keys: Iterable[GroupKey], settle_ns: int, now: Nanos) -> None:
+    def refresh(self, keys: Iterable[GroupKey], now: Nanos) -> None:
         """Reckon the shares of these groups anew, where they are in use here."""
         for key in keys:
             if key in self._settling:
-                self._apply(key, self._aim(key, now, settle_ns), now)
+                self._apply(key, self._aim(key, now), now)
 
-    def refresh_all(self, settle_ns: int, now: Nanos) -> None:
+    def refresh_all(self, now: Nanos) -> None:
         """Reckon every share in use anew: the brokers, the policies or the mode changed."""
         for key in [key for key in self._settling if key.group not in self.book.groups]:
             del self._settling[key]
-        self.refresh(list(self._settling), settle_ns, now)
+        self.refresh(list(self._settling), now)
 
-    def settle(self, settle_ns: int, now: Nanos) -> None:
+    def settle(self, now: Nanos) -> None:
         """Put the raises in force that have waited long enough."""
+        settle_ns = self._link.settle_ns
         for key, pair in self._settling.items():
             if any((at := rate.next_at(settle_ns)) is not None and at <= now for rate in pair):
                 self._apply(key, _in_force(pair, settle_ns, now), now)
 
-    def settles_at(self, settle_ns: int) -> Nanos | None:
+    @property
+    def settles_at(self) -> Nanos | None:
         """When the next raise comes into force."""
+        settle_ns = self._link.settle_ns
         due = [
             at
             for pair in self._settling.values()
@@ -167,17 +180,29 @@ class Sharing:
         ]
         return min(due, default=None)
 
-    def _aim(self, key: GroupKey, now: Nanos, settle_ns: int = 0) -> Rates:
+    def validate(self) -> None:
+        """Check that every share in use settles on what is believed now.
+
+        Raises:
+            InvariantBroken: a share was not reckoned anew when it should have been; a bug.
+        """
+        for key, (messages, size) in self._settling.items():
+            aimed, target = Rates(messages.target, size.target), self._target(key)
+            if aimed != target:
+                raise InvariantBroken(f"{key} settles on {aimed}, but should on {target}")
+
+    def _aim(self, key: GroupKey, now: Nanos) -> Rates:
         pair = self._settling[key]
         target = self._target(key)
         pair[0].aim(target.messages, now)
         pair[1].aim(target.bytes, now)
-        return _in_force(pair, settle_ns, now)
+        return _in_force(pair, self._link.settle_ns, now)
 
     def _target(self, key: GroupKey) -> Rates:
         quota = self.quota(key)
         if self.mode is Mode.OPEN:
-            return UNLIMITED
+            # A block needs no share; everything else is let through.
+            return BLOCKED if quota == BLOCKED else UNLIMITED
         if self.mode is Mode.STARTING:
             return Rates(*(self._floor(rate) for rate in (quota.messages, quota.bytes)))
         if self.mode is Mode.EQUAL:
@@ -193,24 +218,19 @@ class Sharing:
         return None if quota is None else even(quota, self.known_brokers())[-1]
 
     def _allocate(
-        self,
-        key: GroupKey,
-        dimension: Dimension,
-        quota: Rate,
-        own: UsageRow | None,
-        instead: bool,  # noqa: FBT001 - private, named at the only two calls
+        self, key: GroupKey, dimension: Dimension, quota: Rate, own: UsageRow | None
     ) -> tuple[Rate, ...]:
         names = self.brokers
         if quota is None:
             return (None,) * len(names)
-        usage = self._usage.rows(key)
+        usage = dict(self._usage.rows(key))
+        if own is not None:
+            usage[self._settings.speaker.broker] = own
         rows = []
         for name in names:
-            is_own = name == self._settings.speaker.broker
-            row = own if instead and is_own else usage.get(name)
             peer = self._peers.get(name)
             weight = self._settings.weight if peer is None else peer.weight
-            rows.append(_row(name, row, dimension, weight))
+            rows.append(_row(name, usage.get(name), dimension, weight))
         group = self.book.groups[key.group]
         return allocate(
             group.policy or self._settings.policy, quota, rows, floor_ppm=self._settings.floor_ppm

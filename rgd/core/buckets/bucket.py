@@ -30,7 +30,8 @@ class TokenBucket:
 
     def admits(self, cost: int, now: Nanos) -> bool:
         """Whether `cost` tokens would be granted now."""
-        self._refill(now)
+        if now > self._at:
+            self._refill(now)
         tokens = self._tokens
         return tokens >= cost or (tokens >= self._depth and self.rate > 0)
 
@@ -48,11 +49,11 @@ class TokenBucket:
 
     def wait_ns(self, cost: int, now: Nanos) -> int | None:
         """How long until `cost` would be granted if nobody else took any; None at rate 0: never."""
-        self._refill(now)
-        missing = min(cost, self._depth) - self._tokens
         if self.rate == 0:
             return None
-        return max(0, -(-missing // self.rate))
+        self._refill(now)
+        missing = min(cost, self._depth) - self._tokens
+        return -(-missing // self.rate) if missing > 0 else 0
 
     def set_rate(self, rate: Milli, burst_ns: int, now: Nanos) -> None:
         """Change rate and depth from now on: tokens above the new depth go, debt stays."""
@@ -69,5 +70,6 @@ class TokenBucket:
     def _refill(self, now: Nanos) -> None:
         elapsed = now - self._at
         if elapsed > 0:
-            self._tokens = min(self._depth, self._tokens + elapsed * self.rate)
+            tokens = self._tokens + elapsed * self.rate
+            self._tokens = tokens if tokens < self._depth else self._depth  # noqa: FURB136 -- min() takes thrice as long
             self._at = now

@@ -53,7 +53,7 @@ class Chains:
         self._settings = settings
         self._share_of = share_of
         self._book = EMPTY_BOOK
-        self._chains: dict[_ChainKey, Chain] = {}
+        self._chains: dict[tuple[Kind, str | None, str | None, str | None, str | None], Chain] = {}
         self._limits: dict[_LimitKey, LevelState] = {}
         self.groups: dict[GroupKey, GroupState] = {}
         self._group_burst_ns = settings.burst_ns
@@ -64,16 +64,11 @@ class Chains:
         Raises:
             UnknownGroup: `request.group` names no group.
         """
-        key = _ChainKey(
-            request.kind, request.group, request.namespace, request.topic, request.subscription
+        # A plain tuple finds what was kept under a named one, and is made faster.
+        chain = self._chains.get(
+            (request.kind, request.group, request.namespace, request.topic, request.subscription)
         )
-        chain = self._chains.get(key)
-        if chain is None:
-            chain = self._resolve(key, now)
-            if len(self._chains) >= CHAINS_MAX:
-                self._chains.clear()
-            self._chains[key] = chain
-        return chain
+        return self._keep(request, now) if chain is None else chain
 
     def set_book(self, book: PolicyBook, now: Nanos) -> None:
         """Put a policy book in force."""
@@ -100,6 +95,16 @@ class Chains:
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) that was asked for since it exists."""
         return iter(self.groups.values())
+
+    def _keep(self, request: Request, now: Nanos) -> Chain:
+        key = _ChainKey(
+            request.kind, request.group, request.namespace, request.topic, request.subscription
+        )
+        chain = self._resolve(key, now)
+        if len(self._chains) >= CHAINS_MAX:
+            self._chains.clear()
+        self._chains[key] = chain
+        return chain
 
     def _resolve(self, key: _ChainKey, now: Nanos) -> Chain:
         if key.group is None:

@@ -1,11 +1,13 @@
 """What a caller asks and what it is answered; being limited is an answer.
 
 The fields are those of `POST /v1/acquire` (design 5), with names already
-checked and made full.
+checked and made full. One of each is made for every decision, so they are
+named tuples, which are made in less than half a frozen dataclass's time.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from rgd.core.units import Dimension, Kind, Pair
 
@@ -19,8 +21,7 @@ class Level(StrEnum):
     SUBSCRIPTION = "subscription"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One question: may so much of this kind pass?"""
 
     kind: Kind = Kind.PUBLISH
@@ -40,8 +41,7 @@ class Request:
     held: Pair = Pair()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Granted (whole, or the part in `messages` and `bytes`) or refused."""
 
     granted: bool

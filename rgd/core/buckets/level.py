@@ -5,7 +5,7 @@ them in the order broker, resource group, topic, subscription (design 2).
 `GroupState` is the level of a resource group, with the group's demand.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,18 +72,19 @@ class LevelState:
 
     def too_large(self, cost: Pair) -> TooLarge | None:
         """Whether a whole request is more than `shares.request_max_s` of the whole limit."""
-        if cost.messages > self._most_messages:
+        messages, size = cost
+        if messages > self._most_messages:
             return TooLarge(self.level, self.group, Dimension.MESSAGES, self._most_messages)
-        if cost.bytes > self._most_bytes:
+        if size > self._most_bytes:
             return TooLarge(self.level, self.group, Dimension.BYTES, self._most_bytes)
         return None
 
     def admits(self, cost: Pair, now: Nanos) -> bool:
         """Whether the whole cost would be granted now in both dimensions."""
-        return not (
-            (self.messages and cost.messages and not self.messages.admits(cost[0] * PICO, now))
-            or (self.bytes and cost.bytes and not self.bytes.admits(cost[1] * PICO, now))
-        )
+        messages, size = cost
+        if self.messages and messages and not self.messages.admits(messages * PICO, now):
+            return False
+        return not (self.bytes and size and not self.bytes.admits(size * PICO, now))
 
     def available(self, dimension: Dimension, now: Nanos) -> int:
         """Whole units that a part may take in one dimension."""
@@ -92,21 +93,23 @@ class LevelState:
 
     def take(self, cost: Pair) -> None:
         """Charge what was granted."""
+        messages, size = cost
         if self.messages:
-            self.messages.take(cost.messages * PICO)
+            self.messages.take(messages * PICO)
         if self.bytes:
-            self.bytes.take(cost.bytes * PICO)
+            self.bytes.take(size * PICO)
 
     def wait(self, cost: Pair, now: Nanos) -> tuple[int, Dimension]:
         """When the cost would be granted (ms, rounded up), and the dimension that takes longest."""
-        messages = self._wait_ms(self.messages, cost.messages, now)
-        size = self._wait_ms(self.bytes, cost.bytes, now)
+        messages = self._wait_ms(self.messages, cost.messages, now) if self.messages else 0
+        size = self._wait_ms(self.bytes, cost.bytes, now) if self.bytes else 0
         return (messages, Dimension.MESSAGES) if messages >= size else (size, Dimension.BYTES)
 
     def remaining(self, dimension: Dimension, now: Nanos) -> int:
         """Whole units in the bucket, 0 while in debt."""
         bucket = self.messages if dimension is Dimension.MESSAGES else self.bytes
-        return 0 if bucket is None else max(0, bucket.tokens(now) // PICO)
+        tokens = 0 if bucket is None else bucket.tokens(now)
+        return tokens // PICO if tokens > 0 else 0
 
     def count_shadow(self, cost: Pair) -> None:
         """Count what a shadow level would have refused."""
@@ -126,8 +129,8 @@ class LevelState:
         most = (quota or 0) * self._settings.request_max_ms // (MILLI * 1000)
         return max(1, most) if quota else COUNT_MAX
 
-    def _wait_ms(self, bucket: TokenBucket | None, units: int, now: Nanos) -> int:
-        if bucket is None or units == 0:
+    def _wait_ms(self, bucket: TokenBucket, units: int, now: Nanos) -> int:
+        if units == 0:
             return 0
         wait_ns = bucket.wait_ns(units * PICO, now)
         return self._settings.round_ms if wait_ns is None else -(-wait_ns // NS_PER_MS)
@@ -143,7 +146,7 @@ class GroupKey(NamedTuple):
 class GroupState(LevelState):
     """The level of one resource group in one kind, and what its callers wanted."""
 
-    __slots__ = ("key", "meter", "refused", "reported")
+    __slots__ = ("_refused", "key", "meter", "reported")
 
     def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
@@ -151,10 +154,20 @@ class GroupState(LevelState):
         self.meter = DemandMeter(now)
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
-        #: Refused since the start, whole units, by the level that cut and the dimension counted.
-        self.refused: Counter[tuple[Level, Dimension]] = Counter()
+        #: [messages, bytes] refused since the start, by the level that cut.
+        self._refused: defaultdict[Level, list[int]] = defaultdict(lambda: [0, 0])
+
+    @property
+    def refused(self) -> Counter[tuple[Level, Dimension]]:
+        """Refused since the start, whole units, by the level that cut and the dimension counted."""
+        counted: Counter[tuple[Level, Dimension]] = Counter()
+        for level, (messages, size) in self._refused.items():
+            counted[level, Dimension.MESSAGES] = messages
+            counted[level, Dimension.BYTES] = size
+        return counted
 
     def count_refusal(self, level: Level, cost: Pair) -> None:
         """Count work of this group that some level cut."""
-        self.refused[level, Dimension.MESSAGES] += cost.messages
-        self.refused[level, Dimension.BYTES] += cost.bytes
+        counts, (messages, size) = self._refused[level], cost
+        counts[0] += messages
+        counts[1] += size

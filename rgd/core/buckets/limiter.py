@@ -9,7 +9,8 @@ This is the short road: plain calls, no events. Which share a group has is
 decided elsewhere (`rgd.core.broker.sharing`) and set here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from rgd.core.buckets.chain import Chain, Chains, ShareOf
 from rgd.core.buckets.decision import Answer, Decision, Request, ungoverned
@@ -17,6 +18,8 @@ from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelSt
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Rates
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
+
+_NOTHING: Final = Pair()
 
 
 class Limiter:
@@ -39,7 +42,7 @@ class Limiter:
         if not chain.levels:
             self.ungoverned_total += 1
             return ungoverned(request)
-        if request.held != (0, 0):
+        if request.held != _NOTHING:
             for group in chain.groups:
                 group.meter.hold(request.held, request.topic)
         if request.partial:
@@ -82,14 +85,15 @@ def _acquire_whole(limiter: Limiter, request: Request, chain: Chain, now: Nanos)
     if not refusing:
         _charge(request, chain, cost, now)
         return Decision(granted=True, messages=cost.messages, bytes=cost.bytes)
-    longest, wait_ms, dimension = _longest_wait(chain, cost, now)
+    # Who admits makes nobody wait.
+    longest, wait_ms, dimension = _longest_wait(refusing, cost, now)
     # Refused by a limit of this broker alone: more share of a group would not have helped.
-    by_groups = all(level.group is not None for level in refusing)
+    by_groups = None not in [level.group for level in refusing]
     for group in chain.groups:
         group.count_refusal(longest.level, cost)
         if by_groups and group in refusing:
             _count_unmet(limiter, group, request, cost, now)
-    return _cut(longest, dimension, Pair(), wait_ms, now)
+    return _cut(longest, dimension, _NOTHING, wait_ms, now)
 
 
 def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) -> Answer:
@@ -101,11 +105,12 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
     level, dimension = cutter
     # A caller that takes parts can come back as soon as there is one unit of what it needs.
     needed = Pair(min(1, asked.messages), min(1, asked.bytes))
-    longest, wait_ms, waiting_for = _longest_wait(chain, needed, now)
     if granted.messages < needed.messages or granted.bytes < needed.bytes:
-        granted, level, dimension = Pair(), longest, waiting_for
+        granted = _NOTHING
+        level, wait_ms, dimension = _longest_wait(chain.levels, needed, now)
     else:
         _charge(request, chain, granted, now)
+        _, wait_ms, _ = _longest_wait(chain.levels, needed, now)
     unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
     for group in chain.groups:
         group.count_refusal(level.level, unmet)
@@ -123,19 +128,27 @@ def _largest_part(
     for level in chain.levels:
         if level.shadow:
             continue
-        for dimension in Dimension:
-            units = left.messages if dimension is Dimension.MESSAGES else left.bytes
-            available = level.available(dimension, now)
-            if available < units:
-                left = _with(left, dimension, available)
-                cutter = level, dimension
+        if (messages := level.available(Dimension.MESSAGES, now)) < left.messages:
+            left, cutter = Pair(messages, left.bytes), (level, Dimension.MESSAGES)
+        if (size := level.available(Dimension.BYTES, now)) < left.bytes:
+            left, cutter = Pair(left.messages, size), (level, Dimension.BYTES)
     return left, cutter
 
 
-def _longest_wait(chain: Chain, cost: Pair, now: Nanos) -> tuple[LevelState, int, Dimension]:
-    """The level that makes a caller wait longest for a cost, with how long (ms) and what for."""
-    waits = [(level, *level.wait(cost, now)) for level in chain.levels if not level.shadow]
-    return max(waits, key=lambda wait: wait[1])
+def _longest_wait(
+    levels: Sequence[LevelState], cost: Pair, now: Nanos
+) -> tuple[LevelState, int, Dimension]:
+    """The first level that makes a caller wait longest, with how long (ms) and what for."""
+    longest: tuple[LevelState, int, Dimension] | None = None
+    longest_ms = -1
+    for level in levels:
+        if level.shadow:
+            continue
+        wait_ms, dimension = level.wait(cost, now)
+        if wait_ms > longest_ms:
+            longest, longest_ms = (level, wait_ms, dimension), wait_ms
+    assert longest is not None, "a level that is no shadow has refused"
+    return longest
 
 
 def _charge(request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
@@ -162,22 +175,16 @@ def _cut(
     level: LevelState, dimension: Dimension, granted: Pair, wait_ms: int, now: Nanos
 ) -> Decision:
     return Decision(
-        granted=granted != (0, 0),
+        granted=granted != _NOTHING,
         messages=granted.messages,
         bytes=granted.bytes,
         limited_by=level.level,
         group=level.group,
         dimension=dimension,
-        retry_after_ms=max(1, wait_ms),
+        retry_after_ms=wait_ms or 1,
         quota=_whole(level.quota, dimension),
         remaining=level.remaining(dimension, now),
     )
-
-
-def _with(pair: Pair, dimension: Dimension, units: int) -> Pair:
-    if dimension is Dimension.MESSAGES:
-        return Pair(units, pair.bytes)
-    return Pair(pair.messages, units)
 
 
 def _whole(rates: Rates, dimension: Dimension) -> int:

@@ -63,15 +63,11 @@ class DemandMeter:
 
     def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> None:
         """Count granted work."""
-        self._admitted[0] += cost.messages
-        self._admitted[1] += cost.bytes
-        self._note(cost, attempt, topic, now)
+        self._note(self._admitted, cost, attempt, topic, now)
 
     def refuse(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> None:
         """Count refused work (or the part of it that was not granted)."""
-        self._refused[0] += cost.messages
-        self._refused[1] += cost.bytes
-        self._note(cost, attempt, topic, now)
+        self._note(self._refused, cost, attempt, topic, now)
 
     def hold(self, held: Pair, topic: str | None) -> None:
         """Note what a caller holds back; the last word of a topic in the window counts."""
@@ -117,12 +113,17 @@ class DemandMeter:
         """Admitted and wanted since the start, the open window's admitted included."""
         return _plus(self._admitted_total, Pair(*self._admitted)), self._wanted_total
 
-    def _note(self, cost: Pair, attempt: int, topic: str | None, now: Nanos) -> None:
+    def _note(
+        self, counted: list[int], cost: Pair, attempt: int, topic: str | None, now: Nanos
+    ) -> None:
+        messages, size = cost
+        counted[0] += messages
+        counted[1] += size
         if self._first_at is None:
             self._first_at = now
         if attempt <= 1:
-            self._new[0] += cost.messages
-            self._new[1] += cost.bytes
+            self._new[0] += messages
+            self._new[1] += size
         if len(self._topics) < WINDOW_TOPICS_MAX:
             self._topics.add(topic)
 

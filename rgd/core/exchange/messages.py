@@ -5,7 +5,7 @@ with each start. Reports carry absolute state (rates, and totals since the
 start), never differences, so a lost one changes nothing lasting.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
@@ -39,6 +39,10 @@ class UsageRow:
     def is_idle(self) -> bool:
         """Whether the row says 0: PIP-82 removes such a broker from the group's map."""
         return self.wanted == (0, 0) and self.admitted == (0, 0)
+
+    def as_idle(self) -> "UsageRow":
+        """The row that takes this one back."""
+        return replace(self, topics=0, admitted=Pair(), wanted=Pair())
 
 
 @dataclass(frozen=True, slots=True)

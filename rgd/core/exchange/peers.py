@@ -4,8 +4,11 @@ Law: staleness is judged by arrival on this daemon's own monotonic clock, never
 by anybody's wall clock (Pulsar's wall-clock test switches coordination off
 under skew, pulsar-facts 1.2).
 
-A restart shows as a new incarnation; late words of the incarnation before are
-ignored, and so is a sequence that was already heard.
+A restart shows as a new incarnation. At first it only claims the name: a live
+owner of it would answer at once, and the claimant (a namesake, configured
+wrongly) would have to go. What it says after `grace_ns` without a word of the
+owner makes the name its own. Late words of one that is gone, so or by goodbye,
+are ignored, and so is a sequence that was heard already.
 """
 
 from dataclasses import dataclass
@@ -32,6 +35,8 @@ class Peer:
     former: int | None = None
     #: When it was last asked to repeat itself.
     asked_at: Nanos | None = None
+    #: When another incarnation began to claim the name.
+    claimed_at: Nanos | None = None
 
 
 class Heard(Enum):
@@ -40,6 +45,8 @@ class Heard(Enum):
     KNOWN = auto()
     JOINED = auto()
     RESTARTED = auto()
+    #: Said under the name of another incarnation, which may be live.
+    CLAIMED = auto()
     #: Said by an incarnation that is gone.
     STALE = auto()
 
@@ -47,24 +54,27 @@ class Heard(Enum):
 class Peers:
     """Every other live broker, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, grace_ns: int) -> None:
+        self._grace_ns = grace_ns
         self._peers: dict[str, Peer] = {}
+        #: Who said goodbye, until it would have expired.
+        self._left: dict[str, Peer] = {}
 
     def hear(self, speaker: Speaker, now: Nanos) -> Heard:
         """Note that a speaker is alive."""
         peer = self._peers.get(speaker.broker)
-        if peer is None:
-            self._peers[speaker.broker] = Peer(speaker.incarnation, now, now)
-            return Heard.JOINED
-        if speaker.incarnation == peer.former:
+        before = self._left.get(speaker.broker) if peer is None else peer
+        if peer is not None and speaker.incarnation == peer.incarnation:
+            peer.heard_at = now
+            return Heard.KNOWN
+        if before is not None and speaker.incarnation in (before.former, before.incarnation):
             return Heard.STALE
-        if speaker.incarnation != peer.incarnation:
-            self._peers[speaker.broker] = Peer(
-                speaker.incarnation, now, now, former=peer.incarnation
-            )
-            return Heard.RESTARTED
-        peer.heard_at = now
-        return Heard.KNOWN
+        if peer is not None and not self._has_won(peer, now):
+            return Heard.CLAIMED
+        former = None if before is None else before.incarnation
+        self._left.pop(speaker.broker, None)
+        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
+        return Heard.JOINED if peer is None else Heard.RESTARTED
 
     def advance(self, report: Report) -> bool:
         """Move on to a report of a live speaker; False when it was heard before."""
@@ -89,7 +99,7 @@ class Peers:
         peer = self._peers.get(speaker.broker)
         if peer is None or peer.incarnation != speaker.incarnation:
             return False
-        del self._peers[speaker.broker]
+        self._left[speaker.broker] = self._peers.pop(speaker.broker)
         return True
 
     def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
@@ -97,6 +107,9 @@ class Peers:
         silent = [name for name, peer in self._peers.items() if now - peer.heard_at > expiry_ns]
         for name in silent:
             del self._peers[name]
+        self._left = {
+            name: peer for name, peer in self._left.items() if now - peer.heard_at <= expiry_ns
+        }
         return silent
 
     def forgive(self, now: Nanos) -> None:
@@ -118,3 +131,9 @@ class Peers:
 
     def __len__(self) -> int:
         return len(self._peers)
+
+    def _has_won(self, peer: Peer, now: Nanos) -> bool:
+        """Whether another incarnation may take the name that it claims."""
+        if peer.claimed_at is None or peer.heard_at > peer.claimed_at:
+            peer.claimed_at = now
+        return now - peer.claimed_at >= self._grace_ns

@@ -39,7 +39,7 @@ class SuppressionSettings:
 
 #: The quota of a row, and the shares of all brokers if this row stood for ours.
 QuotaOf = Callable[[GroupKey], Rates]
-SharesIf = Callable[[GroupKey, UsageRow | None], tuple[int, ...]]
+SharesIf = Callable[[GroupKey, UsageRow], tuple[int, ...]]
 
 
 class Suppression:
@@ -66,7 +66,7 @@ class Suppression:
         """
         self._round += 1
         picked = [row for row in rows.values() if self._worth(row)]
-        idle = [_idle(row) for key, row in self._told.items() if key not in rows]
+        idle = [row.as_idle() for key, row in self._told.items() if key not in rows]
         self.note(picked)
         self.note(idle)
         return picked + idle
@@ -80,15 +80,13 @@ class Suppression:
             else:
                 self._told[key] = row
 
-    def forget(self, key: GroupKey) -> None:
-        """Drop a row without a word: everybody's map loses it by other means."""
-        self._told.pop(key, None)
-
     def _worth(self, row: UsageRow) -> bool:
         key = GroupKey(row.group, row.kind)
         told = self._told.get(key)
         if told is None:
             return not row.is_idle
+        if row.is_idle:
+            return True
         every = self._settings.full_every_rounds
         if crc32(f"{row.group}/{row.kind}".encode()) % every == self._round % every:
             return True
@@ -114,15 +112,3 @@ class Suppression:
         return any(
             abs(now - was) * PPM > EFFECT_PPM * was for was, now in zip(before, after, strict=True)
         )
-
-
-def _idle(row: UsageRow) -> UsageRow:
-    return UsageRow(
-        group=row.group,
-        kind=row.kind,
-        topics=0,
-        admitted=Pair(),
-        wanted=Pair(),
-        admitted_total=row.admitted_total,
-        wanted_total=row.wanted_total,
-    )

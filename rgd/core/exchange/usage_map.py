@@ -66,6 +66,10 @@ class UsageMap:
         """Everything one broker told and did not take back."""
         return self._by_broker.get(broker, MappingProxyType({}))
 
+    def brokers(self) -> set[str]:
+        """Everybody who has a row of anything."""
+        return {broker for broker, rows in self._by_broker.items() if rows}
+
     def _forget(self, broker: str, key: GroupKey) -> None:
         self._by_broker[broker].pop(key, None)
         rows = self._by_key.get(key)

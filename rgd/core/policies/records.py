@@ -7,8 +7,8 @@ older record cannot bring the value back.
 
 Keys are readable: `group:gold`, `tenant:acme`, `namespace:acme/orders`,
 `topic:persistent://acme/orders/eu`, `limit:broker`, `limit:topic:TOPIC`,
-`limit:subscription:TOPIC|NAME`. How a record is written down is
-`rgd.wire.policies`.
+`limit:subscription:TOPIC|NAME`, where the topic's own `|` and `%` are written
+`%7C` and `%25`. How a record is written down is `rgd.wire.policies`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,6 +28,18 @@ LIMIT_SUBSCRIPTION: Final = "limit:subscription:"
 
 #: A group, the name of the group attached to, a limit, or None: deleted.
 Value = Group | str | Limit | None
+
+
+def subscription_name(topic: str, subscription: str) -> str:
+    """What follows `LIMIT_SUBSCRIPTION` in a key; different for any two subscriptions."""
+    escaped = topic.replace("%", "%25").replace("|", "%7C")
+    return f"{escaped}|{subscription}"
+
+
+def subscription_of(name: str) -> tuple[str, str]:
+    """The full topic and the subscription of a `subscription_name`."""
+    escaped, _, subscription = name.partition("|")
+    return escaped.replace("%7C", "|").replace("%25", "%"), subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +81,6 @@ class PolicyRecords:
 
     def book(self) -> PolicyBook:
         """The book that the winning records make."""
-        subscriptions: dict[tuple[str, str], Limit] = {}
-        for name, limit in self._limits(LIMIT_SUBSCRIPTION):
-            topic, _, subscription = name.partition("|")
-            subscriptions[topic, subscription] = limit
         broker = self._records.get(LIMIT_BROKER)
         return PolicyBook(
             groups={
@@ -84,7 +92,9 @@ class PolicyRecords:
             limits=Limits(
                 broker=broker.value if broker and isinstance(broker.value, Limit) else NO_LIMIT,
                 topics=dict(self._limits(LIMIT_TOPIC)),
-                subscriptions=subscriptions,
+                subscriptions={
+                    subscription_of(name): limit for name, limit in self._limits(LIMIT_SUBSCRIPTION)
+                },
             ),
             named=frozenset(name for name, _ in self._under(NAMESPACE)),
         )
@@ -112,7 +122,7 @@ def records_of(book: PolicyBook, writer: str) -> Iterable[PolicyRecord]:
         values[LIMIT_BROKER] = book.limits.broker
     values.update((LIMIT_TOPIC + name, limit) for name, limit in book.limits.topics.items())
     values.update(
-        (f"{LIMIT_SUBSCRIPTION}{topic}|{name}", limit)
+        (LIMIT_SUBSCRIPTION + subscription_name(topic, name), limit)
         for (topic, name), limit in book.limits.subscriptions.items()
     )
     return [PolicyRecord(key, 1, writer, value) for key, value in values.items()]

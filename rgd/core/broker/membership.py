@@ -1,0 +1,168 @@
+"""Who else is in the exchange, and whether we hold what each of them told.
+
+Law: the usage map has rows of live brokers only, and whatever changes it (a
+report, a newcomer, a goodbye, silence) has the shares reckoned anew at once.
+
+A report says the hash of everything its speaker has told; where what we hold
+has another one, something was missed, and that broker is asked to repeat itself.
+Our own rows are held as they are read back, so that all maps are made of the
+same words. What we say ourselves is `rgd.core.broker.broker`'s business.
+"""
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.errors import InvariantBroken
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
+from rgd.core.exchange.peers import Heard, Peers
+from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.units import Nanos
+
+
+class Membership:
+    """The other brokers, as far as we heard them."""
+
+    def __init__(
+        self, settings: BrokerSettings, peers: Peers, usage: UsageMap, sharing: Sharing
+    ) -> None:
+        self._settings = settings
+        self._peers = peers
+        self._usage = usage
+        self._sharing = sharing
+        #: Hash of our policies file, and the peers that have another one.
+        self.policies_hash = 0
+        self.differing: set[str] = set()
+        self.reports_received = 0
+        #: The last of our own reports that was read back.
+        self._own_sequence = 0
+        #: Peers whose full state we count on, and those that we hold it of.
+        self._awaited = settings.stored_peers
+        self._answered: set[str] = set()
+
+    def hear(self, message: Message, now: Nanos) -> list[Effect]:
+        """Take in what another broker says."""
+        broker = message.speaker.broker
+        if isinstance(message, Goodbye):
+            return self._take_leave(message, now)
+        heard = self._peers.hear(message.speaker, now)
+        if heard in {Heard.STALE, Heard.CLAIMED}:
+            return []
+        effects = self._welcome(broker, heard, now)
+        if isinstance(message, Report):
+            effects += self._take_report(message, now)
+        elif isinstance(message, Hello) and heard is Heard.JOINED:
+            # Who has just started has no rows: its hello is its full state.
+            self._answered.add(broker)
+        return effects
+
+    def read_back(self, report: Report, now: Nanos) -> bool:
+        """Take in a report of our own; False when an earlier one did not come back to us."""
+        if report.sequence <= self._own_sequence:
+            return True
+        self._own_sequence = report.sequence
+        self._sharing.refresh(self._usage.apply(report), now)
+        return self._holds(report)
+
+    def expire(self, now: Nanos) -> list[Effect]:
+        """Forget who was silent for too long, unless it may be we who cannot hear."""
+        if self._sharing.mode.is_isolated:
+            return []
+        expiry_ns = self._settings.expiry_rounds * self._settings.round_ns
+        silent = self._peers.expire(now, expiry_ns)
+        for broker in silent:
+            self._forget(broker, now)
+        alarms: list[Effect] = [Alarm(AlarmCode.PEER_EXPIRED, broker) for broker in silent]
+        return [*alarms, self._remember()] if silent else []
+
+    def await_everybody(self, now: Nanos) -> None:
+        """Believe nobody's state until it is told again: we were away."""
+        self._peers.forgive(now)
+        # Cut off from the start, all that is known of the others is what the last run stored.
+        self._awaited = frozenset(self._peers.names()) or self._awaited
+        self._answered.clear()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everybody that we know must be there has told us everything."""
+        expected = self._settings.expected_brokers
+        if not self._awaited and expected <= 1:
+            # Nobody told us how many there are: only time tells.
+            return False
+        return (
+            self._awaited <= self._answered
+            and self._answered >= set(self._peers.names())
+            and len(self._answered) + 1 >= expected
+        )
+
+    def validate(self) -> None:
+        """Check that only live brokers are in the usage map.
+
+        Raises:
+            InvariantBroken: it is otherwise; a bug.
+        """
+        live = set(self._sharing.brokers)
+        if not self._usage.brokers() <= live:
+            raise InvariantBroken(f"rows of {self._usage.brokers() - live}, which are not live")
+
+    def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
+        if not self._peers.advance(report):
+            return []
+        self.reports_received += 1
+        self._sharing.refresh(self._usage.apply(report), now)
+        return [*self._compare_policies(report), *self._repair(report, now)]
+
+    def _repair(self, report: Report, now: Nanos) -> list[Effect]:
+        """Ask a broker to repeat itself where what it told is not what we hold.
+
+        Absolute rows heal a gap by themselves, unless what was missed is missing
+        still; while starting the answers to our hello are under way anyway.
+        """
+        broker = report.speaker.broker
+        if self._holds(report):
+            self._answered.add(broker)
+            return []
+        if self._sharing.mode is Mode.STARTING:
+            return []
+        if not self._peers.may_ask(broker, now, self._settings.round_ns):
+            return []
+        ask = Publish(Ask(self._settings.speaker, broker))
+        return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
+
+    def _holds(self, report: Report) -> bool:
+        rows = self._usage.rows_of(report.speaker.broker).values()
+        return told_hash(rows) == report.rows_hash
+
+    def _compare_policies(self, report: Report) -> list[Effect]:
+        broker = report.speaker.broker
+        if report.policies_hash == self.policies_hash:
+            self.differing.discard(broker)
+            return []
+        if broker in self.differing:
+            return []
+        self.differing.add(broker)
+        return [Alarm(AlarmCode.POLICIES_DIFFER, broker)]
+
+    def _welcome(self, broker: str, heard: Heard, now: Nanos) -> list[Effect]:
+        if heard is Heard.JOINED:
+            self._sharing.refresh_all(now)
+            return [Alarm(AlarmCode.PEER_JOINED, broker), self._remember()]
+        if heard is Heard.RESTARTED:
+            self._forget(broker, now)
+            return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
+        return []
+
+    def _take_leave(self, message: Goodbye, now: Nanos) -> list[Effect]:
+        broker = message.speaker.broker
+        if not self._peers.leave(message.speaker):
+            return []
+        self._forget(broker, now)
+        return [Alarm(AlarmCode.PEER_LEFT, broker), self._remember()]
+
+    def _forget(self, broker: str, now: Nanos) -> None:
+        self._usage.remove(broker)
+        self.differing.discard(broker)
+        self._answered.discard(broker)
+        self._sharing.refresh_all(now)
+
+    def _remember(self) -> Effect:
+        return Remember(tuple(self._peers.names()))

@@ -1,0 +1,116 @@
+"""How far this broker believes in the exchange, and when that changes.
+
+Law: shares of the usage map are granted only while our own words come back.
+
+Starting: it grants from its floor until the peers have answered its hello or
+two rounds are over. Live: by the map. Once its words stop coming back it holds
+its shares for `isolation_hold_rounds`, then acts as `exchange.on_isolation`
+says; when they come back it believes the map again, or, after more than a hold,
+starts anew. What each mode grants is `rgd.core.broker.sharing`'s business.
+"""
+
+from typing import Final
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect
+from rgd.core.broker.link import Link
+from rgd.core.broker.membership import Membership
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.units import Nanos
+
+#: Rounds that a starting broker waits for answers to its hello (design 3).
+HELLO_ROUNDS: Final = 2
+
+
+class Standing:
+    """Moves `Sharing.mode`, and nobody else does."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        link: Link,
+        membership: Membership,
+        *,
+        sharing: Sharing,
+        limiter: Limiter,
+        now: Nanos,
+    ) -> None:
+        self._settings = settings
+        self._link = link
+        self._membership = membership
+        self._sharing = sharing
+        self._limiter = limiter
+        self._hello_ns = HELLO_ROUNDS * settings.round_ns
+        self._started_at: Nanos | None = None
+        #: When holding our shares ends, cut off.
+        self._hold_until: Nanos | None = None
+        self._become(Mode.STARTING, now)
+
+    @property
+    def due_at(self) -> Nanos | None:
+        """When `check` will change the mode, if nothing is heard until then."""
+        if self._sharing.mode is Mode.LIVE:
+            return self._link.silent_at
+        if self._sharing.mode is Mode.HOLDING:
+            return self._hold_until
+        if self._sharing.mode is Mode.STARTING and self._link.reached_at is not None:
+            return Nanos(self._link.reached_at + self._hello_ns)
+        return None
+
+    def is_past_start(self, now: Nanos) -> bool:
+        """Whether shares are known, or two rounds have shown that nobody will tell them."""
+        if self._sharing.mode is not Mode.STARTING:
+            return True
+        return self._link.reached_at is None and self._has_waited(now)
+
+    def start(self, now: Nanos) -> None:
+        """Begin to wait for the peers."""
+        self._started_at = now
+
+    def check(self, now: Nanos) -> list[Effect]:
+        """See whether time has changed the mode."""
+        is_due = self.due_at is not None and now >= self.due_at
+        if self._sharing.mode is Mode.LIVE and is_due:
+            self._hold_until = Nanos(
+                now + self._settings.isolation_hold_rounds * self._settings.round_ns
+            )
+            self._become(Mode.HOLDING, now)
+            return [Alarm(AlarmCode.ISOLATED)]
+        if self._sharing.mode is Mode.HOLDING and is_due:
+            self._become(Mode(self._settings.on_isolation), now)
+        return self.maybe_go_live(now)
+
+    def maybe_go_live(self, now: Nanos) -> list[Effect]:
+        """End the start if everybody has answered, or nobody will."""
+        if self._sharing.mode is not Mode.STARTING:
+            return []
+        if self.due_at is not None:
+            if self._membership.is_complete or now >= self.due_at:
+                self._become(Mode.LIVE, now)
+            return []
+        alone = not self._settings.stored_peers and self._settings.expected_brokers <= 1
+        if alone or not self._has_waited(now):
+            return []
+        self._become(Mode(self._settings.on_isolation), now)
+        return [Alarm(AlarmCode.ISOLATED)]
+
+    def rejoin(self, now: Nanos) -> list[Effect]:
+        """Our words come back: believe the map again, or ask first if we were away for long."""
+        if not self._sharing.mode.is_isolated:
+            return []
+        was_holding = self._sharing.mode is Mode.HOLDING
+        self._membership.await_everybody(now)
+        if not was_holding:
+            self._link.restart(now)
+        self._become(Mode.LIVE if was_holding else Mode.STARTING, now)
+        return [Alarm(AlarmCode.REJOINED)]
+
+    def _has_waited(self, now: Nanos) -> bool:
+        return self._started_at is not None and now - self._started_at >= self._hello_ns
+
+    def _become(self, mode: Mode, now: Nanos) -> None:
+        self._sharing.mode = mode
+        # A daemon that knows of nobody yet grants no bursts: N of them might.
+        self._limiter.set_group_burst(0 if mode is Mode.STARTING else self._settings.burst_ns, now)
+        self._sharing.refresh_all(now)

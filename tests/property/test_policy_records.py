@@ -1,0 +1,87 @@
+"""Policy records of several writers: any order, any doubling, the same book.
+
+Not covered: two records of one key, revision and writer that differ: a writer numbers its own.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.records import (
+    PolicyRecord,
+    PolicyRecords,
+    Value,
+    subscription_name,
+    subscription_of,
+)
+
+TOPICS = ["persistent://acme/orders/eu", "persistent://acme/orders/eu|x%7C"]
+KEYS = [
+    "group:gold",
+    "group:silver",
+    "tenant:acme",
+    "namespace:acme/orders",
+    *(f"topic:{topic}" for topic in TOPICS),
+    "limit:broker",
+    *(f"limit:topic:{topic}" for topic in TOPICS),
+    *(f"limit:subscription:{subscription_name(topic, 's')}" for topic in TOPICS),
+]
+
+
+def value_of(key: str, revision: int, writer: str) -> Value:
+    """What this writer decided then; some of it is that there is nothing."""
+    units = revision * 10 + len(writer)
+    if units % 4 == 0:
+        return None
+    limit = Limit(Rates(units))
+    if key.startswith("group:"):
+        return Group(key.removeprefix("group:"), limit)
+    return limit if key.startswith("limit:") else f"g{units}"
+
+
+@st.composite
+def records(draw: st.DrawFn) -> PolicyRecord:
+    key = draw(st.sampled_from(KEYS))
+    revision, writer = draw(st.integers(1, 4)), draw(st.sampled_from(["b", "bb", "bbb"]))
+    return PolicyRecord(key, revision, writer, value_of(key, revision, writer))
+
+
+def table(arrived: list[PolicyRecord]) -> PolicyRecords:
+    made = PolicyRecords()
+    for record in arrived:
+        made.apply(record)
+    return made
+
+
+@given(st.lists(records(), max_size=30), st.data())
+def test_any_order_and_any_doubling_make_the_same_book(
+    written: list[PolicyRecord], data: st.DataObject
+) -> None:
+    again = data.draw(st.permutations(written))
+    doubled = [*again, *data.draw(st.permutations(again))]
+    assert table(written).book() == table(again).book() == table(doubled).book()
+
+
+@given(st.lists(records(), max_size=30))
+def test_what_wins_is_the_highest_of_what_arrived(written: list[PolicyRecord]) -> None:
+    made = table(written)
+    for key in {record.key for record in written}:
+        mine = [record for record in written if record.key == key]
+        highest = max(mine, key=lambda record: (record.revision, record.writer))
+        # Only a record above it is taken in.
+        assert not made.apply(highest)
+        assert made.next(key, None, "a").revision == highest.revision + 1
+        assert table([highest]).book() == table(mine).book()
+
+
+hard = st.text("eu|%7C25c", max_size=10)
+
+
+@given(topic=hard, name=hard)
+def test_a_subscription_comes_back_from_its_key(topic: str, name: str) -> None:
+    assert subscription_of(subscription_name(topic, name)) == (topic, name)
+
+
+@given(one=st.tuples(hard, hard), other=st.tuples(hard, hard))
+def test_two_subscriptions_have_two_keys(one: tuple[str, str], other: tuple[str, str]) -> None:
+    assert (subscription_name(*one) == subscription_name(*other)) == (one == other)

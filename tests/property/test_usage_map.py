@@ -1,0 +1,203 @@
+"""The usage map, whatever is lost, doubled or overtaken on the way: all end with the same map.
+
+The receivers are real brokers; the speakers are lists of what they told, round by round. Not
+covered: a network with time (tests/simulation).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Publish
+from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.messages import Ask, Hello, Report, Speaker, UsageRow
+from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
+
+BROKERS = ("a", "b", "c")
+GROUPS = ("gold", "silver")
+KEYS = [GroupKey(group, kind) for group in GROUPS for kind in Kind]
+ME = Speaker("me", 1)
+BOOK = PolicyBook({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
+
+amounts = st.sampled_from([Pair(), Pair(5), Pair(0, 7), Pair(900, 900)])
+rows = st.builds(
+    UsageRow,
+    st.sampled_from(GROUPS),
+    st.sampled_from(Kind),
+    st.integers(0, 2),
+    amounts,
+    amounts,
+    st.just(Pair()),
+    st.just(Pair()),
+)
+changes = st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)).map(tuple)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """One broker tells some rows, or all of them, or goes."""
+
+    broker: str
+    rows: tuple[UsageRow, ...]
+    full: bool
+    goes: bool
+
+
+tellings = st.lists(
+    st.builds(
+        Telling,
+        st.sampled_from(BROKERS),
+        changes,
+        st.booleans(),
+        st.sampled_from([False, False, False, True]),
+    ),
+    max_size=30,
+)
+
+Told = dict[GroupKey, UsageRow]
+
+
+def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
+    """What a broker has told in all, after these rows."""
+    after = {} if full else dict(told)
+    for row in rows_told:
+        key = GroupKey(row.group, row.kind)
+        after.pop(key, None)
+        if not row.is_idle:
+            after[key] = row
+    return after
+
+
+def moved(before: Told, after: Told) -> set[GroupKey]:
+    """Where somebody's rates differ."""
+
+    def rates(told: Told) -> set[tuple[GroupKey, Pair, Pair]]:
+        return {(key, row.admitted, row.wanted) for key, row in told.items()}
+
+    return {key for key, _, _ in rates(before) ^ rates(after)}
+
+
+@given(tellings)
+def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
+    script: list[Telling],
+) -> None:
+    usage_map, model = UsageMap(), dict[str, Told]()
+    for telling in script:
+        before = model.get(telling.broker, {})
+        if telling.goes:
+            assert usage_map.remove(telling.broker) == set(before)
+            model[telling.broker] = {}
+        else:
+            report = Report(Speaker(telling.broker, 1), 1, 1, telling.rows, telling.full)
+            after = tell(before, telling.rows, full=telling.full)
+            assert usage_map.apply(report) == moved(before, after)
+            model[telling.broker] = after
+        assert usage_map.brokers() == {broker for broker, told in model.items() if told}
+    for broker in BROKERS:
+        assert usage_map.rows_of(broker) == model.get(broker, {})
+    for key in KEYS:
+        assert usage_map.rows(key) == {
+            broker: told[key] for broker, told in model.items() if key in told
+        }
+
+
+@given(
+    st.lists(rows, unique_by=lambda row: (row.group, row.kind)), st.randoms(use_true_random=False)
+)
+def test_the_hash_knows_no_order(told: list[UsageRow], dice: Random) -> None:
+    shuffled = told.copy()
+    dice.shuffle(shuffled)
+    assert told_hash(shuffled) == told_hash(told)
+
+
+@st.composite
+def reports_of(draw: st.DrawFn, broker: str) -> list[Report]:
+    """What one broker says, in its own order; the last is a heartbeat."""
+    told: Told = {}
+    said = []
+    speaker = Speaker(broker, 1)
+    for sequence, change in enumerate(draw(st.lists(changes, max_size=6)), start=1):
+        told = tell(told, change, full=False)
+        rows_hash = told_hash(told.values())
+        said.append(Report(speaker, sequence, 1, change, rows_hash=rows_hash))
+    last = Report(speaker, len(said) + 1, 1, rows_hash=told_hash(told.values()))
+    return [*said, last]
+
+
+def everything(said: list[Report]) -> Report:
+    """The answer of a broker that is asked to repeat itself."""
+    told: Told = {}
+    for report in said:
+        told = tell(told, report.rows, full=False)
+    return replace(said[-1], sequence=len(said) + 1, rows=tuple(told.values()), full=True)
+
+
+def receiver() -> Broker:
+    """A broker that believes the map, of which it knows nothing yet."""
+    broker = Broker(BrokerSettings(ME, expected_brokers=2), Nanos(0))
+    broker.handle(PoliciesChanged(Nanos(0), BOOK))
+    broker.handle(Started(Nanos(0)))
+    broker.handle(MessageReceived(Nanos(0), Hello(ME)))
+    broker.handle(MessageReceived(Nanos(0), Hello(Speaker("first", 1))))
+    assert broker.mode is Mode.LIVE
+    return broker
+
+
+@given(st.data())
+def test_whatever_is_lost_doubled_or_overtaken_one_answer_makes_all_maps_the_same(
+    data: st.DataObject,
+) -> None:
+    said = {broker: data.draw(reports_of(broker)) for broker in BROKERS}
+    sent = [report for reports in said.values() for report in reports[:-1]]
+    arrivals = data.draw(st.lists(st.sampled_from(sent), max_size=40)) if sent else []
+    receivers = [receiver(), receiver()]
+    for report in arrivals:
+        receivers[0].handle(MessageReceived(Nanos(0), report))
+    for report in sent:
+        receivers[1].handle(MessageReceived(Nanos(0), report))
+    for one in receivers:
+        asked = Counter[str]()
+        # Later than the interval in which a broker is asked only once.
+        now = Nanos(2 * NS_PER_S)
+        for broker in BROKERS:
+            effects = one.handle(MessageReceived(now, said[broker][-1]))
+            messages = [effect.message for effect in effects if isinstance(effect, Publish)]
+            asked.update(message.broker for message in messages if isinstance(message, Ask))
+        for broker in asked:
+            one.handle(MessageReceived(now, everything(said[broker])))
+        one.validate()
+    for broker in BROKERS:
+        held = [dict(one.usage.rows_of(broker)) for one in receivers]
+        assert (
+            held[0]
+            == held[1]
+            == {GroupKey(row.group, row.kind): row for row in everything(said[broker]).rows}
+        )
+    for key in KEYS:
+        assert receivers[0].shares(key) == receivers[1].shares(key)
+
+
+@given(st.data())
+def test_the_order_in_which_brokers_are_heard_changes_no_share(data: st.DataObject) -> None:
+    said = [data.draw(reports_of(broker)) for broker in BROKERS]
+    one, other = receiver(), receiver()
+    for report in (report for reports in said for report in reports):
+        one.handle(MessageReceived(Nanos(0), report))
+    queues = [list(reports) for reports in said]
+    while any(queues):
+        queue = data.draw(st.sampled_from([queue for queue in queues if queue]))
+        other.handle(MessageReceived(Nanos(0), queue.pop(0)))
+    for key in KEYS:
+        assert one.shares(key) == other.shares(key)
+        assert one.usage.rows(key) == other.usage.rows(key)

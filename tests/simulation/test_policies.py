@@ -1,0 +1,141 @@
+"""Policies change under load: a quota raised, lowered, blocked, deleted; a namespace moved.
+
+Design 3's last row: in force everywhere within a round, without restart; moves are atomic. Not
+covered: how a change reaches every daemon (tests/contract/exchange, tests/e2e).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.broker.events import PoliciesChanged
+from rgd.core.buckets.level import GroupKey
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates
+from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, to_milli
+from tests.simulation.worlds import (
+    GOLD,
+    NAMESPACE,
+    REQUEST,
+    Cluster,
+    assert_no_overshoot,
+    gold_book,
+    watch_conservation,
+)
+
+QUOTA = 300.0
+TRIAL = GroupKey("trial", Kind.PUBLISH)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three members, five rounds old; one wants more than its part."""
+    made = Cluster([QUOTA, 60, 30], quota=QUOTA)
+    watch_conservation(made)
+    made.run_s(5)
+    assert made.shares() == pytest.approx([210, 60, 30], rel=0.02)
+    return made
+
+
+def test_a_lower_quota_is_in_force_in_the_same_moment(cluster: Cluster) -> None:
+    cluster.set_book(gold_book(120))
+    assert sum(cluster.shares()) == 120
+    cluster.run_s(3)
+    assert cluster.shares() == pytest.approx([45, 45, 30], rel=0.02)
+    # The depth is cut along: no tokens of the higher quota are left.
+    assert_no_overshoot(cluster, 120, 5, 8)
+
+
+def test_a_higher_quota_is_in_force_when_it_has_settled(cluster: Cluster) -> None:
+    cluster.loads[0].set_rate(1000)
+    cluster.run_s(1)
+    cluster.set_book(gold_book(600))
+    cluster.run_s(0.12)
+    assert sum(cluster.shares()) == pytest.approx(600)
+    cluster.run_s(2)
+    assert cluster.shares() == pytest.approx([510, 60, 30], rel=0.02)
+    assert_no_overshoot(cluster, 600, 5, 8)
+
+
+def test_a_block_lets_nothing_through_and_its_end_no_burst(cluster: Cluster) -> None:
+    cluster.set_book(gold_book(QUOTA, blocked=True))
+    cluster.run_s(3)
+    assert cluster.admitted_s(5, 8) == [0, 0, 0]
+    assert cluster.shares() == [0, 0, 0]
+    cluster.set_book(gold_book(QUOTA))
+    cluster.run_s(3)
+    assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
+    # What was refused meanwhile is not made up for: an empty bucket grants its rate.
+    assert sum(cluster.admitted_s(8, 9)) <= QUOTA
+
+
+def test_a_deleted_group_limits_nobody_and_is_forgotten_by_all(cluster: Cluster) -> None:
+    cluster.set_book(PolicyBook())
+    cluster.run_s(2)
+    assert cluster.admitted_s(5, 7) == pytest.approx([QUOTA, 60, 30], rel=0.01)
+    assert all(not member.broker.usage.rows(GOLD) for member in cluster.members)
+    cluster.set_book(gold_book(QUOTA))
+    cluster.run_s(3)
+    assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
+
+
+def two_groups(of_namespace: str) -> PolicyBook:
+    """Two groups, the namespace in one of them."""
+    groups = {name: Group(name, Limit(Rates(to_milli(QUOTA)))) for name in ("gold", "trial")}
+    return PolicyBook(groups, Attachments(namespaces={NAMESPACE: of_namespace}))
+
+
+def test_a_namespace_that_moves_is_counted_in_one_group_for_each_request(cluster: Cluster) -> None:
+    for round_number in range(6):
+        cluster.set_book(two_groups("trial" if round_number % 2 == 0 else "gold"))
+        cluster.run_s(0.7)
+    cluster.set_book(two_groups("trial"))
+    cluster.run_s(3)
+    assert cluster.shares(TRIAL) == pytest.approx([210, 60, 30], rel=0.02)
+    for member, load in zip(cluster.members, cluster.loads, strict=True):
+        states = [member.broker.limiter.state(key) for key in (GOLD, TRIAL)]
+        counted = sum(state.meter.totals()[0].messages for state in states if state is not None)
+        assert counted == load.admitted
+        # And nobody believes it to be in the group that it left.
+        assert not member.broker.usage.rows(GOLD)
+
+
+def test_daemons_that_hear_of_a_change_one_after_the_other_agree_in_the_end(
+    cluster: Cluster,
+) -> None:
+    for place, member in enumerate(cluster.members):
+        cluster.world.at(
+            cluster.world.now + place * 150 * NS_PER_MS,
+            lambda one=member: cluster.world.tell(  # type: ignore[misc]
+                one, PoliciesChanged(cluster.world.now, gold_book(120))
+            ),
+        )
+    cluster.run_s(3)
+    assert cluster.agrees()
+    assert cluster.shares() == pytest.approx([45, 45, 30], rel=0.02)
+    assert_no_overshoot(cluster, 120, 5.3, 8)
+
+
+def test_what_a_topics_own_limit_refuses_does_not_make_its_group_hoard_share() -> None:
+    cluster = Cluster([QUOTA, QUOTA], quota=QUOTA)
+    assert REQUEST.topic is not None
+    limits = Limits(topics={REQUEST.topic: Limit(Rates(to_milli(30)))})
+    first = cluster.members[0]
+    cluster.world.tell(
+        first, PoliciesChanged(cluster.world.now, replace(cluster.book, limits=limits))
+    )
+    cluster.run_s(6)
+    assert cluster.shares()[1] == pytest.approx(QUOTA - 30, rel=0.02)
+    assert cluster.admitted_s(4, 6) == pytest.approx([30, QUOTA - 30], rel=0.03)
+
+
+def test_a_group_that_nobody_had_asked_for_is_shared_from_its_first_request_on() -> None:
+    cluster = Cluster([0, 0], quota=QUOTA)
+    cluster.run_s(5)
+    assert cluster.shares() == [-1, -1]
+    for load in cluster.loads:
+        load.set_rate(2 * QUOTA)
+    cluster.run_s(1)
+    granted = sum(load.admitted_between(5 * NS_PER_S, 6 * NS_PER_S) for load in cluster.loads)
+    # Each had half of it without asking anybody: no more than the quota, and the buckets.
+    assert 0.9 * QUOTA <= granted <= 1.25 * QUOTA + 2

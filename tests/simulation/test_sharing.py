@@ -1,0 +1,119 @@
+"""Several daemons share one quota: how soon, how exactly, and never more than there is.
+
+Laws 1, 2, 4 and 6 of design 3 over time, with evenly spaced load. Not covered: noise, two
+dimensions, and the estimator of demand.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.model import Row
+from rgd.core.shares.registry import allocate
+from rgd.core.units import MILLI, NS_PER_MS, to_milli
+from sim.world import Network
+from tests.simulation.worlds import GOLD, SETTINGS, Cluster, assert_no_overshoot, watch_conservation
+
+QUOTA = 300.0
+
+
+def fair(wanted: Sequence[float]) -> list[float]:
+    """Max-min of what the loads really want."""
+    rows = [Row(f"b{place:02}", wanted=to_milli(rate)) for place, rate in enumerate(wanted)]
+    shares = allocate(SharePolicyName.MAX_MIN, to_milli(QUOTA), rows, floor_ppm=SETTINGS.floor_ppm)
+    return [share / MILLI for share in shares]
+
+
+STEPS = [
+    pytest.param([210, 60, 30], id="skewed"),
+    pytest.param([270, 270, 0], id="one-idle"),
+    pytest.param([270, 270, 270], id="it-wakes"),
+    pytest.param([15, 270, 270], id="one-calms-down"),
+    pytest.param([240, 60, 0], id="80-20"),
+    pytest.param([0, 0, 0], id="all-idle"),
+    pytest.param([270, 0, 0], id="only-one"),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("before", [[210, 60, 30], [0, 120, 400], [0, 0, 0]], ids=["a", "b", "c"])
+def test_a_round_after_a_step_in_demand_the_shares_are_fair(
+    before: list[float], step: list[float]
+) -> None:
+    cluster = Cluster(before, quota=QUOTA)
+    cluster.run_s(4)
+    for load, rate in zip(cluster.loads, step, strict=True):
+        load.set_rate(rate)
+    cluster.run_s(1.2)
+    for share, part in zip(cluster.shares(), fair(step), strict=True):
+        # Where nobody ever asked, nothing is in use; and a round has whole messages.
+        assert share == -1 or share == pytest.approx(part, rel=0.02, abs=1)
+
+
+def test_nothing_is_refused_while_some_of_the_quota_is_unclaimed() -> None:
+    """Law 4: an 80/20 want on a 70/30 split becomes 80/20."""
+    cluster = Cluster([210, 90], quota=QUOTA)
+    cluster.run_s(4)
+    for load, rate in zip(cluster.loads, [237, 60], strict=True):
+        load.set_rate(rate)
+    cluster.run_s(4)
+    assert cluster.admitted_s(5.5, 8) == pytest.approx([237, 60], rel=0.01)
+
+
+@pytest.mark.parametrize("delay_ms", [5, 50, 100])
+@pytest.mark.parametrize("seed", range(2))
+def test_while_reports_travel_no_more_is_handed_out_than_there_is(delay_ms: int, seed: int) -> None:
+    network = Network(delay_min_ns=NS_PER_MS, delay_max_ns=delay_ms * NS_PER_MS)
+    cluster = Cluster([270, 90, 30, 0], quota=QUOTA, seed=seed, network=network)
+    sums = watch_conservation(cluster)
+    cluster.run_s(4)
+    for rates in ([30, 270, 90, 0], [90, 90, 90, 90], [0, 0, 300, 15], [270, 270, 270, 270]):
+        # Steps at any moment of the round.
+        cluster.run_s(0.3)
+        for load, rate in zip(cluster.loads, rates, strict=True):
+            load.set_rate(rate)
+        cluster.run_s(1.7)
+    assert max(sums) <= 1.01
+    assert_no_overshoot(cluster, QUOTA, 0, 12)
+
+
+@pytest.mark.parametrize("loss", [0.05, 0.3])
+def test_loss_delays_and_doubles_only_delay(loss: float) -> None:
+    network = Network(
+        delay_min_ns=NS_PER_MS, delay_max_ns=80 * NS_PER_MS, loss=loss, duplication=0.3
+    )
+    cluster = Cluster([270, 30, 270, 60], quota=QUOTA, seed=7, network=network)
+    cluster.run_s(6)
+    for load, rate in zip(cluster.loads, [30, 270, 15, 270], strict=True):
+        load.set_rate(rate)
+    cluster.run_s(4)
+    # And once nothing is lost any more, everybody holds what was told.
+    network.loss = 0
+    cluster.run_s(2.5)
+    assert cluster.agrees()
+    assert cluster.shares() == pytest.approx(fair([30, 270, 15, 270]), rel=0.05)
+
+
+def test_a_word_of_ours_that_we_alone_missed_is_made_good_in_the_next_round() -> None:
+    cluster = Cluster([270, 30], quota=QUOTA)
+    cluster.run_s(4.5)
+    name = cluster.members[0].name
+    cluster.loads[0].set_rate(60)
+    cluster.world.network.cut = {(name, name)}
+    cluster.run_s(1)
+    cluster.heal()
+    assert not cluster.agrees()
+    # Fewer rounds than until everything is told anyhow.
+    cluster.run_s(1)
+    assert cluster.agrees()
+
+
+def test_a_policy_of_pip_82_gets_there_as_well() -> None:
+    settings = BrokerSettings(Speaker("", 0), policy=SharePolicyName.PROPORTIONAL)
+    cluster = Cluster([270, 270], quota=QUOTA, settings=settings)
+    watch_conservation(cluster, GOLD)
+    cluster.run_s(8)
+    assert sum(cluster.admitted_s(5, 8)) == pytest.approx(QUOTA, rel=0.05)

@@ -1,0 +1,137 @@
+"""A broker on a desk: the test is its clock, its callers and its exchange.
+
+What the broker says goes nowhere unless the test says it comes back (`read_back`) or that a peer
+heard it. Moments are milliseconds since the broker was made.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Effect, Publish
+from rgd.core.broker.events import (
+    DemandUnreported,
+    Event,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Stopping,
+    Woken,
+)
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.decision import Decision, Request
+from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_MS
+from tests.unit.core.values import key, ms, rates
+
+ME = Speaker("b1", 1)
+
+#: Full rows out of the way: a test that wants them says so.
+SETTINGS = BrokerSettings(ME, full_every_rounds=1_000_000)
+
+Effects = tuple[Effect, ...]
+
+
+def gold(messages: float = 100, **changes: Any) -> PolicyBook:
+    """A book of one group."""
+    return PolicyBook({"gold": Group("gold", Limit(rates(messages)), **changes)})
+
+
+class Desk:
+    """One broker, not started yet, with a group of 100 messages a second."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.broker = Broker(replace(SETTINGS, **settings), ms(0))
+        self.said: list[Message] = []
+        self.calls = 0
+        self.broker.limiter.on_unreported = self._on_unreported
+        assert self.handle(PoliciesChanged(ms(0), gold())) == ()
+
+    def believes(self) -> Mode:
+        """What the broker believes of the others."""
+        return self.broker.mode
+
+    def is_past_start(self) -> bool:
+        """Whether it is ready."""
+        return self.broker.is_past_start
+
+    @property
+    def wake_at(self) -> float | None:
+        """When the broker wants to be woken."""
+        due = self.broker.wake_at
+        return None if due is None else due / NS_PER_MS
+
+    def share(self) -> Rates:
+        """The share in force of the group, which is in use from now on."""
+        self.broker.limiter.acquire(Request(messages=0, group="gold"), self.broker._now)
+        state = self.broker.limiter.state(key())
+        assert state is not None
+        return state.share
+
+    def handle(self, event: Event) -> Effects:
+        """Let an event happen."""
+        effects = self.broker.handle(event)
+        self.said += [effect.message for effect in effects if isinstance(effect, Publish)]
+        return effects
+
+    def start(self, at: float = 0) -> Effects:
+        """Let it start."""
+        return self.handle(Started(ms(at)))
+
+    def wake(self, at: float) -> Effects:
+        """Wake it."""
+        return self.handle(Woken(ms(at)))
+
+    def hear(self, message: Message, at: float) -> Effects:
+        """Let a message arrive."""
+        return self.handle(MessageReceived(ms(at), message))
+
+    def read_back(self, at: float) -> Effects:
+        """Let all it said come back to it, which is all that it hears of it."""
+        coming, self.said = self.said, []
+        return tuple(effect for message in coming for effect in self.hear(message, at))
+
+    def run(self, since: float, until: float) -> None:
+        """Wake it whenever it wants, each word coming back five milliseconds later."""
+        now = since
+        while self.wake_at is not None and max(now, self.wake_at) <= until:
+            now = max(now, self.wake_at)
+            self.wake(now)
+            self.read_back(now + 5)
+
+    def go_live(self) -> None:
+        """Start it alone; two rounds and a moment later it believes the map."""
+        self.start()
+        self.read_back(5)
+        self.run(5, 2005)
+        assert self.believes() is Mode.LIVE
+
+    def ask(self, messages: int, at: float) -> bool:
+        """Ask for messages of the group; whether they were granted."""
+        answer = self.broker.limiter.acquire(Request(messages=messages, group="gold"), ms(at))
+        assert isinstance(answer, Decision)
+        return answer.granted
+
+    def tell_unreported(self, at: float) -> Effects:
+        """Pass on what the short road has called out."""
+        return self.handle(DemandUnreported(ms(at)))
+
+    def change(self, book: PolicyBook, at: float, policies_hash: int = 0) -> Effects:
+        """Put a book in force."""
+        return self.handle(PoliciesChanged(ms(at), book, policies_hash))
+
+    def stop(self, at: float) -> Effects:
+        """Let it leave."""
+        return self.handle(Stopping(ms(at)))
+
+    def _on_unreported(self) -> None:
+        self.calls += 1
+
+
+def reports(effects: Effects) -> list[Report]:
+    """The reports among effects."""
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    return [message for message in said if isinstance(message, Report)]

@@ -1,0 +1,57 @@
+"""The policy book: which groups charge a name, and what is attached where.
+
+Not covered: where books come from, and the buckets (tests/unit/core/buckets).
+"""
+
+import pytest
+
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group, Limit, Limits
+from tests.unit.core.values import NAMESPACE, TOPIC
+
+BOOK = PolicyBook(
+    {name: Group(name) for name in ("tenant", "namespace", "topic")},
+    Attachments(
+        {"acme": "tenant", "other": "gone"},
+        {NAMESPACE: "namespace", "acme/plain": "gone"},
+        {TOPIC: "topic", "persistent://acme/orders/twice": "namespace"},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "topic", "groups"),
+    [
+        pytest.param(NAMESPACE, TOPIC, ["topic", "namespace", "tenant"], id="narrowest-first"),
+        pytest.param(NAMESPACE, None, ["namespace", "tenant"], id="no-topic"),
+        pytest.param(
+            NAMESPACE, "persistent://acme/orders/twice", ["namespace", "tenant"], id="each-once"
+        ),
+        pytest.param("acme/plain", None, ["tenant"], id="a-group-that-does-not-exist-yet"),
+        pytest.param("other/x", "persistent://other/x/y", [], id="nothing"),
+        pytest.param(None, TOPIC, ["topic"], id="no-namespace"),
+    ],
+)
+def test_each_distinct_group_charges(
+    namespace: str | None, topic: str | None, groups: list[str]
+) -> None:
+    assert [group.name for group in BOOK.groups_of(namespace, topic)] == groups
+
+
+def test_what_is_attached_to_a_group_is_listed_by_sort() -> None:
+    assert BOOK.attached_to("namespace") == Attachments(
+        {}, {NAMESPACE: "namespace"}, {"persistent://acme/orders/twice": "namespace"}
+    )
+    assert BOOK.attached_to("tenant") == Attachments({"acme": "tenant"})
+
+
+def test_a_namespace_exists_once_named_anywhere() -> None:
+    book = PolicyBook(
+        attach=Attachments(namespaces={"a/attached": "g"}, topics={"persistent://a/topic/t": "g"}),
+        limits=Limits(
+            topics={"persistent://a/limited/t": Limit()},
+            subscriptions={("persistent://a/subscribed/t", "s"): Limit()},
+        ),
+        named=frozenset({"a/once"}),
+    )
+    assert book.namespaces() == {"a/attached", "a/topic", "a/limited", "a/subscribed", "a/once"}

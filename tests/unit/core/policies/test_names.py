@@ -1,0 +1,112 @@
+"""Names in one spelling: what is taken, what is refused and with which words.
+
+Not covered: which error becomes which HTTP status (tests/unit/adapters/http).
+"""
+
+import pytest
+
+from rgd.core.errors import InvalidName
+from rgd.core.policies import names
+
+LONGEST = "x" * names.NAME_MAX
+
+
+@pytest.mark.parametrize("name", ["a", "A-b=c:d._9", LONGEST])
+def test_an_entity_may_be_what_pulsar_allows(name: str) -> None:
+    assert names.check_entity(name, "tenant") == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "ü", "a\n", "a|b", LONGEST + "x"])
+def test_another_entity_is_refused_by_the_name_of_its_field(name: str) -> None:
+    with pytest.raises(InvalidName, match=r"^tenant: expected 1 to 512 letters"):
+        names.check_entity(name, "tenant")
+
+
+def test_a_long_wrong_name_is_shown_shortened() -> None:
+    with pytest.raises(InvalidName) as caught:
+        names.check_entity("x" * 1000, "group")
+    assert str(caught.value).endswith("xxx...'")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("namespace", ["orders", "acme/orders"])
+def test_a_local_and_a_full_namespace_are_the_same(namespace: str) -> None:
+    assert names.namespace_of("acme", namespace) == "acme/orders"
+
+
+@pytest.mark.parametrize(
+    ("tenant", "namespace", "words"),
+    [
+        pytest.param(
+            "acme", "other/orders", "namespace: expected one of tenant 'acme'", id="other"
+        ),
+        pytest.param("acme", "acme/orders/eu", "namespace: expected 1 to 512", id="three"),
+        pytest.param("acme", "", "namespace: expected 1 to 512", id="empty"),
+        pytest.param("ac me", "orders", "tenant: expected 1 to 512", id="tenant"),
+    ],
+)
+def test_a_namespace_must_agree_with_its_tenant(tenant: str, namespace: str, words: str) -> None:
+    with pytest.raises(InvalidName, match=words):
+        names.namespace_of(tenant, namespace)
+
+
+def test_a_full_namespace_is_taken_apart() -> None:
+    assert names.parse_namespace("acme/orders") == "acme/orders"
+    assert names.tenant_of("acme/orders") == "acme"
+
+
+@pytest.mark.parametrize("full", ["acme", "acme/", "/orders", "acme/or ders", "a/b/c"])
+def test_what_is_no_full_namespace_is_refused(full: str) -> None:
+    with pytest.raises(InvalidName, match=r"^attach: expected"):
+        names.parse_namespace(full, "attach")
+
+
+@pytest.mark.parametrize(
+    ("topic", "full"),
+    [
+        pytest.param("eu", "persistent://acme/orders/eu", id="local"),
+        pytest.param("a/b|c %", "persistent://acme/orders/a/b|c %", id="anything-printable"),
+        pytest.param("persistent://acme/orders/eu", "persistent://acme/orders/eu", id="full"),
+        pytest.param(
+            "non-persistent://acme/orders/eu", "non-persistent://acme/orders/eu", id="other-domain"
+        ),
+        pytest.param("eu-partition-0", "persistent://acme/orders/eu-partition-0", id="partition"),
+    ],
+)
+def test_a_topic_has_one_spelling(topic: str, full: str) -> None:
+    assert names.topic_of("acme/orders", topic) == full
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        pytest.param("", "topic: expected 1 to 512 printable", id="empty"),
+        pytest.param("a\x00b", "printable characters, got 'a.x00b'", id="control"),
+        pytest.param("a\x7f", "printable", id="delete"),
+        pytest.param(LONGEST + "x", "expected 1 to 512", id="long"),
+        pytest.param("persistent://acme/other/eu", "of namespace 'acme/orders'", id="elsewhere"),
+        pytest.param("http://acme/orders/eu", "expected persistent://tenant", id="scheme"),
+        pytest.param("persistent://acme/orders", "expected persistent://tenant", id="short"),
+        pytest.param("persistent://acme/orders/", "topic: expected 1 to 512", id="no-local-name"),
+        pytest.param("persistent://a b/orders/eu", "topic's tenant: expected", id="tenant"),
+        pytest.param("persistent://acme/a b/eu", "topic's namespace: expected", id="namespace"),
+    ],
+)
+def test_what_is_no_topic_of_the_namespace_is_refused(topic: str, words: str) -> None:
+    with pytest.raises(InvalidName, match=words):
+        names.topic_of("acme/orders", topic)
+
+
+def test_the_namespace_of_a_topic_is_known_from_its_name() -> None:
+    assert names.namespace_of_topic("persistent://acme/orders/a/b") == "acme/orders"
+
+
+@pytest.mark.parametrize("name", ["s", "my sub|1/2", LONGEST])
+def test_a_subscription_may_be_anything_printable(name: str) -> None:
+    assert names.check_subscription(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "a\tb", LONGEST + "x"])
+def test_another_subscription_is_refused(name: str) -> None:
+    with pytest.raises(InvalidName, match="subscription: expected 1 to 512 printable"):
+        names.check_subscription(name)

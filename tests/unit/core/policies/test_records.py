@@ -1,0 +1,104 @@
+"""Policy records: which one wins, what a book they make, and keys that name one thing.
+
+Not covered: any order of any records (tests/property/test_policy_records.py), their bytes
+(tests/unit/wire/test_policies.py).
+"""
+
+import pytest
+
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import NO_LIMIT, Attachments, Group, Limit, Limits
+from rgd.core.policies.records import (
+    PolicyRecord,
+    PolicyRecords,
+    Value,
+    records_of,
+    subscription_name,
+    subscription_of,
+)
+from tests.unit.core.values import NAMESPACE, TOPIC, rates
+
+LIMIT = Limit(publish=rates(5))
+BOOK = PolicyBook(
+    {"gold": Group("gold", LIMIT)},
+    Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"}),
+    Limits(LIMIT, {TOPIC: LIMIT}, {(TOPIC, "s"): LIMIT}),
+    named=frozenset({NAMESPACE}),
+)
+
+
+def record(revision: int, writer: str = "b1", value: Value = "gold") -> PolicyRecord:
+    return PolicyRecord("tenant:acme", revision, writer, value)
+
+
+def table(*known: PolicyRecord) -> PolicyRecords:
+    records = PolicyRecords()
+    for one in known:
+        records.apply(one)
+    return records
+
+
+@pytest.mark.parametrize(
+    ("second", "wins"),
+    [
+        pytest.param(record(3, "b0"), True, id="higher-revision"),
+        pytest.param(record(1, "b9"), False, id="lower-revision"),
+        pytest.param(record(2, "b2"), True, id="greater-writer"),
+        pytest.param(record(2, "b0"), False, id="lesser-writer"),
+        pytest.param(record(2, "b1"), False, id="the-same-again"),
+    ],
+)
+def test_the_higher_revision_wins_then_the_greater_writer(second: PolicyRecord, wins: bool) -> None:
+    records = table(record(2, "b1", "silver"))
+    assert records.apply(second) is wins
+    assert records.book().attach.tenants == {"acme": "gold" if wins else "silver"}
+
+
+def test_the_next_record_replaces_what_is_known() -> None:
+    records = table(record(7, "b9"))
+    assert records.next("tenant:acme", None, "b1") == record(8, "b1", None)
+    assert records.next("tenant:new", "gold", "b1").revision == 1
+    # It was only made, not applied.
+    assert records.book().attach.tenants == {"acme": "gold"}
+
+
+def test_a_deleted_value_stays_deleted_against_a_late_older_record() -> None:
+    records = table(record(2, value=None))
+    assert not records.apply(record(1))
+    assert "tenant:acme" in records
+    assert "tenant:other" not in records
+    assert records.book().attach.tenants == {}
+
+
+def test_a_book_comes_back_from_its_records() -> None:
+    records = records_of(BOOK, "b1")
+    assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
+    assert table(*records).book() == BOOK
+
+
+def test_a_book_without_limits_has_no_limit_record() -> None:
+    assert records_of(PolicyBook(), "b1") == []
+    assert table().book() == PolicyBook(limits=Limits(NO_LIMIT))
+
+
+def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
+    records = table(*records_of(BOOK, "b1"))
+    for one in records_of(BOOK, "b1"):
+        records.apply(PolicyRecord(one.key, 2, "b1", None))
+    assert records.book() == PolicyBook(named=frozenset({NAMESPACE}))
+
+
+def test_the_key_of_a_subscription_is_readable_and_says_where_the_topic_ends() -> None:
+    assert subscription_name(TOPIC, "my sub") == f"{TOPIC}|my sub"
+    assert subscription_name(f"{TOPIC}|a%7C", "b|c%") == f"{TOPIC}%7Ca%257C|b|c%"
+    assert subscription_of(f"{TOPIC}%7Ca%257C|b|c%") == (f"{TOPIC}|a%7C", "b|c%")
+
+
+def test_limits_of_topics_with_a_bar_in_their_name_are_kept_apart() -> None:
+    subscriptions = {
+        (f"{TOPIC}|a", "b"): LIMIT,
+        (TOPIC, "a|b"): Limit(publish=rates(6)),
+        (f"{TOPIC}%7Ca", "b"): Limit(publish=rates(7)),
+    }
+    book = PolicyBook(limits=Limits(subscriptions=subscriptions))
+    assert table(*records_of(book, "b1")).book() == book

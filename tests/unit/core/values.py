@@ -1,0 +1,82 @@
+"""Short ways to make the core's values, for tests that state only what matters to them.
+
+Rates are whole units per second here and `Milli` in the core; time is in milliseconds.
+"""
+
+from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.exchange.messages import Report, Speaker, UsageRow
+from rgd.core.exchange.usage_map import told_hash
+from rgd.core.policies.model import Rate, Rates
+from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
+
+NAMESPACE = "acme/orders"
+TOPIC = "persistent://acme/orders/eu"
+
+BUCKETS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
+
+
+def ms(milliseconds: float) -> Nanos:
+    """A moment."""
+    return Nanos(round(milliseconds * NS_PER_MS))
+
+
+def rate(units: float | None) -> Rate:
+    """A rate, 0 included."""
+    return None if units is None else round(units * MILLI)
+
+
+def rates(messages: float | None = None, size: float | None = None) -> Rates:
+    """Rates in both dimensions, 0 included."""
+    return Rates(rate(messages), rate(size))
+
+
+def key(group: str = "gold", kind: Kind = Kind.PUBLISH) -> GroupKey:
+    """A group in a kind."""
+    return GroupKey(group, kind)
+
+
+def usage(
+    wanted: float,
+    admitted: float | None = None,
+    *,
+    group: str = "gold",
+    kind: Kind = Kind.PUBLISH,
+    size: float = 0,
+    topics: int = 1,
+    total: int = 0,
+) -> UsageRow:
+    """A row; admitted is what was wanted unless told, bytes are admitted as wanted."""
+    given = wanted if admitted is None else admitted
+    return UsageRow(
+        group=group,
+        kind=kind,
+        topics=topics,
+        admitted=Pair(round(given * MILLI), round(size * MILLI)),
+        wanted=Pair(round(wanted * MILLI), round(size * MILLI)),
+        admitted_total=Pair(total),
+        wanted_total=Pair(total),
+    )
+
+
+def report(
+    broker: str,
+    *rows: UsageRow,
+    sequence: int = 1,
+    incarnation: int = 1,
+    full: bool = False,
+    rows_hash: int | None = None,
+    weight: int = 1000,
+    policies_hash: int = 0,
+) -> Report:
+    """A report whose hash is that of its own rows unless told."""
+    told = [row for row in rows if not row.is_idle]
+    return Report(
+        speaker=Speaker(broker, incarnation),
+        sequence=sequence,
+        period_ns=1_000_000_000,
+        rows=rows,
+        full=full,
+        rows_hash=told_hash(told) if rows_hash is None else rows_hash,
+        weight=weight,
+        policies_hash=policies_hash,
+    )
