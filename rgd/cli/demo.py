@@ -109,7 +109,7 @@ class _Screen:
         from rgd.app.demo.run import Snapshot
 
         if not isinstance(seen, Snapshot):
-            self._console.print(_judgement(seen), highlight=False)
+            self._console.print(_judgement(seen), highlight=False, soft_wrap=True)
         elif self._live is not None:
             self._live.update(_table(seen), refresh=True)
         else:

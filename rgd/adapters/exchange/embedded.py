@@ -83,7 +83,7 @@ class EmbeddedBroker:
         return self._process.pid
 
     async def ensure(self) -> str:
-        """Start the broker, or join the one that another daemon runs; returns its URL.
+        """Start the broker, or join the one that another daemon runs; returns its URL. Idempotent.
 
         Raises:
             ConfigError: there is no binary on this machine; the message says what to do.
@@ -124,10 +124,11 @@ class EmbeddedBroker:
             await self._let_go()
 
     async def _start_or_join(self) -> bool:
-        if self._try_own():
+        if not self._try_own():
+            return await self._join()
+        if self.pid is None:
             await self._start_somewhere()
-            return True
-        return await self._join()
+        return True
 
     def _try_own(self) -> bool:
         if not self._is_owner and self._folder.try_lock():

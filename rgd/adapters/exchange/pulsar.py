@@ -132,9 +132,8 @@ class PulsarPolicyStore:
         self._session = PulsarSession(self._url, self._topic, self._settings)
         try:
             await self._session.open(table.on_delivery, from_start=True)
-            async with asyncio.timeout(self._settings.open_timeout_s):
-                marker = await self._session.send(b"1", key=MARKER_KEY)
-                snapshot = await table.snapshot(marker)
+            marker = await self._session.send(b"1", key=MARKER_KEY)
+            snapshot = await table.snapshot(marker, stall_s_max=self._settings.open_timeout_s)
         except TimeoutError as exc:
             await self._abandon()
             raise translate("Timeout", url=self._url, topic=self._topic) from exc
@@ -196,18 +195,28 @@ class _Table:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._marker_read.set)
 
-    async def snapshot(self, marker: Position) -> Mapping[str, bytes]:
+    async def snapshot(self, marker: Position, *, stall_s_max: float) -> Mapping[str, bytes]:
         """The table once everything up to the marker is in it; all that follows are changes.
 
         Anything at or after the marker's position shows that it was passed: another opener's marker
-        may have replaced ours in a compaction meanwhile.
+        may have replaced ours in a compaction meanwhile. A large table may take its time.
+
+        Raises:
+            TimeoutError: the marker was not passed, and nothing came for `stall_s_max`.
         """
         with self._lock:
-            is_passed = self._position >= marker
-            if not is_passed:
-                self._marker = marker
-        if not is_passed:
-            await self._marker_read.wait()
+            seen = self._position
+            self._marker = marker
+            if seen >= marker:
+                self._marker_read.set()
+        while not self._marker_read.is_set():
+            try:
+                async with asyncio.timeout(stall_s_max):
+                    await self._marker_read.wait()
+            except TimeoutError:
+                if self._position == seen:
+                    raise
+                seen = self._position
         with self._lock:
             self._is_snapshot_taken = True
             return self._table

@@ -12,9 +12,7 @@ from typing import Final
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
 
-_CHECK_ACCESS: Final = (
-    "check exchange.token (or the certificates): it needs to produce to and consume from the topic"
-)
+_CHECK_ACCESS: Final = "check the token or the certificate that rgd shows: it needs to produce to and consume from the topic"
 _REMEDIES: Final = {
     "AuthenticationError": _CHECK_ACCESS,
     "AuthorizationError": _CHECK_ACCESS,
@@ -23,7 +21,8 @@ _REMEDIES: Final = {
     "MessageTooBig": "the broker takes only smaller messages; raise its maxMessageSize to 2 MiB or more",
 }
 _CHECK_BROKER: Final = (
-    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url"
+    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url "
+    "(a token or certificate that is refused looks the same; the log then says which)"
 )
 
 

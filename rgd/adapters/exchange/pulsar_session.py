@@ -187,7 +187,8 @@ class PulsarSession:
                 block_if_queue_full=False,
             )
         except BaseException:
-            client.close()
+            with contextlib.suppress(pulsar.PulsarException):
+                client.close()
             raise
         reading = threading.Thread(
             target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True

@@ -31,7 +31,7 @@ NAMESPACE = "public/rgd-contract"
 QUEUE_MAX = 10_000
 
 _LOST_REGISTRATION = b"Lock on resource /ledgers/available/"
-_RESTARTS_MAX = 4
+_RESTARTS_MAX = 5
 
 MakeExchange = Callable[..., Exchange]
 MakeStore = Callable[[], PolicyStore]

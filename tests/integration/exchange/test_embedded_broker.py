@@ -120,6 +120,14 @@ async def test_it_listens_on_one_port_of_the_loopback_and_nowhere_else(
     assert listening == {("127.0.0.1", int(url.rpartition(":")[2]))}
 
 
+async def test_to_ensure_it_twice_changes_nothing(broker: MakeBroker, tmp_path: Path) -> None:
+    mine = broker(tmp_path)
+    url = await mine.ensure()
+    pid = mine.pid
+    assert await mine.ensure() == url
+    assert mine.pid == pid
+
+
 async def test_a_stopped_broker_is_gone_and_its_folder_serves_again_on_the_same_port(
     broker: MakeBroker, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ TOPIC = "persistent://acme/limits/policies"
     [
         ("Timeout", "check that a Pulsar broker listens there"),
         ("ConnectError", "set exchange.url"),
-        ("AuthenticationError", "check exchange.token"),
+        ("AuthenticationError", "check the token or the certificate"),
         ("AuthorizationError", "produce to and consume from the topic"),
         ("TopicNotFound", "pulsar-admin namespaces create acme/limits"),
         ("MessageTooBig", "maxMessageSize"),

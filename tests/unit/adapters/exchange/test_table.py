@@ -6,6 +6,8 @@ The deliveries are made here, the loop is real. Not covered here: that a broker 
 
 import asyncio
 
+import pytest
+
 from rgd.adapters.exchange.inbox import ChangeInbox
 from rgd.adapters.exchange.pulsar import MARKER_KEY, _Table
 from rgd.adapters.exchange.pulsar_session import Delivery
@@ -20,7 +22,7 @@ def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> 
 async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(0, "a"))
-    opening = asyncio.create_task(table.snapshot((3, 2, -1)))
+    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
     await asyncio.sleep(0)
     table.on_delivery(_delivery(1, "b"))
     await asyncio.sleep(0)
@@ -32,7 +34,7 @@ async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
 
 async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    opening = asyncio.create_task(table.snapshot((3, 2, -1)))
+    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
     await asyncio.sleep(0)
     table.on_delivery(_delivery(0, MARKER_KEY, ledger=4))
     async with asyncio.timeout(TIMEOUT_S):
@@ -43,7 +45,7 @@ async def test_a_marker_that_was_read_before_its_position_was_known_is_not_waite
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(2, MARKER_KEY))
     async with asyncio.timeout(TIMEOUT_S):
-        assert await table.snapshot((3, 2, -1)) == {}
+        assert await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S) == {}
 
 
 async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() -> None:
@@ -51,7 +53,7 @@ async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() 
     table = _Table(asyncio.get_running_loop(), changes)
     for delivery in (_delivery(0, "a", b"old"), _delivery(1, "a", b"new")) * 2:
         table.on_delivery(delivery)
-    assert await table.snapshot((3, 1, -1)) == {"a": b"new"}
+    assert await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S) == {"a": b"new"}
     for delivery in (_delivery(0, "a", b"old"), _delivery(2, "a", b"newer")) * 2:
         table.on_delivery(delivery)
     assert await changes.take() == [("a", b"newer")]
@@ -62,7 +64,25 @@ async def test_messages_without_a_key_and_markers_are_no_policies() -> None:
     table = _Table(asyncio.get_running_loop(), changes)
     table.on_delivery(_delivery(0, ""))
     table.on_delivery(_delivery(1, MARKER_KEY))
-    assert await table.snapshot((3, 1, -1)) == {}
+    assert await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S) == {}
     for entry, key in enumerate(("", MARKER_KEY, "a"), start=2):
         table.on_delivery(_delivery(entry, key))
     assert await changes.take() == [("a", b"1")]
+
+
+async def test_a_large_table_may_take_longer_than_the_timeout_as_long_as_it_moves_on() -> None:
+    loop = asyncio.get_running_loop()
+    table = _Table(loop, ChangeInbox(loop, 10))
+    # Timers of one loop run in the order of their times, however late the loop is.
+    for entry in range(8):
+        loop.call_later(0.05 * entry, table.on_delivery, _delivery(entry, f"key {entry}"))
+    loop.call_later(0.4, table.on_delivery, _delivery(8, MARKER_KEY))
+    assert len(await table.snapshot((3, 8, -1), stall_s_max=0.15)) == 8
+
+
+async def test_a_table_that_stands_still_is_given_up() -> None:
+    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
+    table.on_delivery(_delivery(0, "a"))
+    async with asyncio.timeout(TIMEOUT_S):
+        with pytest.raises(TimeoutError):
+            await table.snapshot((3, 4, -1), stall_s_max=0.05)
