@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -148,6 +149,10 @@ async def test_a_stopped_broker_is_gone_and_its_folder_serves_again_on_the_same_
     await table.close()
 
 
+def _runs_anew(broker: EmbeddedBroker, killed: int) -> bool:
+    return broker.pid not in {None, killed}
+
+
 async def test_it_is_restarted_where_it_was_when_it_dies_and_that_is_counted(
     broker: MakeBroker, tmp_path: Path
 ) -> None:
@@ -159,7 +164,7 @@ async def test_it_is_restarted_where_it_was_when_it_dies_and_that_is_counted(
             killed = mine.pid
             assert killed is not None
             os.kill(killed, signal.SIGKILL)
-            await _until(lambda killed=killed: mine.pid not in {None, killed})
+            await _until(partial(_runs_anew, mine, killed))
             await _serves(url)
             assert mine.restarts == restarts
         await mine.stop()
