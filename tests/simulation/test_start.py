@@ -18,7 +18,7 @@ QUOTA = 1000.0
 def test_before_their_first_shares_n_daemons_grant_at_most_the_quota_and_a_request_each(
     count: int, seed: int
 ) -> None:
-    cluster = Cluster([2 * QUOTA] * count, quota=QUOTA, seed=seed)
+    cluster = Cluster([5 * QUOTA / count] * count, quota=QUOTA, seed=seed)
     while any(member.broker.mode is Mode.STARTING for member in cluster.members):
         cluster.run_s(0.05)
         granted = sum(load.admitted for load in cluster.loads)

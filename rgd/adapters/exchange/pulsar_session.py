@@ -14,6 +14,7 @@ What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean
 import asyncio
 import contextlib
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,6 +178,9 @@ class PulsarSession:
                 pulsar.MessageId.earliest if from_start else pulsar.MessageId.latest,
                 receiver_queue_size=RECEIVER_QUEUE_MAX,
                 is_read_compacted=from_start,
+                # The client's own random names come twice when two of its threads draw at once (3.13),
+                # and the broker turns away the second reader of a name.
+                subscription_role_prefix=f"rgd-{uuid.uuid4().hex}",
             )
             # After the reader, on the same connection: the broker's answer to this means that it has
             # also seen the reader's permits, without which it would drop what is published now.

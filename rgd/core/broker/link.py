@@ -49,6 +49,10 @@ class Link:
         """From when on something we said is missing for longer than our patience."""
         return Nanos(self._unheard[0][1] + self._patience_ns) if self._unheard else None
 
+    def is_silent(self, now: Nanos) -> bool:
+        """Whether something is missing then, if nothing more is heard until then."""
+        return self.silent_at is not None and now >= self.silent_at
+
     @property
     def settle_ns(self) -> int:
         """How long a raise waits: about the p99 from publishing to reading back."""

@@ -54,15 +54,16 @@ class Standing:
             return self._link.silent_at
         if self._sharing.mode is Mode.HOLDING:
             return self._hold_until
-        if self._sharing.mode is Mode.STARTING and self._link.reached_at is not None:
-            return Nanos(self._link.reached_at + self._hello_ns)
-        return None
+        if self._sharing.mode is not Mode.STARTING or self._link.reached_at is None:
+            return None
+        ends_at = Nanos(self._link.reached_at + self._hello_ns)
+        return None if self._link.is_silent(ends_at) else ends_at
 
     def is_past_start(self, now: Nanos) -> bool:
         """Whether shares are known, or two rounds have shown that nobody will tell them."""
         if self._sharing.mode is not Mode.STARTING:
             return True
-        return self._link.reached_at is None and self._has_waited(now)
+        return not self._is_reached(now) and self._has_waited(now)
 
     def start(self, now: Nanos) -> None:
         """Begin to wait for the peers."""
@@ -85,12 +86,13 @@ class Standing:
         """End the start if everybody has answered, or nobody will."""
         if self._sharing.mode is not Mode.STARTING:
             return []
-        if self.due_at is not None:
-            if self._membership.is_complete or now >= self.due_at:
+        if self._is_reached(now):
+            is_due = self.due_at is not None and now >= self.due_at
+            if self._membership.is_complete or is_due:
                 self._become(Mode.LIVE, now)
             return []
-        alone = not self._settings.stored_peers and self._settings.expected_brokers <= 1
-        if alone or not self._has_waited(now):
+        if self._sharing.known_brokers() == 1 or not self._has_waited(now):
+            # Who knows of nobody cannot tell how many there are: its floor is all it may grant.
             return []
         self._become(Mode(self._settings.on_isolation), now)
         return [Alarm(AlarmCode.ISOLATED)]
@@ -105,6 +107,9 @@ class Standing:
             self._link.restart(now)
         self._become(Mode.LIVE if was_holding else Mode.STARTING, now)
         return [Alarm(AlarmCode.REJOINED)]
+
+    def _is_reached(self, now: Nanos) -> bool:
+        return self._link.reached_at is not None and not self._link.is_silent(now)
 
     def _has_waited(self, now: Nanos) -> bool:
         return self._started_at is not None and now - self._started_at >= self._hello_ns

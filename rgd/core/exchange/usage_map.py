@@ -71,12 +71,10 @@ class UsageMap:
         return {broker for broker, rows in self._by_broker.items() if rows}
 
     def _forget(self, broker: str, key: GroupKey) -> None:
-        self._by_broker[broker].pop(key, None)
-        rows = self._by_key.get(key)
-        if rows is not None:
-            rows.pop(broker, None)
-            if not rows:
-                del self._by_key[key]
+        del self._by_broker[broker][key]
+        del self._by_key[key][broker]
+        if not self._by_key[key]:
+            del self._by_key[key]
 
 
 def told_hash(rows: Iterable[UsageRow]) -> int:
