@@ -38,11 +38,11 @@ async def exchange(
     """An exchange's URL, and the settings that go with it."""
     if request.param == "pulsar":
         pulsar = request.getfixturevalue("apache_pulsar")
-        # The topics are this test's own: the Pulsar is everybody's.
+        # The topics are this test's own: the Pulsar is everybody's, and policies stay in their table.
         environ = {
             "RGD_EXCHANGE__ADMIN_URL": pulsar.admin_url,
-            "RGD_EXCHANGE__TOPIC": "non-persistent://public/rgd/usage-e2e",
-            "RGD_POLICIES__TOPIC": "persistent://public/rgd/policies-e2e",
+            "RGD_EXCHANGE__TOPIC": f"non-persistent://public/rgd/usage-{tmp_path.name}",
+            "RGD_POLICIES__TOPIC": f"persistent://public/rgd/policies-{tmp_path.name}",
         }
         yield pulsar.service_url, environ
         return
