@@ -59,6 +59,7 @@ def main(
 def run() -> None:
     """Run the command that `sys.argv` names, and exit the process."""
     _open_missing_streams()
+    is_told = False
     try:
         app(prog_name="rgd")
     except ConfigError as error:
@@ -71,9 +72,10 @@ def run() -> None:
     except OSError as error:
         # The operating system said no; mostly to standard output (a full disk).
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        is_told = True
         sys.exit(EXIT_FAILED)
     finally:
-        _flush()
+        _flush(is_told=is_told)
 
 
 def _complain(message: str) -> None:
@@ -88,13 +90,14 @@ def _open_missing_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- open till the end
 
 
-def _flush() -> None:
+def _flush(*, is_told: bool) -> None:
     """Write out what is buffered, while it can still be told that it failed."""
     try:
         sys.stdout.flush()
     except OSError as error:
         # Python flushes once more at exit: let it do so where nothing can fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # A reader that left has what it wanted.
+        # A reader that left has what it wanted.
+        if not is_told and not isinstance(error, BrokenPipeError):
             _complain(f"output: {error.strerror}")
             sys.exit(EXIT_FAILED)

@@ -143,8 +143,12 @@ def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("form", [["--json"], []])
-def test_a_full_disk_is_one_line_and_1(form: list[str]) -> None:
+def test_a_full_disk_is_one_line_and_1(
+    form: list[str], unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with Path("/dev/full").open("w") as full:
         done = process("shares", "--quota", "1", "--wanted", "1", *form, stdout=full.fileno())
     assert (done.returncode, done.stderr) == (1, "rgd: output: No space left on device\n")
