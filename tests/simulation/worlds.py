@@ -135,10 +135,15 @@ class Cluster:
         return [share_of(member, key) for member in self.members]
 
     def agrees(self, key: GroupKey = GOLD) -> bool:
-        """Whether all live members believe the same map of the same brokers and policies."""
-        brokers = [member.broker for member in self.live]
-        views = [(one.sharing.brokers, one.usage.rows(key), one.sharing.book) for one in brokers]
+        """Whether all live members believe the same rates of the same brokers, and the same book."""
+        views = [_view(member, key) for member in self.live]
         return self.modes() == {Mode.LIVE} and all(view == views[0] for view in views)
+
+
+def _view(member: Member, key: GroupKey) -> object:
+    broker = member.broker
+    rates = {name: (row.wanted, row.admitted) for name, row in broker.usage.rows(key).items()}
+    return broker.sharing.brokers, rates, broker.sharing.book
 
 
 def share_of(member: Member, key: GroupKey = GOLD) -> float:

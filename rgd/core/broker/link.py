@@ -53,6 +53,10 @@ class Link:
         """Whether something is missing then, if nothing more is heard until then."""
         return self.silent_at is not None and now >= self.silent_at
 
+    def is_late(self, now: Nanos) -> bool:
+        """Whether something we said has taken longer than any should, but may still come."""
+        return bool(self._unheard) and now - self._unheard[0][1] >= self._settle_max_ns
+
     @property
     def settle_ns(self) -> int:
         """How long a raise waits: about the p99 from publishing to reading back."""

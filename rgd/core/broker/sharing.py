@@ -65,11 +65,10 @@ class SettlingRate:
     def aim(self, rate: Rate, now: Nanos) -> None:
         """Set a new target; higher ones that have not come into force yet are forgotten."""
         since = now
-        while self._targets and _ceiling(self._targets[-1][1]) > _ceiling(rate):
-            # A raise that shrinks has waited as long as the larger one.
+        while self._targets and _ceiling(self._targets[-1][1]) >= _ceiling(rate):
+            # A raise that shrinks, or is told again, has waited as long as the one before.
             since, _ = self._targets.pop()
-        if not self._targets or self._targets[-1][1] != rate:
-            self._targets.append((since, rate))
+        self._targets.append((since, rate))
 
     def at(self, now: Nanos, settle_ns: int) -> Rate:
         """The rate in force."""

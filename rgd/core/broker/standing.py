@@ -57,7 +57,8 @@ class Standing:
         if self._sharing.mode is not Mode.STARTING or self._link.reached_at is None:
             return None
         ends_at = Nanos(self._link.reached_at + self._hello_ns)
-        return None if self._link.is_silent(ends_at) else ends_at
+        # Not while something is on its way for so long that the exchange may be gone again.
+        return None if self._link.is_late(ends_at) else ends_at
 
     def is_past_start(self, now: Nanos) -> bool:
         """Whether shares are known, or two rounds have shown that nobody will tell them."""

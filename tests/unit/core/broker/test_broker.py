@@ -40,6 +40,8 @@ LATER, LATEST, NOW = (Speaker(f"b{when}", ms(when) ^ ME.incarnation) for when in
 def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) -> None:
     assert desk.wake_at is None
     assert desk.wake(5000) == ()
+    desk.ask(1, at=5000)
+    assert not desk.ask(1, at=5000)
     assert desk.tell_unreported(5000) == ()
     assert desk.stop(5000) == ()
 
@@ -191,6 +193,18 @@ def test_what_is_urgent_when_the_round_ends_goes_with_the_round(live: Desk) -> N
     assert live.broker.wake_at > ms(3100)
 
 
+def test_a_window_that_an_early_report_has_just_closed_is_left_open_by_the_round(
+    live: Desk,
+) -> None:
+    live.run(2005, 2999)
+    live.ask(200, at=2950)
+    live.ask(1, at=2950)
+    live.tell_unreported(2950)
+    live.ask(3, at=2960)
+    (heartbeat,) = reports(live.wake(3000))
+    assert heartbeat.rows == ()
+
+
 # Answers.
 
 
@@ -332,6 +346,15 @@ def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
     )
     desk.broker.sharing.refresh_all(ms(2100))
     with pytest.raises(InvariantBroken, match="do not sum to 100000"):
+        desk.broker.validate()
+
+
+def test_a_share_that_does_not_follow_the_map_is_a_bug() -> None:
+    desk = Desk()
+    desk.go_live()
+    desk.share()
+    desk.broker.peers.hear(Speaker("b2", 1), ms(2010))
+    with pytest.raises(InvariantBroken, match="settles on"):
         desk.broker.validate()
 
 

@@ -23,6 +23,15 @@ def test_what_was_said_is_missing_after_our_patience() -> None:
     assert one.silent_at == ms(1110)
 
 
+def test_what_was_said_is_late_after_the_longest_way_and_silent_after_our_patience() -> None:
+    one = link()
+    assert not one.is_late(ms(9000))
+    assert not one.is_silent(ms(9000))
+    one.said(1, ms(10))
+    assert (one.is_late(ms(109)), one.is_late(ms(110))) == (False, True)
+    assert (one.is_silent(ms(1109)), one.is_silent(ms(1110))) == (False, True)
+
+
 def test_what_was_read_back_is_not_missing() -> None:
     one = link()
     one.said(1, ms(0))

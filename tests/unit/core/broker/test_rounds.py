@@ -46,8 +46,8 @@ class House:
         self.limiter.set_book(PolicyBook(GROUPS), ms(0))
         self.rounds = Rounds(self.settings, self.limiter, self.sharing)
 
-    def ask(self, messages: int, at: float, group: str = "gold", kind: Kind = Kind.PUBLISH) -> None:
-        request = Request(messages=messages, group=group, kind=kind, topic="t")
+    def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
+        request = Request(messages=messages, bytes=size, group=group, topic="t")
         answer = self.limiter.acquire(request, ms(at))
         assert isinstance(answer, Decision)
         self.granted += answer.messages
@@ -205,11 +205,11 @@ def test_an_early_report_is_logged_as_sent_even_if_the_round_adds_nothing_to_it(
 def test_refusals_of_an_early_window_are_logged_with_the_round() -> None:
     house = House()
     house.ask(100, at=0)
-    house.ask(7, at=0)
+    house.ask(7, at=0, size=70)
     house.rounds.early([key()], ms(200))
-    house.ask(5, at=300)
+    house.ask(5, at=300, size=50)
     house.end(1000)
-    assert house.logged().refused == Pair(12)
+    assert house.logged().refused == Pair(12, 120)
 
 
 def test_a_window_that_an_early_report_has_just_closed_stays_open() -> None:

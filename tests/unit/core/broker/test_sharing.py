@@ -171,8 +171,8 @@ def test_known_are_never_fewer_than_expected_stored_or_heard(
 def test_while_starting_the_floor_is_granted_as_for_everybody_known() -> None:
     house = House(replace(SETTINGS, expected_brokers=4))
     house.sharing.mode = Mode.STARTING
-    # 1 % of 100 and of 999, for four: the smallest part, so that four of them are never more.
-    assert house.use(100, 999) == Rates(250, 2497)
+    # 1 % of 100 and of 999.1, for four: the smallest part, so that four of them are never more.
+    assert house.use(100, 999.1) == Rates(250, 2497)
     assert House().use(100) == rates(100)
 
 

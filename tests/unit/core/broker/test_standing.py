@@ -31,12 +31,14 @@ def burst(desk: Desk, at: float) -> int:
 
 
 def test_starting_the_floor_is_granted_without_a_burst(desk: Desk) -> None:
-    assert desk.share() == rates(1)
+    desk.change(gold(10_000), at=0)
+    assert desk.share() == rates(100)
     desk.start()
     assert desk.believes() is Mode.STARTING
     assert (burst(desk, 0), burst(desk, 900)) == (0, 0)
-    assert desk.ask(1, at=900)
-    assert not desk.ask(1, at=1800)
+    assert desk.ask(10, at=900)
+    assert not desk.ask(1, at=999)
+    assert desk.ask(1, at=1000)
 
 
 def test_a_broker_that_counts_on_nobody_waits_two_rounds_after_it_reached_the_exchange(
@@ -152,10 +154,10 @@ def test_out_of_reach_a_broker_that_counts_on_nobody_stays_on_its_floor(desk: De
 
 
 def test_out_of_reach_it_counts_as_started_after_two_rounds(desk: Desk) -> None:
-    desk.start()
-    desk.wake(1999)
+    desk.start(at=500)
+    desk.wake(2499)
     assert not desk.is_past_start()
-    desk.wake(2000)
+    desk.wake(2500)
     assert desk.is_past_start()
 
 
@@ -185,6 +187,39 @@ def test_out_of_reach_a_broker_that_is_not_alone_acts_as_told_after_two_rounds(
     assert ISOLATED not in desk.wake(3000)
     desk.wake(3100)
     assert desk.share() == share
+
+
+def test_reached_once_and_cut_off_before_anybody_answered_it_stays_on_its_floor(
+    desk: Desk,
+) -> None:
+    desk.share()
+    desk.start()
+    desk.read_back(5)
+    for now in (1000, 2000, 2005, 3000, 4000):
+        assert ISOLATED not in desk.wake(now)
+        assert desk.wake_at is not None
+        assert desk.wake_at > now
+    assert (desk.believes(), desk.share()) == (Mode.STARTING, rates(1))
+    assert desk.is_past_start()
+    # Read back at last, the two rounds are long over.
+    desk.read_back(4500)
+    assert not desk.is_past_start()
+    assert desk.wake_at == 2005
+    desk.wake(4500)
+    assert desk.believes() is Mode.LIVE
+
+
+def test_reached_once_and_cut_off_one_that_is_not_alone_acts_as_told(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.hear(report("b2", rows_hash=99), 10)
+    desk.wake(1000)
+    desk.wake(2000)
+    desk.wake(2005)
+    assert desk.believes() is Mode.STARTING
+    # Said at 1000, missing from 2100 on.
+    assert desk.wake(3000)[0] == ISOLATED
+    assert desk.believes() is Mode.EQUAL
 
 
 # Silence.

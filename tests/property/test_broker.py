@@ -1,0 +1,180 @@
+"""One broker under any sequence of events: it keeps its laws and never wakes in vain.
+
+After every event the broker checks itself (`Broker.validate`). Not covered: what each event should
+do (tests/unit/core/broker), several brokers (tests/simulation).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Effect, Halt, Publish
+from rgd.core.broker.events import (
+    DemandUnreported,
+    Event,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Stopping,
+    Woken,
+)
+from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.decision import Request
+from rgd.core.errors import UnknownGroup
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker, UsageRow
+from rgd.core.exchange.usage_map import told_hash
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
+
+ME = Speaker("b1", 5)
+SPEAKERS = [Speaker("b0", 1), Speaker("b0", 2), Speaker("b2", 1), Speaker("b1", 9)]
+
+rates = st.sampled_from([0, 1_000, 30_000, 500_000])
+rows = st.builds(
+    lambda group, wanted, size: UsageRow(
+        group, Kind.PUBLISH, 1, Pair(wanted, size), Pair(wanted, size), Pair(), Pair()
+    ),
+    st.sampled_from(["gold", "silver"]),
+    rates,
+    rates,
+)
+reports = st.builds(
+    lambda speaker, sequence, told, full, is_whole: Report(
+        speaker,
+        sequence,
+        1,
+        tuple(told),
+        full,
+        told_hash(row for row in told if not row.is_idle) if is_whole else 7,
+    ),
+    st.sampled_from(SPEAKERS),
+    st.integers(1, 6),
+    st.lists(rows, max_size=2, unique_by=lambda row: row.group),
+    st.booleans(),
+    st.booleans(),
+)
+messages: st.SearchStrategy[Message] = st.one_of(
+    reports,
+    st.builds(Hello, st.sampled_from(SPEAKERS)),
+    st.builds(Goodbye, st.sampled_from(SPEAKERS)),
+    st.builds(Ask, st.sampled_from(SPEAKERS), st.sampled_from(["b0", "b1"])),
+)
+groups = st.builds(
+    lambda messages_max, bytes_max, blocked: Group(
+        "gold", Limit(Rates(messages_max, bytes_max)), blocked=blocked
+    ),
+    st.none() | st.integers(1, 10**6),
+    st.none() | st.integers(1, 10**9),
+    st.booleans(),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("wait"), st.integers(1, 3000)),
+        st.tuples(st.just("hear"), messages),
+        st.tuples(st.just("read back"), st.booleans()),
+        st.tuples(st.just("ask"), st.integers(0, 300)),
+        st.tuples(st.just("policies"), st.lists(groups, max_size=1)),
+    ),
+    max_size=30,
+)
+settings_of_brokers = st.builds(
+    BrokerSettings,
+    st.just(ME),
+    on_isolation=st.sampled_from(OnIsolation),
+    expected_brokers=st.integers(1, 3),
+    stored_peers=st.sampled_from([frozenset[str](), frozenset({"b0"})]),
+    floor_ppm=st.sampled_from([0, 10_000]),
+)
+
+
+@dataclass
+class Life:
+    """A broker, what it said and nobody has read back yet, and the moment."""
+
+    broker: Broker
+    now: int = 0
+    said: list[Message] = field(default_factory=list)
+    sequence: int = 0
+
+    def live(self, event: Event) -> Sequence[Effect]:
+        effects = self.broker.handle(event)
+        for effect in effects:
+            if isinstance(effect, Publish):
+                self.note(effect.message)
+        self.broker.validate()
+        return effects
+
+    def note(self, message: Message) -> None:
+        assert message.speaker == ME
+        if isinstance(message, Report):
+            assert message.sequence == self.sequence + 1
+            self.sequence = message.sequence
+            told = self.broker.rounds.told.values()
+            assert message.rows_hash == told_hash(told)
+            if message.full:
+                assert set(message.rows) == set(told)
+        self.said.append(message)
+
+    def wait(self, milliseconds: int) -> None:
+        until = self.now + milliseconds * NS_PER_MS
+        while (due := self.broker.wake_at) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.live(Woken(Nanos(self.now)))
+            assert self.broker.wake_at is not None
+            # Whatever was due has been done.
+            assert self.broker.wake_at > self.now
+        self.now = until
+
+    def read_back(self) -> None:
+        coming, self.said = self.said, []
+        for message in coming:
+            self.live(MessageReceived(Nanos(self.now), message))
+
+    def ask(self, count: int) -> None:
+        request = Request(messages=count, bytes=10 * count, group="gold")
+        try:
+            self.broker.limiter.acquire(request, Nanos(self.now))
+        except UnknownGroup:
+            assert "gold" not in self.broker.sharing.book.groups
+        self.live(DemandUnreported(Nanos(self.now)))
+
+    def change(self, chosen: list[Group]) -> None:
+        book = PolicyBook({group.name: group for group in chosen})
+        self.live(PoliciesChanged(Nanos(self.now), book))
+        state = next(self.broker.limiter.states(), None)
+        if chosen and state is not None and chosen[0].blocked:
+            assert state.share == Rates(0, 0)
+
+
+@settings(max_examples=300)
+@given(chosen=settings_of_brokers, first=groups, script=steps)
+def test_whatever_happens_a_broker_keeps_its_laws(
+    chosen: BrokerSettings, first: Group, script: list[tuple[str, object]]
+) -> None:
+    life = Life(Broker(chosen, Nanos(0)))
+    life.change([replace(first, blocked=False)])
+    life.live(Started(Nanos(0)))
+    for step, what in script:
+        match step, what:
+            case "wait", int(milliseconds):
+                life.wait(milliseconds)
+            case "hear", message:
+                effects = life.live(MessageReceived(Nanos(life.now), message))  # type: ignore[arg-type]
+                if any(isinstance(effect, Halt) for effect in effects):
+                    assert life.broker.mode is Mode.STARTING
+                    return
+            case "read back", _:
+                life.read_back()
+            case "ask", int(count):
+                life.ask(count)
+            case _, list(groups_chosen):
+                life.change(groups_chosen)
+            case _:
+                raise AssertionError(step)
+    *_, goodbye = life.live(Stopping(Nanos(life.now)))
+    assert goodbye == Publish(Goodbye(ME))
