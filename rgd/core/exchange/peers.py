@@ -72,7 +72,6 @@ class Peers:
         if peer is not None and not self._has_won(peer, now):
             return Heard.CLAIMED
         former = None if before is None else before.incarnation
-        self._left.pop(speaker.broker, None)
         self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
         return Heard.JOINED if peer is None else Heard.RESTARTED
 

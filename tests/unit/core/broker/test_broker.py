@@ -251,6 +251,19 @@ def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None
 # Our own words.
 
 
+def test_our_hello_tells_how_long_a_word_takes(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(30)
+    assert desk.broker.link.settle_ns == ms(30)
+
+
+def test_our_hello_makes_good_for_no_report(desk: Desk) -> None:
+    desk.start()
+    desk.wake(1000)
+    desk.hear(Hello(ME), 1010)
+    assert desk.broker.link.silent_at == ms(2100)
+
+
 def test_our_rows_count_when_they_are_read_back(live: Desk) -> None:
     live.ask(20, at=2100)
     live.wake(3000)
@@ -302,6 +315,7 @@ def test_new_policies_are_in_force_at_once_and_silently(live: Desk) -> None:
     assert live.share() == rates(40)
     assert live.change(gold(40, blocked=True), at=2200) == ()
     assert not live.ask(1, at=2300)
+    live.broker.validate()
     live.change(PolicyBook(), at=2400)
     assert list(live.broker.limiter.states()) == []
 

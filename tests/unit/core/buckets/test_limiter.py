@@ -153,6 +153,8 @@ def test_the_last_level_that_lowers_a_part_is_named() -> None:
     one = limiter(gold(80), limits=Limits(limit(100), {TOPIC: limit(80)}))
     # The topic's 20 do not lower the group's 20 any further.
     assert ask(one, 100, partial=True).limited_by is Level.RESOURCE_GROUP
+    one = limiter(gold(None, 80), limits=Limits(topics={TOPIC: limit(None, 80)}))
+    assert ask(one, 1, 100, partial=True).limited_by is Level.RESOURCE_GROUP
 
 
 def test_a_part_is_cut_in_each_dimension_by_itself() -> None:
@@ -160,11 +162,13 @@ def test_a_part_is_cut_in_each_dimension_by_itself() -> None:
     answer = ask(one, 10, 500, partial=True)
     assert (answer.messages, answer.bytes, answer.dimension) == (10, 250, BYTES)
     assert left(one) == (15, 0)
+    assert state(one).refused[Level.RESOURCE_GROUP, BYTES] == 250
 
 
 def test_the_whole_is_a_part_too() -> None:
     one = limiter(gold(100))
     assert ask(one, 25, partial=True) == Decision(granted=True, messages=25, bytes=0)
+    assert left(one) == (0, 0)
 
 
 @pytest.mark.parametrize("spent", [Pair(25, 0), Pair(0, 250)], ids=["messages", "bytes"])
@@ -209,8 +213,9 @@ def test_a_shadow_refuses_no_part_and_is_not_named() -> None:
 def test_a_shadow_finds_nothing_too_large_and_never_makes_a_caller_wait() -> None:
     one = limiter(Group("gold", limit(1), shadow=True), Group("t", limit(100)))
     ask(one, 1000)
-    answer = ask(one)
-    assert (answer.group, answer.retry_after_ms) == ("t", 9760)
+    for partial in (False, True):
+        answer = ask(one, partial=partial)
+        assert (answer.group, answer.retry_after_ms) == ("t", 9760)
 
 
 def test_a_shadow_counts_what_passes_as_wanted() -> None:

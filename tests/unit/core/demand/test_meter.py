@@ -66,6 +66,7 @@ def test_a_window_without_a_request_says_nothing_and_ends_all_the_same() -> None
     assert meter.opened_at == ms(1000)
     note(meter, admitted=Pair(10), now=1500)
     assert units(drained(meter, 2000).admitted) == (10, 0)
+    assert meter.drain(ms(3000)) is None
 
 
 def test_retries_are_not_new_demand_but_what_passed_was_wanted() -> None:
@@ -121,7 +122,7 @@ def test_only_so_many_topics_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
     for topic in ("a", "b", "c"):
         note(meter, admitted=Pair(1), topic=topic)
         meter.hold(Pair(10), topic)
-    meter.hold(Pair(20), "a")
+    meter.hold(Pair(25), "a")
     demand = drained(meter)
     assert demand.topics == 2
-    assert units(demand.wanted) == (3 + 20 + 10, 0)
+    assert units(demand.wanted) == (3 + 25 + 10, 0)

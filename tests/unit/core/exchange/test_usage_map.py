@@ -101,6 +101,15 @@ def test_who_took_everything_back_has_no_row() -> None:
     assert usage_map.brokers() == {"b1"}
 
 
+def test_nothing_is_kept_of_what_is_gone() -> None:
+    usage_map = filled()
+    usage_map.apply(report("b1", full=True))
+    usage_map.remove("b1")
+    usage_map.remove("b2")
+    assert not usage_map._by_key
+    assert not usage_map._by_broker
+
+
 def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -137,5 +146,5 @@ def test_the_hash_knows_no_order_and_no_totals() -> None:
 
 def test_no_rows_hash_to_zero_and_many_fit_63_bits() -> None:
     assert told_hash([]) == 0
-    many = told_hash(usage(10, group=f"g{place}") for place in range(50))
-    assert 0 < many < 1 << 63
+    rows = [usage(10, group=f"g{place}") for place in range(50)]
+    assert all(0 < told_hash(rows[: count + 1]) < 1 << 63 for count in range(50))

@@ -55,7 +55,12 @@ def test_a_full_namespace_is_taken_apart() -> None:
     assert names.tenant_of("acme/orders") == "acme"
 
 
-@pytest.mark.parametrize("full", ["acme", "acme/", "/orders", "acme/or ders", "a/b/c"])
+def test_half_a_namespace_is_told_what_is_missing() -> None:
+    with pytest.raises(InvalidName, match=r"^namespace: expected tenant/namespace, got 'acme'"):
+        names.parse_namespace("acme")
+
+
+@pytest.mark.parametrize("full", ["acme/", "/orders", "acme/or ders", "a/b/c"])
 def test_what_is_no_full_namespace_is_refused(full: str) -> None:
     with pytest.raises(InvalidName, match=r"^attach: expected"):
         names.parse_namespace(full, "attach")
@@ -65,10 +70,14 @@ def test_what_is_no_full_namespace_is_refused(full: str) -> None:
     ("topic", "full"),
     [
         pytest.param("eu", "persistent://acme/orders/eu", id="local"),
+        pytest.param(LONGEST, f"persistent://acme/orders/{LONGEST}", id="longest"),
         pytest.param("a/b|c %", "persistent://acme/orders/a/b|c %", id="anything-printable"),
         pytest.param("persistent://acme/orders/eu", "persistent://acme/orders/eu", id="full"),
         pytest.param(
             "non-persistent://acme/orders/eu", "non-persistent://acme/orders/eu", id="other-domain"
+        ),
+        pytest.param(
+            "persistent://acme/orders/a/b", "persistent://acme/orders/a/b", id="full-with-slashes"
         ),
         pytest.param("eu-partition-0", "persistent://acme/orders/eu-partition-0", id="partition"),
     ],

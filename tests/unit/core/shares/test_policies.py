@@ -39,6 +39,7 @@ def test_a_broker_alone_has_it_all(policy: SharePolicyName) -> None:
 @pytest.mark.parametrize("policy", SharePolicyName)
 def test_of_nothing_everybody_has_nothing(policy: SharePolicyName) -> None:
     assert allocate(policy, 0, used(70, 0, 30), floor_ppm=PERCENT) == (0, 0, 0)
+    assert allocate(policy, 0, used(0, 0), floor_ppm=PERCENT) == (0, 0)
 
 
 @pytest.mark.parametrize("policy", SharePolicyName)
