@@ -74,6 +74,8 @@ class TablePolicies:
         self._book = seed
         self._on_book: OnBook | None = None
         self._is_open = False
+        #: Two writes of one key here must not get the same revision.
+        self._writing = asyncio.Lock()
 
     def book(self) -> PolicyBook:
         """The table's policies; before it could be read, the groups file's."""
@@ -109,7 +111,8 @@ class TablePolicies:
         """Write one policy on top of what is known of it."""
         if not self._is_open:
             raise ExchangeDown("the policies table was not reached yet; try again")
-        await self._write(self._records.next(key, value, self._writer))
+        async with self._writing:
+            await self._write(self._records.next(key, value, self._writer))
         self._publish()
 
     async def close(self) -> None:

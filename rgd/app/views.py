@@ -82,11 +82,11 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
     if broker.differing:
         names = ", ".join(sorted(broker.differing))
         degraded.append(f"policies differ from those of {names}")
-    if broker.mode is Mode.STARTING and broker.link.reached_at is not None:
+    if not broker.is_past_start:
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))
     if broker.mode is Mode.STARTING:
         degraded.append("exchange never reached: granting from the floor")
-    return Health(ready=broker.is_past_start, degraded=tuple(degraded))
+    return Health(ready=True, degraded=tuple(degraded))
 
 
 def _kind_view(broker: Broker, key: GroupKey, now: Nanos) -> KindView:
