@@ -60,7 +60,7 @@ class Report:
     rows: tuple[UsageRow, ...] = ()
     #: These rows are all of the speaker's rows: forget the others.
     full: bool = False
-    #: `rows_hash` over every row the speaker has told and not taken back.
+    #: `told_hash` over every row the speaker has told and not taken back.
     rows_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
