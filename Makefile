@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
 CODE := rgd sim tests proto $(if $(wildcard bench/*.py),bench)
-LIGHT := not pulsar and not spark and not e2e
+LIGHT := not pulsar and not spark and not e2e and not slow
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help

@@ -8,17 +8,18 @@ reduces a segment, and of the whole report, Spark's start taken off. Not measure
 """
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench.harness import run
 from rgd.analysis.reading import segment_pieces
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import NS_PER_S, Kind, Pair, to_milli
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
@@ -57,7 +58,7 @@ def _entry(broker: int, number: int, groups: int) -> bytes:
         speaker=Speaker(f"broker-{broker}", broker + 1),
         sequence=number + 1,
         period_ns=NS_PER_S,
-        rows=tuple(_row(broker, number, group) for group in range(groups)),
+        rows=ShareColumns.of(*(_row(broker, number, group) for group in range(groups))),
     )
     entry = Entry(
         producer_name=f"broker-{broker}",
@@ -130,21 +131,12 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="the last line is one object")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How long the long log is."""
     parser.add_argument("--brokers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--groups", type=int, default=50)
-    figures = measure(options := parser.parse_args())
-    if options.json:
-        print(json.dumps(figures))
-        return
-    print(f"Python {platform.python_version()}, {platform.machine()}")
-    for name, value in figures.items():
-        print(f"{name:24} {value:>12,}")
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, add_options=add_options)

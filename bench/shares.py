@@ -1,94 +1,141 @@
-"""What reckoning shares costs: one group over 3, 10 and 100 brokers, and everything anew.
+"""What reckoning shares costs: many groups as columns, one group as objects, and numpy's sort.
 
     python bench/shares.py [--json]
 
-Demand is heavy-tailed and the quota half of it, so water-filling has to pour. A full recompute is
-`GROUPS` groups x `BROKERS` brokers in one dimension, as after a change of members; beside it, in the
-same run, the least any vectorised way would have to do: numpy sorting each group's wants.
-Not measured: finding the rows in the usage map, and setting the buckets afterwards.
+Demand is heavy-tailed and the quota half of it, so every group is short and has to be filled. A full
+recompute is `GROUPS` groups x `BROKERS` brokers, as after a change of members, in one dimension and in
+two at once; again with twice and four times the groups, which has to cost twice and four times as
+much; and with `MANY_BROKERS` brokers. Beside it, in the same run: the same groups one by one through
+the entry for objects, and numpy sorting each group's wants, which is the least that filling by levels
+would have to do. Not measured: finding the rows in the usage map, and setting the buckets afterwards.
 """
 
 import argparse
 import json
-import random
 import time
 from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rgd.core.policies.model import SharePolicyName
-from rgd.core.shares.model import Row
+from rgd.core.policies.model import Rates, SharePolicyName
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.shares.model import WEIGHT_ONE, Row
 from rgd.core.shares.registry import allocate
-from rgd.core.units import to_milli
+from rgd.core.units import Pair
 
 GROUPS: Final = 5_000
 BROKERS: Final = 5
+MANY_BROKERS: Final = 100
 FLOOR_PPM: Final = 10_000
-REPEATS: Final = 5
-#: So many rows are shared out between two looks at the clock.
-ROWS_A_PASS: Final = 20_000
+#: What takes long is measured fewer times; the best counts, as other work on the machine only adds.
+REPEATS: Final = 60
+REPEATS_OF_OBJECTS: Final = 5
+#: So many groups are shared out as objects between two looks at the clock.
+GROUPS_A_PASS: Final = 200
+
+Ints = NDArray[np.int64]
 
 
-def rows_of(brokers: int, dice: random.Random) -> list[Row]:
-    """Heavy-tailed wants, of which half was admitted."""
-    rows = []
-    for broker in range(brokers):
-        wanted = to_milli(100 * dice.paretovariate(1.2))
-        rows.append(Row(f"broker-{broker:03}", admitted=wanted // 2, wanted=wanted))
-    return rows
+def wants_of(groups: int, brokers: int) -> Ints:
+    """[groups, brokers, 2] heavy-tailed wants, Milli per second."""
+    dice = np.random.default_rng(groups * brokers)
+    scale = np.array([100_000.0, 100_000_000.0])
+    return np.asarray((dice.pareto(1.2, (groups, brokers, 2)) + 1) * scale, np.int64)
 
 
-def best_s(work: Callable[[], object]) -> float:
+def columns_of(wants: Ints, *, dimensions: int) -> tuple[Rows, Ints]:
+    """Rows and quotas: half of what is wanted is there."""
+    groups, brokers, _ = wants.shape
+    quota = wants.sum(axis=1) // 2
+    quota[:, dimensions:] = NO_RATE
+    rows = Rows(
+        group=np.repeat(np.arange(groups), brokers),
+        place=np.tile(np.arange(brokers), groups),
+        wanted=wants.reshape(-1, 2),
+        weight=np.full(groups * brokers, WEIGHT_ONE),
+    )
+    return rows, quota
+
+
+def best_s(work: Callable[[], object], repeats: int = REPEATS) -> float:
     """Seconds that `work` takes at best."""
     took = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begun = time.perf_counter()
         work()
         took.append(time.perf_counter() - begun)
     return min(took)
 
 
-def share_out(policy: SharePolicyName, groups: list[list[Row]]) -> None:
-    """Reckon every group's shares once; half of what is wanted is there."""
-    for rows in groups:
-        allocate(policy, sum(row.wanted for row in rows) // 2, rows, floor_ppm=FLOOR_PPM)
+def columns_s(groups: int, brokers: int, *, dimensions: int) -> float:
+    """Seconds to share so many groups out at once."""
+    rows, quota = columns_of(wants_of(groups, brokers), dimensions=dimensions)
+    return best_s(lambda: share_out(rows, quota, brokers=brokers, floor_ppm=FLOOR_PPM))
 
 
-def one_group(brokers: int, policy: SharePolicyName) -> float:
-    """Microseconds to share one group over so many brokers."""
-    dice = random.Random(brokers)
-    groups = [rows_of(brokers, dice) for _ in range(ROWS_A_PASS // brokers)]
-    return best_s(lambda: share_out(policy, groups)) / len(groups) * 1e6
+def objects_s(groups: int, brokers: int, policy: SharePolicyName) -> float:
+    """Seconds to share so many groups out one by one, in one dimension."""
+    asked = [
+        [
+            Row(f"broker-{place:03}", admitted=Pair(want // 2), wanted=Pair(want))
+            for place, want in enumerate(of_group)
+        ]
+        for of_group in wants_of(groups, brokers)[:, :, 0].tolist()
+    ]
+
+    def work() -> None:
+        for rows in asked:
+            quota = Rates(sum(row.wanted.messages for row in rows) // 2)
+            allocate(policy, quota, rows, floor_ppm=FLOOR_PPM)
+
+    return best_s(work, REPEATS_OF_OBJECTS)
+
+
+def one_group() -> dict[str, float]:
+    """Microseconds to share one group: by max-min over some brokers, by each policy over ten."""
+    figures = {}
+    for brokers in (3, 10, 100):
+        took_s = objects_s(GROUPS_A_PASS, brokers, SharePolicyName.MAX_MIN)
+        figures[f"max_min_{brokers}_brokers_us"] = round(took_s / GROUPS_A_PASS * 1e6, 1)
+    for policy in SharePolicyName:
+        if policy is not SharePolicyName.MAX_MIN:
+            took_s = objects_s(GROUPS_A_PASS, 10, policy)
+            figures[f"{policy.name.lower()}_10_brokers_us"] = round(took_s / GROUPS_A_PASS * 1e6, 1)
+    for dimensions, name in ((1, "one"), (2, "two")):
+        took_s = columns_s(1, 3, dimensions=dimensions)
+        figures[f"one_group_{name}_us"] = round(took_s * 1e6, 1)
+    return figures
 
 
 def recompute() -> dict[str, float]:
-    """Everything anew, and numpy's sort of as many rows."""
-    dice = random.Random(7)
-    groups = [rows_of(BROKERS, dice) for _ in range(GROUPS)]
-    wants = np.array([[row.wanted for row in rows] for rows in groups], dtype=np.int64)
-    recompute_s = best_s(lambda: share_out(SharePolicyName.MAX_MIN, groups))
+    """Everything anew: as columns, as objects, and numpy's sort of as many rows."""
+    wants = wants_of(GROUPS, BROKERS)[:, :, 0].copy()
     sort_s = best_s(lambda: np.sort(wants, axis=1))
-    return {
-        "recompute_groups": GROUPS,
-        "recompute_brokers": BROKERS,
-        "recompute_ms": round(recompute_s * 1000, 1),
-        "recompute_rows_per_s": round(GROUPS * BROKERS / recompute_s),
+    objects = objects_s(GROUPS_A_PASS, BROKERS, SharePolicyName.MAX_MIN) * GROUPS / GROUPS_A_PASS
+    figures: dict[str, float] = {"recompute_groups": GROUPS, "recompute_brokers": BROKERS}
+    for dimensions, name in ((1, "one"), (2, "two")):
+        took_s = columns_s(GROUPS, BROKERS, dimensions=dimensions)
+        many_s = columns_s(GROUPS // 5, MANY_BROKERS, dimensions=dimensions)
+        figures |= {
+            f"recompute_{name}_ms": round(took_s * 1000, 2),
+            f"recompute_{name}_rows_per_s": round(GROUPS * BROKERS / took_s),
+            f"recompute_{name}_to_numpy_sort": round(took_s / sort_s, 1),
+            f"many_brokers_{name}_rows_per_s": round(GROUPS // 5 * MANY_BROKERS / many_s),
+        }
+        for times in (2, 4):
+            more_s = columns_s(times * GROUPS, BROKERS, dimensions=dimensions)
+            figures[f"recompute_{name}_{times}x"] = round(more_s / took_s, 2)
+    return figures | {
+        "objects_ms": round(objects * 1000, 1),
         "numpy_sort_ms": round(sort_s * 1000, 3),
-        "recompute_to_numpy_sort": round(recompute_s / sort_s),
     }
 
 
 def measure() -> dict[str, float]:
     """All figures."""
-    figures = {
-        f"max_min_{brokers}_brokers_us": round(one_group(brokers, SharePolicyName.MAX_MIN), 1)
-        for brokers in (3, 10, 100)
-    }
-    for policy in SharePolicyName:
-        if policy is not SharePolicyName.MAX_MIN:
-            figures[f"{policy.name.lower()}_10_brokers_us"] = round(one_group(10, policy), 1)
-    return figures | recompute()
+    return one_group() | recompute()
 
 
 def main() -> None:
@@ -101,7 +148,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     for name, value in figures.items():
-        print(f"{name:28} {value:>12,}")
+        print(f"{name:32} {value:>12,}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ the default size, with its sparse index and without.
 
 import argparse
 import asyncio
-import json
 import random
 import shutil
 import statistics
@@ -22,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bench.harness import run
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
@@ -150,12 +150,8 @@ def full_segment(folder: Path) -> Figures:
     return figures
 
 
-def main() -> None:
-    """Measure, print a table or one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one line of JSON")
-    parser.add_argument("--dir", type=Path, help="folder to write in (default: the temporary one)")
-    options = parser.parse_args()
+def measure(options: argparse.Namespace) -> Figures:
+    """All figures."""
     root = Path(tempfile.mkdtemp(dir=options.dir))
     try:
         figures: Figures = {"payload_bytes": PAYLOAD_BYTES}
@@ -165,12 +161,13 @@ def main() -> None:
         figures |= full_segment(root / "full")
     finally:
         shutil.rmtree(root)
-    if options.json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name:34} {value:>14,}")
+    return figures
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where to write."""
+    parser.add_argument("--dir", type=Path, help="folder to write in (default: the temporary one)")
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, add_options=add_options)

@@ -4,22 +4,30 @@
 
 One row a group (publish), with heavy-tailed rates, totals of an hour and some groups refused, encoded
 by `rgd.wire.codec`; beside it, in the same run, the same groups and rates in what stock Pulsar brokers
-say (`ResourceUsageInfo`). Ours carries more: what was wanted, totals, a sequence and a hash. `bare_`
-is our message without totals and with nothing refused: the fields that Pulsar's has.
+say (`ResourceUsageInfo`). Ours carries more: what was wanted, totals, a sequence and a hash.
+`without_totals_` is our message without what a counter has counted since the start, `bare_` has
+neither that nor topics nor anything refused: the fields that Pulsar's has. `both_kinds_` is an entry
+of a group with a row of each kind, as PIP-82 reckons one, without totals. `record_` is the same rows
+in the usage log, which compresses nothing.
+The period is not exactly a second, as it never is.
 Ours is compressed where that makes it smaller; `pulsar_zstd_` is Pulsar's compressed the same way.
 Not measured: the way through a broker.
 """
 
 import argparse
-import json
 import random
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from rgd.core.exchange.messages import Report, Speaker, UsageRow
+import numpy as np
+
+from bench.harness import best_s, run
+from rgd.core.exchange.columns import ShareColumns, UsageColumns
+from rgd.core.exchange.messages import Report, RoundRecord, Speaker
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
 from rgd.wire.codec import decode, encode
 from rgd.wire.pulsar_usage import (
@@ -28,6 +36,7 @@ from rgd.wire.pulsar_usage import (
     decode_stock_report,
     encode_stock_report,
 )
+from rgd.wire.record import decode_record, encode_record
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -35,65 +44,86 @@ else:
     from backports import zstd
 
 GROUPS: Final = 5_000
-REPEATS: Final = 15
-#: Totals are those of so many seconds.
-UPTIME_S: Final = 3600
+#: Totals are those of so many periods.
+UPTIME_PERIODS: Final = 3600
+PERIOD_NS: Final = 1_000_311_420
+SPEAKER: Final = Speaker("broker-1", 1 << 60)
 
 Told = TypeVar("Told")
 
 
-def row(number: int, dice: random.Random) -> UsageRow:
-    """A group's row: rates of whole counts in a second, as a meter makes them."""
+def counts_of(dice: random.Random) -> tuple[Pair, Pair]:
+    """What a group admitted and wanted in the period, in whole units."""
     messages = round(20 * dice.paretovariate(1.2))
-    admitted = Pair(messages * MILLI, messages * dice.randrange(100, 2000) * MILLI)
+    admitted = Pair(messages, messages * dice.randrange(100, 2000))
     more = dice.randrange(messages) if dice.random() < 0.2 else 0
-    wanted = Pair(admitted.messages + more * MILLI, admitted.bytes)
+    return admitted, Pair(messages + more, admitted.bytes)
+
+
+def row(number: int, kind: Kind, admitted: Pair, wanted: Pair, topics: int) -> UsageRow:
+    """A group's row, with rates as a meter makes them."""
     return UsageRow(
         group=f"tenant-{number // 10:04}-group-{number % 10}",
-        kind=Kind.PUBLISH,
-        topics=dice.randrange(1, 20),
-        admitted=admitted,
-        wanted=wanted,
-        admitted_total=_in_total(admitted),
-        wanted_total=_in_total(wanted),
+        kind=kind,
+        topics=topics,
+        admitted=rate_of(admitted),
+        wanted=rate_of(wanted),
+        admitted_total=Pair(*(count * UPTIME_PERIODS for count in admitted)),
+        wanted_total=Pair(*(count * UPTIME_PERIODS for count in wanted)),
     )
 
 
-def _in_total(rate: Pair) -> Pair:
-    return Pair(rate.messages * UPTIME_S // MILLI, rate.bytes * UPTIME_S // MILLI)
+def rate_of(counts: Pair) -> Pair:
+    """Counts of the period as rates."""
+    return Pair(*(count * MILLI * NS_PER_S // PERIOD_NS for count in counts))
 
 
-def bare(full: UsageRow) -> UsageRow:
-    """Only what Pulsar's report has."""
-    return replace(full, topics=0, wanted=full.admitted, admitted_total=Pair(), wanted_total=Pair())
-
-
-def reports() -> tuple[Report, Report, StockReport]:
-    """The same usage three times: ours, ours without more than Pulsar has, and Pulsar's."""
+def rows_of(*kinds: Kind) -> tuple[UsageColumns, list[Pair]]:
+    """A row of each kind for each group, and what each admitted."""
     dice = random.Random(82)
-    rows = tuple(row(number, dice) for number in range(GROUPS))
-    ours = Report(Speaker("broker-1", 1 << 60), 7, NS_PER_S, rows, full=True, rows_hash=1 << 62)
-    stock = StockReport(
-        "pulsar://broker-1.example:6650",
-        tuple(
-            GroupUsage(
-                one.group,
-                publish=Pair(one.admitted.messages // MILLI, one.admitted.bytes // MILLI),
-            )
-            for one in rows
-        ),
+    rows, counts = [], []
+    for number in range(GROUPS):
+        for kind in kinds:
+            admitted, wanted = counts_of(dice)
+            rows.append(row(number, kind, admitted, wanted, dice.randrange(1, 20)))
+            counts.append(admitted)
+    return UsageColumns.of(*rows), counts
+
+
+def without_totals(rows: UsageColumns) -> UsageColumns:
+    """Only what the last period was."""
+    nothing = np.zeros_like(rows.admitted_total)
+    return replace(rows, admitted_total=nothing, wanted_total=nothing)
+
+
+def bare(rows: UsageColumns) -> UsageColumns:
+    """Only what Pulsar's report has."""
+    return replace(without_totals(rows), topics=np.zeros_like(rows.topics), wanted=rows.admitted)
+
+
+def report_of(rows: UsageColumns) -> Report:
+    """A full report."""
+    return Report(SPEAKER, 7, PERIOD_NS, rows, full=True, rows_hash=1 << 62)
+
+
+def stock_report_of(rows: UsageColumns, counts: list[Pair]) -> StockReport:
+    """The same rates as a stock broker says them."""
+    usage = (GroupUsage(*one) for one in zip(rows.groups, counts, strict=True))
+    return StockReport("pulsar://broker-1.example:6650", tuple(usage))
+
+
+def record_of(rows: UsageColumns) -> RoundRecord:
+    """The same rows in the log: a share of twice what was admitted, bytes unlimited."""
+    limited = np.stack([2 * rows.admitted[:, 0], np.full(GROUPS, NO_RATE)], axis=1)
+    shares = ShareColumns(
+        usage=rows,
+        share=limited,
+        quota=limited,
+        policies=np.zeros(GROUPS, np.uint8),
+        refused=(rows.wanted - rows.admitted) // MILLI,
+        sent=np.ones(GROUPS, np.bool_),
     )
-    return ours, replace(ours, rows=tuple(map(bare, rows))), stock
-
-
-def rows_per_s(work: Callable[[], object]) -> int:
-    """Rows a second, at best."""
-    took = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - begun)
-    return round(GROUPS / min(took))
+    return RoundRecord(SPEAKER, 7, PERIOD_NS, shares, peers=(("broker-2", 7),))
 
 
 def figures_of(
@@ -104,8 +134,8 @@ def figures_of(
     assert decode_(data) == message
     return {
         f"{name}bytes_per_row": round(len(data) / GROUPS, 2),
-        f"{name}encode_rows_per_s": rows_per_s(lambda: encode_(message)),
-        f"{name}decode_rows_per_s": rows_per_s(lambda: decode_(data)),
+        f"{name}encode_rows_per_s": round(GROUPS / best_s(lambda: encode_(message))),
+        f"{name}decode_rows_per_s": round(GROUPS / best_s(lambda: decode_(data))),
     }
 
 
@@ -116,32 +146,26 @@ def decode_report(data: bytes) -> Report:
     return message
 
 
-def measure() -> dict[str, float]:
+def measure(_: argparse.Namespace) -> dict[str, float]:
     """All figures."""
-    ours, bare_ours, stock = reports()
+    rows, counts = rows_of(Kind.PUBLISH)
+    both, _counts = rows_of(Kind.PUBLISH, Kind.DISPATCH)
+    stock = stock_report_of(rows, counts)
     figures: dict[str, float] = {"groups": GROUPS}
-    figures |= figures_of("", ours, encode, decode_report)
-    figures |= figures_of("bare_", bare_ours, encode, decode_report)
+    figures |= figures_of("", report_of(rows), encode, decode_report)
+    figures |= figures_of("bare_", report_of(bare(rows)), encode, decode_report)
+    figures |= figures_of("record_", record_of(rows), encode_record, decode_record)
     figures |= figures_of("pulsar_", stock, encode_stock_report, decode_stock_report)
-    compressed = zstd.compress(encode_stock_report(stock))
-    figures["pulsar_zstd_bytes_per_row"] = round(len(compressed) / GROUPS, 2)
+    for name, size in (
+        ("without_totals_bytes_per_row", len(encode(report_of(without_totals(rows))))),
+        ("both_kinds_bytes_per_entry", len(encode(report_of(without_totals(both))))),
+        ("pulsar_zstd_bytes_per_row", len(zstd.compress(encode_stock_report(stock)))),
+    ):
+        figures[name] = round(size / GROUPS, 2)
     for name in ("bytes_per_row", "encode_rows_per_s", "decode_rows_per_s"):
         figures[f"{name}_to_pulsar"] = round(figures[name] / figures[f"pulsar_{name}"], 2)
     return figures
 
 
-def main() -> None:
-    """Measure, print a table or one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one line of JSON")
-    options = parser.parse_args()
-    figures = measure()
-    if options.json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name:28} {value:>12,}")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure)

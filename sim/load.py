@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from rgd.core.buckets.decision import Request
 from rgd.core.units import NS_PER_MS, NS_PER_S
-from sim.world import Member, World
+from sim.member import Member
+from sim.world import World
 
 
 @dataclass(slots=True)

@@ -1,20 +1,20 @@
 """A world of brokers: one heap of things to come, one clock, one seeded dice.
 
-Law: the same seed and the same calls give the same run. Virtual time moves only
-from one thing to the next, so an hour takes as long as its events do.
+Law: the same seed and the same calls give the same run. Virtual time moves only from one thing to
+the next, so an hour takes as long as its events do.
 
-Each member is a real Broker; what it publishes reaches every member, itself
-too, over `Network`. Load is `sim.load`'s business, what to check the caller's.
+Each member has a brain (`sim.member`: the daemon's core, or a rival) and a clock of its own; what it
+publishes reaches every member, itself too, over `sim.network`. A member that is frozen, as in a
+paused virtual machine, lives through everything at once when it thaws. Load is the business of
+`sim.load` and `sim.caller`, faults are those of `sim.faults`, what to check of `sim.checkers`.
 """
 
 import heapq
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random
+from typing import Any
 
-from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, Append, Effect, Halt, Publish, Remember
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -27,86 +27,86 @@ from rgd.core.broker.events import (
 )
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.exchange.messages import Message
 from rgd.core.policies.book import PolicyBook
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.units import Nanos
+from sim.clock import Clock
+from sim.member import Brain, CoreBrain, Member
+from sim.network import Network
 
-
-@dataclass(slots=True)
-class Network:
-    """How messages travel, from whom to whom."""
-
-    #: Least and greatest one-way delay.
-    delay_min_ns: int = NS_PER_MS
-    delay_max_ns: int = 20 * NS_PER_MS
-    #: Part of the messages that is lost, 0 to 1, for each receiver by itself.
-    loss: float = 0.0
-    #: Part of the messages that arrive twice, 0 to 1, for each receiver by itself.
-    duplication: float = 0.0
-    #: Pairs (from, to) that hear nothing.
-    cut: set[tuple[str, str]] = field(default_factory=set)
-
-
-class Member:
-    """One broker in the world, with what it asked the world to keep."""
-
-    def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
-        self.name = settings.speaker.broker
-        self.broker = Broker(settings, now)
-        self.records: list[RoundRecord] = []
-        self.alarms: list[Alarm] = []
-        self.remembered: tuple[str, ...] = ()
-        self.halted: str | None = None
-        #: False before the start, after a crash, and after a goodbye.
-        self.is_up = False
-        self.next_wake: Nanos | None = None
+#: From settings and the moment (of the member's own clock) to a brain.
+BrainMaker = Callable[[BrokerSettings, Nanos], Brain]
 
 
 class World:
     """Runs members until a moment."""
 
-    def __init__(self, *, seed: int = 0, network: Network | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        network: Network | None = None,
+        make_brain: BrainMaker = CoreBrain,
+    ) -> None:
         self.now = Nanos(0)
         self.network = network or Network()
         self.dice = Random(seed)
+        #: By name; a restarted member takes the place of the one that crashed.
         self.members: dict[str, Member] = {}
         #: Called after every event, to check what must always hold.
         self.checks: list[Callable[[], None]] = []
+        #: The same, for those that want to know to whom it happened.
+        self.watchers: list[Callable[[Member], None]] = []
+        #: Things that happened so far.
+        self.event_count = 0
+        self.make_brain = make_brain
         self._order = count()
-        self._agenda: list[tuple[Nanos, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
 
-    def add(self, settings: BrokerSettings, book: PolicyBook) -> Member:
+    # Who is there.
+
+    def add(
+        self, settings: BrokerSettings, book: PolicyBook, *, clock: Clock | None = None
+    ) -> Member:
         """Make a member; it takes part once it is started. A former one of its name is gone."""
-        member = Member(settings, self.now)
+        clock = clock or Clock()
+        brain = self.make_brain(settings, clock.local_time(self.now))
+        member = Member(settings.speaker.broker, brain, clock)
         self.members[member.name] = member
-        member.broker.limiter.on_unreported = lambda: self.at(
-            self.now, lambda: self.tell(member, DemandUnreported(self.now))
-        )
-        self._carry_out(member, member.broker.handle(PoliciesChanged(self.now, book)))
+        brain.listen(lambda: self.at(self.now, self._tell_unreported, member))
+        self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), book)))
         return member
 
     def start(self, member: Member) -> None:
         """Let a member join the exchange."""
         member.is_up = True
-        self.tell(member, Started(self.now))
+        self.tell(member, Started(member.clock.local_time(self.now)))
 
     def crash(self, member: Member) -> None:
         """Stop a member without a word."""
         member.is_up = False
+        self._show(member)
 
     def stop(self, member: Member) -> None:
         """Stop a member in order."""
-        self.tell(member, Stopping(self.now))
+        self.tell(member, Stopping(member.clock.local_time(self.now)))
         member.is_up = False
+        self._show(member)
+
+    def freeze(self, member: Member, duration_ns: int) -> None:
+        """Let nothing happen at a member for a while, and then everything at once."""
+        member.frozen_until = max(member.frozen_until, self.now + duration_ns)
 
     def set_book(self, book: PolicyBook) -> None:
         """Put a policy book in force everywhere."""
         for member in self.members.values():
-            self.tell(member, PoliciesChanged(self.now, book))
+            self.tell(member, PoliciesChanged(member.clock.local_time(self.now), book))
+
+    # What happens.
 
     def acquire(self, member: Member, request: Request) -> Decision:
         """Ask a member now; an answer of the wrong size is a bug of the caller."""
-        answer = member.broker.limiter.acquire(request, self.now)
+        answer = member.brain.limiter.acquire(request, member.clock.local_time(self.now))
         if not isinstance(answer, Decision):
             raise TypeError(f"expected a request of a size that can be granted, got {answer}")
         return answer
@@ -115,29 +115,43 @@ class World:
         """Let an event happen to a member that is up."""
         if not member.is_up or member.halted is not None:
             return
-        self._carry_out(member, member.broker.handle(event))
+        effects = member.brain.handle(event)
+        if effects:
+            self._carry_out(member, effects)
         self._schedule_wake(member)
-        for check in self.checks:
-            check()
+        self._show(member)
 
-    def at(self, moment: int, action: Callable[[], None]) -> None:
-        """Do something at a moment (not before now)."""
-        heapq.heappush(self._agenda, (Nanos(max(moment, self.now)), next(self._order), action))
+    def at(self, moment: int, action: Callable[..., object], *arguments: object) -> None:
+        """Do something at a moment (not before now); of one moment's things, in this order."""
+        due = moment if moment > self.now else self.now  # noqa: FURB136 -- min() and max() take thrice as long
+        heapq.heappush(self._agenda, (due, next(self._order), action, arguments))
 
     def run_until(self, moment: int) -> None:
         """Let everything happen that is due up to and at a moment."""
-        while self._agenda and self._agenda[0][0] <= moment:
-            self.now, _, action = heapq.heappop(self._agenda)
-            action()
+        agenda, pop = self._agenda, heapq.heappop
+        done = 0
+        while agenda and agenda[0][0] <= moment:
+            due, _, action, arguments = pop(agenda)
+            self.now = Nanos(due)
+            action(*arguments)
+            done += 1
+        self.event_count += done
         self.now = Nanos(moment)
 
-    def _carry_out(self, member: Member, effects: tuple[Effect, ...]) -> None:
+    def _show(self, member: Member) -> None:
+        for watcher in self.watchers:
+            watcher(member)
+        for check in self.checks:
+            check()
+
+    def _carry_out(self, member: Member, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Publish(message):
                     self._broadcast(member, message)
                 case Append(record):
                     member.records.append(record)
+                    member.recorded_at.append(self.now)
                 case Remember(peers):
                     member.remembered = peers
                 case Alarm():
@@ -146,32 +160,46 @@ class World:
                     member.halted = reason
 
     def _broadcast(self, sender: Member, message: Message) -> None:
-        twice = self.network.duplication
-        for name in sorted(self.members):
-            self._send(sender.name, name, message)
-            if twice and self.dice.random() < twice:
-                self._send(sender.name, name, message)
+        network = self.network
+        if network.is_uniform:
+            # One entry is as good as one each, where all of them are due at the same moment.
+            self.at(self.now + network.delay_min_ns, self._deliver_to_all, message)
+            return
+        agenda, order, deliver, push = self._agenda, self._order, self._deliver, heapq.heappush
+        for moment, name in network.arrivals(self.now, sender.name, self.members, self.dice):
+            push(agenda, (moment, next(order), deliver, (name, message)))
 
-    def _send(self, sender: str, name: str, message: Message) -> None:
-        net = self.network
-        delay_ns = self.dice.randint(net.delay_min_ns, net.delay_max_ns)
-        is_lost = self.dice.random() < net.loss or (sender, name) in net.cut
-        if not is_lost:
-            self.at(self.now + delay_ns, partial(self._deliver, name, message))
+    def _deliver_to_all(self, message: Message) -> None:
+        for name in list(self.members):
+            self._deliver(name, message)
 
     def _deliver(self, name: str, message: Message) -> None:
         member = self.members.get(name)
-        if member is not None:
-            self.tell(member, MessageReceived(self.now, message))
+        if member is None:
+            return
+        if self.now < member.frozen_until:
+            self.at(member.frozen_until, self._deliver, name, message)
+            return
+        self.tell(member, MessageReceived(member.clock.local_time(self.now), message))
+
+    def _tell_unreported(self, member: Member) -> None:
+        self.tell(member, DemandUnreported(member.clock.local_time(self.now)))
 
     def _schedule_wake(self, member: Member) -> None:
-        wake_at = member.broker.wake_at
-        if wake_at is None or (member.next_wake is not None and member.next_wake <= wake_at):
+        wake_at = member.brain.wake_at
+        if wake_at is None:
             return
-        member.next_wake = wake_at
-        self.at(wake_at, lambda: self._wake(member, wake_at))
+        moment = member.clock.world_time(wake_at)
+        if member.next_wake is None or moment < member.next_wake:
+            member.next_wake = moment
+            self.at(moment, self._wake, member, moment)
 
-    def _wake(self, member: Member, wake_at: Nanos) -> None:
-        if member.next_wake == wake_at:
-            member.next_wake = None
-            self.tell(member, Woken(self.now))
+    def _wake(self, member: Member, moment: int) -> None:
+        if member.next_wake != moment:
+            return
+        if self.now < member.frozen_until:
+            member.next_wake = member.frozen_until
+            self.at(member.frozen_until, self._wake, member, member.frozen_until)
+            return
+        member.next_wake = None
+        self.tell(member, Woken(member.clock.local_time(self.now)))

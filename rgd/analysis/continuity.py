@@ -11,7 +11,7 @@ A sequence alone proves nothing, because early reports and silent rounds take nu
 themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.segments import Contents, Logged
-from rgd.core.exchange.messages import RoundRecord
+from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
 
 #: Growth of a total beyond its own round means a loss from this part of what the missing rounds
@@ -30,6 +30,9 @@ LOSS_PART: Final = 0.2
 
 #: Less than this part of a round between two records is no gap: clocks and timers are not exact.
 GAP_ROUNDS_MIN: Final = 0.5
+
+#: The totals of a group that has not been seen.
+_NOTHING: Final = (0, 0, 0, 0)
 
 #: Milli per second times nanoseconds in one whole unit.
 _MILLI_NS: Final = MILLI * NS_PER_S
@@ -60,7 +63,7 @@ class Run:
     missing: int = 0
     _last_ms: int = 0
     _lost_entries: int = 0
-    _totals: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
     def note(self, logged: Logged, lost_entries: int) -> None:
         """Take the next record; `lost_entries` is what the indexes have shown so far."""
@@ -70,7 +73,8 @@ class Run:
         self.last_sequence = record.sequence
         self._last_ms = logged.timestamp_ms
         self._lost_entries = lost_entries
-        self._totals.update(_totals(record))
+        usage = record.rows.usage
+        self._totals.update(zip(_keys(usage), map(tuple, _totals(usage).tolist()), strict=True))
 
     def _missing_before(self, logged: Logged) -> int:
         record = logged.record
@@ -80,13 +84,11 @@ class Run:
         if self._last_ms == 0 or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
             return 0
         rounds = max(1, round(gap_ms / period_ms))
-        own = np.array([_own(record, place) for place in range(len(record.rows))]).reshape(-1, 4)
-        grown = np.array(
-            [
-                np.subtract(totals, self._totals.get(key, (0, 0, 0, 0)))
-                for key, totals in _totals(record)
-            ]
-        ).reshape(-1, 4)
+        usage = record.rows.usage
+        rates = np.concatenate([usage.admitted, usage.wanted], axis=1)
+        own = rates * (record.period_ns / _MILLI_NS)
+        before = [self._totals.get(key, _NOTHING) for key in _keys(usage)]
+        grown = _totals(usage) - np.array(before, np.int64).reshape(-1, 4)
         return min(skipped, rounds) if is_loss(grown - own, own, rounds).any() else 0
 
 
@@ -149,15 +151,11 @@ def check_distinct(stretches: Iterable[Stretch]) -> None:
             )
 
 
-def _totals(record: RoundRecord) -> list[tuple[tuple[str, str], tuple[int, ...]]]:
-    """The cumulative counters of each row, by group and kind."""
-    return [
-        ((row.usage.group, row.usage.kind), (*row.usage.admitted_total, *row.usage.wanted_total))
-        for row in record.rows
-    ]
+def _keys(usage: UsageColumns) -> Iterator[tuple[str, int]]:
+    """Group and kind of each row."""
+    return zip(usage.groups, usage.kinds.tolist(), strict=True)
 
 
-def _own(record: RoundRecord, place: int) -> list[float]:
-    """What a row's rates and the record's period account for, in whole units."""
-    usage = record.rows[place].usage
-    return [rate * record.period_ns / _MILLI_NS for rate in (*usage.admitted, *usage.wanted)]
+def _totals(usage: UsageColumns) -> Ints:
+    """[rows, 4] cumulative counters: admitted and wanted, messages and bytes."""
+    return np.concatenate([usage.admitted_total, usage.wanted_total], axis=1)

@@ -2,8 +2,9 @@
 
 With a(b) and w(b) what broker b admitted and wanted in a window, A and W their sums, Q the quota:
 
-    part(b)      b's max-min part: w(b) where W <= Q or Q is unlimited, else min(w(b), s(b)) with s the
-                 shares that the core's own `max-min` gives for Q and all w, without floors
+    part(b)      b's max-min part: the least of w(b), s(b) with s the shares that the core's own `max-min`
+                 gives for all quotas and wants at once, by the brokers' weights and without floors,
+                 and w(b) times the part of its wants that the other dimension leaves b
     ratio(b)     a(b) / part(b), of brokers that have records of (nearly) the whole window, and a part
                  of at least one whole unit in it
     utilisation  A / min(Q, W), where Q is limited
@@ -13,8 +14,9 @@ With a(b) and w(b) what broker b admitted and wanted in a window, A and W their 
     jain         (sum ratio)^2 / (n * sum ratio^2), Jain, Chiu & Hawe 1984, of parts, not of rates
     lowest       the least ratio: one starved broker of a hundred costs Jain's index one percent only
 
-Law: brokers' parts sum to min(Q, W), to a thousandth of a unit. Each dimension is judged by itself:
-without a quota not at all, and not where it has room for all while the other dimension has not.
+Law: brokers' parts sum to min(Q, W), to a thousandth of a unit each, in every dimension that is judged.
+One without a quota is not, and not one of which the other dimension lets less be used: what is refused
+then is refused for the other's sake and says nothing about this one.
 """
 
 from dataclasses import dataclass
@@ -22,12 +24,11 @@ from typing import Final
 
 import numpy as np
 
-from rgd.analysis.pieces import Floats
-from rgd.analysis.windows import Flags, GroupWindows
-from rgd.core.policies.model import SharePolicyName
-from rgd.core.shares.model import Row
-from rgd.core.shares.registry import allocate
-from rgd.core.units import to_milli, to_units
+from rgd.analysis.pieces import DIMENSIONS, Floats, Ints
+from rgd.analysis.windows import Flags, GroupWindows, Rates
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.shares.model import WEIGHT_ONE
+from rgd.core.units import MILLI, QUOTA_MAX
 
 #: A broker whose part of a window is less than this many whole units cannot be judged in it.
 JUDGED_UNITS_MIN: Final = 1.0
@@ -35,6 +36,9 @@ JUDGED_UNITS_MIN: Final = 1.0
 
 #: Nor can one whose records cover less than this part of it: it came or went, or they are missing.
 JUDGED_COVER_MIN: Final = 0.9
+
+#: A dimension of which max-min would use less than this part is not what limits.
+USED_MIN: Final = 0.999
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ class Judged:
 def judge(windows: GroupWindows, dimension: str) -> Judged:
     """Judge one dimension."""
     rates = windows.rates[dimension]
-    part = max_min_parts(windows.brokers, rates.quota, rates.wanted)
-    is_due = ~np.isnan(rates.quota) & ~_is_held_by_another(windows, dimension)
+    part = parts_of(windows)[dimension]
+    is_due = _is_due(rates, part)
     seconds = windows.seconds[:, None]
     is_judged = (
         is_due[:, None]
@@ -85,35 +89,70 @@ def judge(windows: GroupWindows, dimension: str) -> Judged:
     )
 
 
-def _is_held_by_another(windows: GroupWindows, dimension: str) -> Flags:
-    """Whether this dimension has room for all in a window, and another has not; (W,).
-
-    What is refused then is refused for the other's sake and says nothing about this one.
-    """
-    is_short = {
-        of: rates.wanted.sum(axis=1) > np.nan_to_num(rates.quota, nan=np.inf)
-        for of, rates in windows.rates.items()
-    }
-    others = [short for of, short in is_short.items() if of != dimension]
-    return np.asarray(np.any(others, axis=0) & ~is_short[dimension])
+def _is_due(rates: Rates, part: Floats) -> Flags:
+    """Whether max-min would use all that there is of this dimension, or all that is wanted; (W,)."""
+    served = np.minimum(rates.quota, rates.wanted.sum(axis=1))
+    rounding = part.shape[1] / MILLI
+    # An unlimited quota is NaN, of which nothing is true.
+    return np.asarray(part.sum(axis=1) >= USED_MIN * served - rounding)
 
 
-def max_min_parts(brokers: tuple[str, ...], quota: Floats, wanted: Floats) -> Floats:
-    """Each broker's max-min part of each window, units per second; (W, B).
+def parts_of(windows: GroupWindows) -> dict[str, Floats]:
+    """Each broker's max-min part of each window in each dimension, units per second; (W, B)."""
+    rates = [windows.rates[dimension] for dimension in DIMENSIONS]
+    parts = max_min_parts(
+        np.stack([one.quota for one in rates], axis=-1),
+        np.stack([one.wanted for one in rates], axis=-1),
+        windows.weight,
+    )
+    return {dimension: parts[:, :, k] for k, dimension in enumerate(DIMENSIONS)}
 
-    Where the quota has room for all that is wanted, max-min gives everybody just that.
+
+def max_min_parts(quota: Floats, wanted: Floats, weight: Ints | None = None) -> Floats:
+    """Each broker's max-min part of each window; (W, B, 2).
+
+    Where the quotas have room for all that is wanted, max-min gives everybody just that.
+
+    Args:
+        quota: (W, 2), units per second, messages and bytes; NaN: unlimited.
+        wanted: (W, B, 2), units per second.
+        weight: (W, B), thousandths; None: all the same.
     """
     parts = wanted.copy()
-    for window in np.flatnonzero(wanted.sum(axis=1) > np.nan_to_num(quota, nan=np.inf)):
-        rows = [
-            Row(broker, wanted=to_milli(want))
-            for broker, want in zip(brokers, wanted[window].tolist(), strict=True)
-        ]
-        shares = allocate(
-            SharePolicyName.MAX_MIN, to_milli(float(quota[window])), rows, floor_ppm=0
-        )
-        parts[window] = np.minimum(wanted[window], [to_units(share) for share in shares])
+    limit = np.nan_to_num(quota, nan=np.inf)
+    short = np.flatnonzero((wanted.sum(axis=1) > limit).any(axis=1))
+    if len(short) == 0:
+        return parts
+    brokers = wanted.shape[1]
+    rows = Rows(
+        group=np.repeat(np.arange(len(short)), brokers),
+        place=np.tile(np.arange(brokers), len(short)),
+        wanted=_milli(wanted[short]).reshape(-1, len(DIMENSIONS)),
+        weight=np.full(len(short) * brokers, WEIGHT_ONE)
+        if weight is None
+        else weight[short].reshape(-1),
+    )
+    quotas = np.where(np.isnan(quota[short]), NO_RATE, _milli(limit[short]))
+    shares = share_out(rows, quotas, brokers=brokers, floor_ppm=0).of_rows
+    given = np.where(shares == NO_RATE, np.inf, shares / MILLI).reshape(wanted[short].shape)
+    parts[short] = _together(wanted[short], given)
     return parts
+
+
+def _together(wanted: Floats, given: Floats) -> Floats:
+    """What can be used of what is given: as large a part of the one want as of the other."""
+    is_wanted = wanted > 0
+    served = np.minimum(1.0, np.where(is_wanted, given / np.where(is_wanted, wanted, 1.0), 1.0))
+    is_limited = np.isfinite(given)
+    # The dimensions change places: what one is served limits the other.
+    used = np.minimum(np.minimum(wanted, given), wanted * served[..., ::-1])
+    return np.where(is_limited, used, wanted)
+
+
+def _milli(units: Floats) -> Ints:
+    """Fixed point, at most the largest quota there is."""
+    milli: Ints = np.rint(np.minimum(units, QUOTA_MAX) * MILLI).astype(np.int64)
+    return milli
 
 
 def jain_index(ratio: Floats) -> Floats:

@@ -10,7 +10,8 @@ what a curve grows over all of its pieces and the gaps between them is what the 
 missed record loses nothing. A round's part of a total that lost records share with it is its own
 rate times its period; the rest stays a gap between two pieces, which `rgd.analysis.windows` fills.
 
-Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers.
+Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers; the
+policy and the broker's weight are those of its last row.
 """
 
 from itertools import pairwise
@@ -108,7 +109,7 @@ def reduce_rows(batch: Any, window_ms: int) -> Any:
     row = stretch[last]
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
     columns |= {name: column.take(pa.array(series[row])) for name, column in names.items()}
-    columns["policy"] = batch["policy"].take(pa.array(row))
+    columns |= {name: batch[name].take(pa.array(row)) for name in ("policy", "weight")}
     columns["window"] = pa.array(window[last], pa.int64())
     columns["stats"] = pa.nulls(len(row), pa.string())
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))

@@ -1,95 +1,140 @@
 """Records as Arrow batches: a row for each group and kind of each round (`schema.ROWS`).
 
 Law: a batch has exactly the types of the schema, and at most `BATCH_ROWS_MAX` rows and the rows of
-one record. A record without rows leaves none; damage leaves one with nothing but its place and reason.
+one record. A record without rows leaves none; damage leaves a row with nothing but its place and
+reason, in a batch behind those of the records that it was found among.
+
+Columns stay columns from the wire to Arrow: no row is ever an object.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from rgd.analysis.continuity import incarnation_name
 from rgd.analysis.schema import ROWS, arrow
 from rgd.analysis.segments import Damage, Logged
-from rgd.core.exchange.messages import RoundRecord, ShareRow
-from rgd.core.units import MILLI, NS_PER_MS, Milli
+from rgd.core.exchange.columns import KINDS, POLICIES, Codes, Ints, ShareColumns
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import MILLI, NS_PER_MS
 
 #: Rows gathered before a batch goes out.
 BATCH_ROWS_MAX: Final = 20_000
 
-_Value = bool | int | float | str | None
+_KIND_NAMES: Final = [kind.value for kind in KINDS]
+_POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 
 
 def batches(
     segment: str, found: Iterable[Logged | Damage], *, rows_max: int = BATCH_ROWS_MAX
 ) -> Iterator[Any]:
     """Turn what a segment holds into `pyarrow.RecordBatch`es."""
-    gathered: list[tuple[_Value, ...]] = []
+    records: list[Logged] = []
+    damages: list[Damage] = []
+    rows = 0
     for item in found:
         if isinstance(item, Damage):
-            gathered.append(_damage_row(segment, item))
+            damages.append(item)
+            rows += 1
         else:
-            gathered += _record_rows(segment, item)
-        if len(gathered) >= rows_max:
-            yield _batch(gathered)
-            gathered = []
-    if gathered:
-        yield _batch(gathered)
+            records.append(item)
+            rows += len(item.record.rows)
+        if rows >= rows_max:
+            yield from _batches(segment, records, damages)
+            records, damages, rows = [], [], 0
+    yield from _batches(segment, records, damages)
 
 
-def _batch(gathered: list[tuple[_Value, ...]]) -> Any:
+def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iterator[Any]:
+    if any(len(logged.record.rows) for logged in records):
+        yield _batch(_of_records(segment, records) | _of_rows(records))
+    if damages:
+        yield _batch(
+            {
+                "segment": _text([segment] * len(damages)),
+                "offset": [damage.offset for damage in damages],
+                "damage": [damage.reason for damage in damages],
+            }
+        )
+
+
+def _batch(columns: dict[str, Any]) -> Any:
+    """A batch of these columns; of the others nothing is known."""
     import pyarrow as pa
 
     schema = arrow(ROWS)
-    columns = zip(*gathered, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    rows = len(columns["offset"])
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(rows, field.type)
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _damage_row(segment: str, damage: Damage) -> tuple[_Value, ...]:
-    blank = (None,) * (len(ROWS) - 3)
-    return (segment, damage.offset, *blank, damage.reason)
+def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
+    """What the rows of one record have in common, once for each of its rows."""
+    import pyarrow as pa
+
+    told = [logged.record for logged in records]
+    columns = {
+        "segment": _text([segment] * len(records)),
+        "offset": pa.array([logged.offset for logged in records], pa.int64()),
+        "index": pa.array([logged.index for logged in records], pa.int64()),
+        "broker_timestamp": pa.array([logged.timestamp_ms for logged in records], pa.int64()),
+        "broker": _text([record.speaker.broker for record in told]),
+        "incarnation": _text([incarnation_name(record.speaker.incarnation) for record in told]),
+        "sequence": pa.array([record.sequence for record in told], pa.int64()),
+        "period_ms": pa.array([record.period_ns / NS_PER_MS for record in told], pa.float64()),
+        "isolated": pa.array([record.isolated for record in told], pa.bool_()),
+        "weight": pa.array([record.weight for record in told], pa.int64()),
+        "peers": _text([json.dumps(dict(record.peers)) for record in told]),
+    }
+    counts = [len(record.rows) for record in told]
+    places = pa.array(np.repeat(np.arange(len(records)), counts))
+    return {name: column.take(places) for name, column in columns.items()}
 
 
-def _record_rows(segment: str, logged: Logged) -> Iterator[tuple[_Value, ...]]:
-    record = logged.record
-    head = (segment, logged.offset, logged.index, logged.timestamp_ms, *_of_record(record))
-    for row in record.rows:
-        yield (*head, *_of_row(row), None)
+def _of_rows(records: list[Logged]) -> dict[str, Any]:
+    """What each row says by itself."""
+    rows = ShareColumns.join([logged.record.rows for logged in records])
+    usage = rows.usage
+    columns: dict[str, Any] = {
+        "group": usage.groups,
+        "kind": _named(usage.kinds, _KIND_NAMES),
+        "topics": usage.topics,
+        "policy": _named(rows.policies, _POLICY_NAMES),
+        "sent": rows.sent,
+    }
+    for place, of in enumerate(("messages", "bytes")):
+        columns[f"admitted_{of}"] = usage.admitted[:, place] / MILLI
+        columns[f"wanted_{of}"] = usage.wanted[:, place] / MILLI
+        columns[f"admitted_{of}_total"] = usage.admitted_total[:, place]
+        columns[f"wanted_{of}_total"] = usage.wanted_total[:, place]
+        columns[f"refused_{of}"] = rows.refused[:, place]
+        columns[f"share_{of}"] = _units(rows.share[:, place])
+        columns[f"quota_{of}"] = _units(rows.quota[:, place])
+    return columns
 
 
-def _of_record(record: RoundRecord) -> tuple[_Value, ...]:
-    return (
-        record.speaker.broker,
-        incarnation_name(record.speaker.incarnation),
-        record.sequence,
-        record.period_ns / NS_PER_MS,
-        record.isolated,
-        json.dumps(dict(record.peers)),
-    )
+def _text(values: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
 
 
-def _of_row(row: ShareRow) -> tuple[_Value, ...]:
-    usage = row.usage
-    return (
-        usage.group,
-        usage.kind,
-        usage.topics,
-        usage.admitted.messages / MILLI,
-        usage.admitted.bytes / MILLI,
-        usage.wanted.messages / MILLI,
-        usage.wanted.bytes / MILLI,
-        *usage.admitted_total,
-        *usage.wanted_total,
-        *row.refused,
-        _units(row.share[0]),
-        _units(row.share[1]),
-        _units(row.quota[0]),
-        _units(row.quota[1]),
-        row.policy,
-        row.sent,
-    )
+def _named(codes: Codes, names: Sequence[str]) -> Any:
+    """What the places in `names` stand for."""
+    import pyarrow as pa
+
+    return _text(names).take(pa.array(codes))
 
 
-def _units(rate: Milli | None) -> float | None:
-    return None if rate is None else rate / MILLI
+def _units(rates: Ints) -> Any:
+    """Units per second, null where unlimited."""
+    import pyarrow as pa
+
+    return pa.array(rates / MILLI, pa.float64(), mask=rates == NO_RATE)

@@ -34,6 +34,7 @@ ROWS: Final = _columns(
     sequence="bigint",
     period_ms="double",
     isolated="boolean",
+    weight="bigint",  # of the broker in max-min, thousandths
     peers="string",  # JSON: name to the last sequence seen
     group="string",
     kind="string",
@@ -85,6 +86,7 @@ PIECES: Final = _columns(
     quota_messages_max="double",
     quota_bytes_max="double",
     covered_ms="double",
+    weight="bigint",
     policy="string",
     stats="string",
 )
@@ -112,7 +114,7 @@ WINDOWS: Final = _columns(
     lowest_ratio="double",
     lowest_broker="string",
     brokers="array<struct<broker:string,admitted:double,wanted:double,refused:double,"
-    "share:double,part:double,ratio:double>>",
+    "share:double,part:double,ratio:double,weight:bigint>>",
 )
 
 #: What the executors answer with: windows, with the findings about all of them (JSON) on the first
@@ -140,6 +142,7 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
             (name, pa.float64())
             for name in ("admitted", "wanted", "refused", "share", "part", "ratio")
         ]
+        + [("weight", pa.int64())]
     )
     types = {
         "string": pa.string(),

@@ -1,7 +1,8 @@
 """Judged windows as an Arrow table (`schema.WINDOWS`), and back.
 
 Law: what `read` gives of what `write` made is equal, but for what no plot needs: who is listed in a
-window (has a record or a wish in it) is taken to cover it, and one that owes nothing not to be due.
+window (has a record or a wish in it) is taken to cover it, one that owes nothing not to be due, and a
+broker that is not listed to have a weight of 1.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from rgd.analysis.fairness import Judged
 from rgd.analysis.pieces import Floats
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
+from rgd.core.units import MILLI
 
 
 def write(windows: GroupWindows, dimension: str, judged: Judged) -> Any:
@@ -89,6 +91,7 @@ def read(table: Any) -> tuple[GroupWindows, Judged]:
         seconds=seconds,
         policy=tuple(table["policy"].to_pylist()),
         covered=covered,
+        weight=grid("weight", MILLI).astype(np.int64),
         rates={dimension: rates},
     )
     utilisation = _floats(table["utilisation"])
@@ -123,6 +126,7 @@ def _brokers(windows: GroupWindows, rates: Rates, judged: Judged) -> Any:
             _nullable(rates.share[row, broker]),
             pa.array(judged.part[row, broker]),
             _nullable(judged.ratio[row, broker]),
+            pa.array(windows.weight[row, broker]),
         ],
         fields=list(fields),
     )

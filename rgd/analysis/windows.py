@@ -73,6 +73,8 @@ class GroupWindows:
     policy: tuple[str, ...]
     #: (W, B); of how much of the window the broker has a record of the group, in seconds.
     covered: Floats
+    #: (W, B); each broker's weight in max-min, thousandths.
+    weight: Ints
     rates: dict[str, Rates]
 
 
@@ -102,6 +104,7 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
         seconds=seconds,
         policy=_policies(policies, row, len(numbers)),
         covered=covered / 1000,
+        weight=_weights(pieces["weight"].to_numpy()[place], row, broker, covered.shape),
         rates={
             of: _rates(of, table, gaps, _Where(grid, row, broker, covered, seconds))
             for of in DIMENSIONS
@@ -252,6 +255,20 @@ def _largest(row: Ints, quota: Floats, covered: Floats) -> Floats:
     largest = _carried(largest, covered)
     before = np.append(largest[:1], largest[:-1])
     return np.maximum(largest, before)
+
+
+def _weights(weight: Ints, row: Ints, broker: Ints, shape: tuple[int, ...]) -> Ints:
+    """The weight of each broker in each window; one without a record keeps the nearest earlier one.
+
+    Before its first record a broker has the weight of that; `weight` is latest last.
+    """
+    weights = np.zeros(shape, np.int64)
+    weights[row, broker] = weight
+    windows = np.arange(shape[0])[:, None]
+    known = np.maximum.accumulate(np.where(weights > 0, windows, -1), axis=0)
+    first = np.argmax(weights > 0, axis=0)
+    answer: Ints = np.take_along_axis(weights, np.where(known < 0, first, known), axis=0)
+    return answer
 
 
 def _policies(policies: list[str], row: Ints, windows: int) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.exchange.messages import Message
+from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group
 from rgd.core.units import NS_PER_S
@@ -49,6 +49,14 @@ from rgd.wire.record import encode_record
 
 #: Messages that wait to be sent; then the oldest goes, for a later one says it again.
 OUTBOX_MAX: Final = 256
+
+#: Rounds that wait to be logged; then the oldest is lost, and counted (`unlogged`).
+RECORDS_MAX: Final = 64
+
+#: Encoding more rows or bytes than this, and decoding them, is done in a thread: inline it would
+#: keep requests waiting for more than a millisecond.
+INLINE_ROWS_MAX: Final = 1_000
+INLINE_BYTES_MAX: Final = 32 * 1024
 
 #: Pause between two tries to reach the exchange.
 RECONNECT_S: Final = 1.0
@@ -94,7 +102,10 @@ class RgdDaemon:
         self.parts = parts
         #: Reports that were not taken in, by reason; sends that failed under `unsent`.
         self.dropped: Counter[str] = Counter()
-        self._outbox: deque[bytes] = deque(maxlen=OUTBOX_MAX)
+        self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
+        #: Records on their way to the usage log, in order.
+        self._records: deque[tuple[RoundRecord, int]] = deque(maxlen=RECORDS_MAX)
+        self._has_records = asyncio.Event()
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
         self._is_sent = asyncio.Event()
@@ -164,11 +175,14 @@ class RgdDaemon:
                 tasks.create_task(self._follow_exchange(until), name="exchange"),
                 tasks.create_task(self._follow_policies(), name="policies"),
                 tasks.create_task(self._send(), name="send"),
+                tasks.create_task(self._log_records(), name="log"),
             ]
             await until.wait()
             await self._say_goodbye()
             for task in running:
                 task.cancel()
+        while self._records:
+            self._log(*self._records.popleft())
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log."""
@@ -194,6 +208,8 @@ class RgdDaemon:
             wake_at = self.core.wake_at
             if wake_at is not None and self.parts.clock.now() >= wake_at:
                 self._wake()
+                # The core works in slices: let the requests in that came meanwhile.
+                await asyncio.sleep(0)
 
     async def _follow_exchange(self, until: asyncio.Event) -> None:
         await self._reach(self.parts.exchange.open, "exchange")
@@ -204,7 +220,7 @@ class RgdDaemon:
             except ExchangeClosed:
                 return
             for payload in payloads:
-                self._take(payload)
+                await self._take(payload)
             if self.halted is not None:
                 until.set()
 
@@ -221,16 +237,45 @@ class RgdDaemon:
             await self._has_outgoing.wait()
             self._has_outgoing.clear()
             while self._outbox:
-                payload = self._outbox.popleft()
+                message = self._outbox.popleft()
                 try:
-                    await self.parts.exchange.publish(payload)
+                    await self.parts.exchange.publish(await self._encoded(message))
                 except ExchangeClosed:
                     return
+                except WireError as error:
+                    self.dropped["unsent"] += 1
+                    _log.error("cannot send a report", reason=str(error))
                 except ExchangeError as error:
                     # What was said is said again: every report is absolute.
                     self.dropped["unsent"] += 1
                     _log.debug("lost a report", reason=str(error))
             self._is_sent.set()
+
+    async def _log_records(self) -> None:
+        while True:
+            await self._has_records.wait()
+            self._has_records.clear()
+            while self._records:
+                record, unix_ms = self._records[0]
+                payload = None
+                if len(record.rows) > INLINE_ROWS_MAX:
+                    payload = await asyncio.to_thread(encode_record, record)
+                self._log(record, unix_ms, payload)
+                self._records.popleft()
+
+    def _log(self, record: RoundRecord, unix_ms: int, payload: bytes | None = None) -> None:
+        payload = encode_record(record) if payload is None else payload
+        self.parts.usage_log.append(payload, broker_timestamp_ms=unix_ms)
+
+    async def _encoded(self, message: Message) -> bytes:
+        if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:
+            return await asyncio.to_thread(encode, message)
+        return encode(message)
+
+    async def _decoded(self, payload: bytes) -> Message:
+        if len(payload) > INLINE_BYTES_MAX:
+            return await asyncio.to_thread(decode, payload)
+        return decode(payload)
 
     async def _reach(self, attempt: Callable[[], object], what: str) -> None:
         """Try until it can be reached; say once that it cannot, and once that it can."""
@@ -281,9 +326,10 @@ class RgdDaemon:
             case Publish(message):
                 self._post(message)
             case Append(record):
-                self.parts.usage_log.append(
-                    encode_record(record), broker_timestamp_ms=self.parts.clock.unix_ms()
-                )
+                if len(self._records) == RECORDS_MAX:
+                    self.dropped["unlogged"] += 1
+                self._records.append((record, self.parts.clock.unix_ms()))
+                self._has_records.set()
             case Remember(peers):
                 self.parts.remember(peers)
             case Alarm(code, broker):
@@ -296,23 +342,19 @@ class RgdDaemon:
                 assert_never(effect)
 
     def _post(self, message: Message) -> None:
-        try:
-            payload = encode(message)
-        except WireError as error:
-            self.dropped["unsent"] += 1
-            _log.error("cannot send a report", reason=str(error))
-            return
-        self._outbox.append(payload)
+        self._outbox.append(message)
         self._has_outgoing.set()
 
-    def _take(self, payload: bytes) -> None:
+    async def _take(self, payload: bytes) -> None:
         try:
-            message = decode(payload)
+            message = await self._decoded(payload)
         except WireError as error:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))
             return
         self._handle(MessageReceived(self.parts.clock.now(), message))
+        # Reports come in crowds at the rounds' ends: let requests in between.
+        await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash))

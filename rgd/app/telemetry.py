@@ -10,7 +10,7 @@ from typing import Final
 from rgd.app.daemon import RgdDaemon
 from rgd.core.buckets.level import GroupState
 from rgd.core.policies.model import Rates
-from rgd.core.units import NS_PER_S, Dimension, Pair, to_units
+from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
@@ -31,9 +31,7 @@ class Telemetry:
         core = self._daemon.core
         for state in core.limiter.states():
             yield from _of_group(state)
-            told = core.rounds.told.get(state.key)
-            wanted = Pair() if told is None else told.wanted
-            for dimension, rate in zip(Dimension, wanted, strict=True):
+            for dimension, rate in zip(Dimension, core.rounds.told_wanted(state.key), strict=True):
                 yield Sample("rgd_wanted", (*state.key, dimension), to_units(rate))
         yield Sample("rgd_ungoverned_total", (), core.limiter.ungoverned_total)
 

@@ -29,6 +29,7 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
         blocked=group.blocked,
         shadow=group.shadow,
         policy=group.policy or broker.settings.policy,
+        topic_split=group.topic_split or broker.settings.topic_split,
         state=broker.mode,
         publish=_kind_view(broker, GroupKey(name, Kind.PUBLISH), now),
         dispatch=_kind_view(broker, GroupKey(name, Kind.DISPATCH), now),
@@ -48,7 +49,7 @@ def broker_views(broker: Broker, now: Nanos) -> tuple[BrokerView, ...]:
         since_s=_seconds(now - broker.created_at),
         age_s=0.0,
         sequence=broker.sequence,
-        rows=len(broker.usage.rows_of(me)),
+        rows=broker.usage.count_of(me),
     )
     views = [own]
     for name in broker.peers.names():
@@ -62,7 +63,7 @@ def broker_views(broker: Broker, now: Nanos) -> tuple[BrokerView, ...]:
                 since_s=_seconds(now - peer.since),
                 age_s=_seconds(now - peer.heard_at),
                 sequence=peer.sequence,
-                rows=len(broker.usage.rows_of(name)),
+                rows=broker.usage.count_of(name),
             )
         )
     return tuple(sorted(views, key=lambda view: view.broker))

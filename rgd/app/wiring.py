@@ -9,6 +9,7 @@ What the parts do with one another is `rgd.app.daemon`'s business.
 import asyncio
 import secrets
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final
@@ -47,6 +48,10 @@ INCARNATION_BITS: Final = 62
 _log = structlog.get_logger("rgd")
 
 
+#: How long a thread may keep the interpreter while requests wait (Python's default is 5 ms).
+SWITCH_INTERVAL_S: Final = 0.0005
+
+
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
     """Run a daemon until SIGTERM or SIGINT.
 
@@ -61,6 +66,7 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
         Halted: another daemon speaks for this broker's name.
     """
     configure_logs()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     uvloop.run(_serve(settings, insecure=insecure, say=say))
 
 
@@ -175,6 +181,7 @@ def core_settings(
         expected_brokers=exchange.expected_brokers,
         stored_peers=stored_peers - {speaker.broker},
         policy=shares.policy,
+        topic_split=shares.topic_split,
         floor_ppm=shares.floor_ppm,
         burst_ns=shares.burst_ms * NS_PER_MS,
         request_max_ms=round(shares.request_max_s * 1000),

@@ -4,14 +4,17 @@ Law: what is printed is what a daemon with the same map would grant. `limits` ar
 whole numbers with the same (rounded) sum, remainders to the largest fractions (Hamilton's method).
 
 PIP-82's policies look at what was admitted, max-min at what is wanted: where only one of the two is
-given it stands for both.
+given it stands for both. Without `--quota-bytes` there is one dimension, whatever its unit; with it,
+max-min shares messages and bytes as one decision, PIP-82's policies each by itself.
 """
 
 # ruff: noqa: PLR0913 -- a command's parameters are its options
+# ruff: noqa: PLC0415 -- what reckons is imported by the command, so that --help stays fast
 
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,13 +22,14 @@ import typer.core
 from typing_extensions import override
 
 from rgd.cli.table import print_table
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import Rate, Rates, SharePolicyName
 from rgd.core.shares.model import PPM, WEIGHT_ONE, Row
-from rgd.core.shares.registry import allocate
-from rgd.core.units import MILLI, QUOTA_MAX, Milli, to_milli, to_units
+from rgd.core.units import MILLI, QUOTA_MAX, Milli, Pair, to_milli, to_units
 from rgd.errors import ConfigError, Fault
 
-MANY_VALUED: Final = frozenset({"--wanted", "--admitted", "--weights", "--brokers"})
+_RATES: Final = ("--wanted", "--admitted")
+_RATES_BYTES: Final = ("--wanted-bytes", "--admitted-bytes")
+MANY_VALUED: Final = frozenset({*_RATES, *_RATES_BYTES, "--weights", "--brokers"})
 WEIGHT_MAX: Final = 1_000_000
 
 SOURCE: Final = "command line"
@@ -76,34 +80,71 @@ def shares(
     brokers: Annotated[
         list[str] | None, typer.Option(metavar="A B C", help="The brokers' names.")
     ] = None,
+    quota_bytes: Annotated[
+        float | None, typer.Option(metavar="Q", help="The quota in bytes, for both dimensions.")
+    ] = None,
+    wanted_bytes: Annotated[
+        list[str] | None, typer.Option(metavar="A B C", help="What each wants in bytes.")
+    ] = None,
+    admitted_bytes: Annotated[
+        list[str] | None, typer.Option(metavar="A B C", help="What each was admitted in bytes.")
+    ] = None,
     floor: Annotated[
         float, typer.Option(metavar="F", help="Part of the quota that is split evenly.")
     ] = 0.01,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the shares that a policy gives."""
+    from rgd.core.shares.registry import allocate
+
     faults: list[Fault] = []
-    columns = {
-        flag: _numbers(flag, values or [], faults)
-        for flag, values in (("--wanted", wanted), ("--admitted", admitted), ("--weights", weights))
+    given = {
+        "--wanted": wanted,
+        "--admitted": admitted,
+        "--weights": weights,
+        "--wanted-bytes": wanted_bytes,
+        "--admitted-bytes": admitted_bytes,
     }
-    _check_rates(quota, floor, faults)
+    columns = {flag: _numbers(flag, values or [], faults) for flag, values in given.items()}
+    _check_rates({"--quota": quota, "--quota-bytes": quota_bytes}, floor, faults)
     _check_counts({**columns, "--brokers": brokers or []}, faults)
+    _check_bytes(columns, faults, has_quota=quota_bytes is not None)
     if faults:
         raise ConfigError(*faults)
     rows = _rows(columns, names=brokers or [])
-    given = allocate(policy, to_milli(quota), rows, floor_ppm=round(floor * PPM))
-    limits = whole(given)
+    quotas = Rates(to_milli(quota), None if quota_bytes is None else to_milli(quota_bytes))
+    shares_milli = allocate(policy, quotas, rows, floor_ppm=round(floor * PPM))
+    messages = _Told.of(quota, [share.messages for share in shares_milli])
+    size = None
+    if quota_bytes is not None:
+        size = _Told.of(quota_bytes, [share.bytes for share in shares_milli])
     if as_json:
-        told = {
-            "policy": policy.value,
-            "quota": int(quota) if quota.is_integer() else quota,
-            "shares": [to_units(share) for share in given],
-            "limits": limits,
-        }
-        print(json.dumps(told))
+        _print_json(policy, messages, size)
     else:
-        _print_table(f"{policy}, quota {quota:,}", rows, given=given, limits=limits)
+        _print_table(policy, rows, messages, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One dimension of the answer."""
+
+    quota: float
+    shares: list[Milli]
+    limits: list[int]
+
+    @classmethod
+    def of(cls, quota: float, shares: Sequence[Rate]) -> "_Told":
+        """The shares of a limited quota."""
+        limited = [share for share in shares if share is not None]
+        return cls(quota, limited, whole(limited))
+
+    def as_json(self) -> dict[str, object]:
+        """What scripts rely on (design 13)."""
+        return {
+            "quota": int(self.quota) if self.quota.is_integer() else self.quota,
+            "shares": [to_units(share) for share in self.shares],
+            "limits": self.limits,
+        }
 
 
 def whole(shares_milli: Sequence[Milli]) -> list[int]:
@@ -141,12 +182,26 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _check_rates(quota: float, floor: float, faults: list[Fault]) -> None:
-    if not 1 / MILLI <= quota <= QUOTA_MAX:
-        expected = f"expected a number from 0.001 to {QUOTA_MAX:g}, got {quota:g}"
-        faults.append(Fault(SOURCE, "--quota", expected))
+def _check_rates(quotas: Mapping[str, float | None], floor: float, faults: list[Fault]) -> None:
+    for flag, quota in quotas.items():
+        if quota is not None and not 1 / MILLI <= quota <= QUOTA_MAX:
+            expected = f"expected a number from 0.001 to {QUOTA_MAX:g}, got {quota:g}"
+            faults.append(Fault(SOURCE, flag, expected))
     if not 0 <= floor <= 1:
         faults.append(Fault(SOURCE, "--floor", f"expected a number from 0 to 1, got {floor:g}"))
+
+
+def _check_bytes(
+    columns: Mapping[str, Sequence[object]], faults: list[Fault], *, has_quota: bool
+) -> None:
+    """Rates in bytes and a quota in bytes are given together."""
+    given = [flag for flag in _RATES_BYTES if columns[flag]]
+    if has_quota and not given:
+        expected = "expected a number for each broker, here or in --admitted-bytes"
+        faults.append(Fault(SOURCE, "--wanted-bytes", expected))
+    if given and not has_quota:
+        expected = f"expected a quota in bytes, as {given[0]} is given"
+        faults.append(Fault(SOURCE, "--quota-bytes", expected))
 
 
 def _check_counts(columns: Mapping[str, Sequence[object]], faults: list[Fault]) -> None:
@@ -166,32 +221,69 @@ def _check_counts(columns: Mapping[str, Sequence[object]], faults: list[Fault]) 
 
 
 def _rows(columns: Mapping[str, list[float]], *, names: Sequence[str]) -> list[Row]:
-    wanted = columns["--wanted"] or columns["--admitted"]
-    admitted = columns["--admitted"] or wanted
+    wanted, admitted = _wanted_and_admitted(columns, _RATES)
+    if any(columns[flag] for flag in _RATES_BYTES):
+        wanted_bytes, admitted_bytes = _wanted_and_admitted(columns, _RATES_BYTES)
+    else:
+        wanted_bytes = admitted_bytes = [0.0] * len(wanted)
     weights = columns["--weights"] or [1.0] * len(wanted)
     # Remainders go by the order of names, so the numbers are padded to keep the order given.
     digits = len(str(len(wanted)))
     names = names or [f"broker-{number:0{digits}}" for number in range(1, len(wanted) + 1)]
     return [
-        Row(name, admitted=to_milli(has), wanted=to_milli(want), weight=round(weight * WEIGHT_ONE))
-        for name, want, has, weight in zip(names, wanted, admitted, weights, strict=True)
+        Row(
+            name,
+            admitted=Pair(to_milli(admitted[place]), to_milli(admitted_bytes[place])),
+            wanted=Pair(to_milli(wanted[place]), to_milli(wanted_bytes[place])),
+            weight=round(weights[place] * WEIGHT_ONE),
+        )
+        for place, name in enumerate(names)
     ]
+
+
+def _wanted_and_admitted(
+    columns: Mapping[str, list[float]], flags: tuple[str, str]
+) -> tuple[list[float], list[float]]:
+    """Where one of the two is not given, the other stands for both."""
+    wanted, admitted = (columns[flag] for flag in flags)
+    return wanted or admitted, admitted or wanted
+
+
+def _print_json(policy: SharePolicyName, messages: _Told, size: _Told | None) -> None:
+    told = {"policy": policy.value, **messages.as_json()}
+    print(json.dumps(told if size is None else {**told, "bytes": size.as_json()}))
 
 
 def _print_table(
-    title: str, rows: Sequence[Row], *, given: Sequence[Milli], limits: Sequence[int]
+    policy: SharePolicyName, rows: Sequence[Row], messages: _Told, size: _Told | None
 ) -> None:
+    title = f"{policy}, quota {messages.quota:,}"
+    columns = ["broker", "admitted", "wanted", "weight", "share", "limit"]
     cells = [
-        (
+        [
             row.broker,
-            f"{to_units(row.admitted):,.3f}",
-            f"{to_units(row.wanted):,.3f}",
+            f"{to_units(row.admitted.messages):,.3f}",
+            f"{to_units(row.wanted.messages):,.3f}",
             f"{row.weight / WEIGHT_ONE:g}",
             f"{to_units(share):,.3f}",
             f"{limit:,}",
-        )
-        for row, share, limit in zip(rows, given, limits, strict=True)
+        ]
+        for row, share, limit in zip(rows, messages.shares, messages.limits, strict=True)
     ]
-    total = ("sum", "", "", "", f"{to_units(sum(given)):,.3f}", f"{sum(limits):,}")
-    columns = ("broker", "admitted", "wanted", "weight", "share", "limit")
+    total = ["sum", "", "", "", *_sums(messages)]
+    if size is not None:
+        title += f" messages and {size.quota:,} bytes"
+        columns += ["admitted bytes", "wanted bytes", "share bytes", "limit bytes"]
+        for place, row in enumerate(rows):
+            cells[place] += [
+                f"{to_units(row.admitted.bytes):,.3f}",
+                f"{to_units(row.wanted.bytes):,.3f}",
+                f"{to_units(size.shares[place]):,.3f}",
+                f"{size.limits[place]:,}",
+            ]
+        total += ["", "", *_sums(size)]
     print_table(columns, cells, title=title, total=total)
+
+
+def _sums(told: _Told) -> tuple[str, str]:
+    return f"{to_units(sum(told.shares)):,.3f}", f"{sum(told.limits):,}"

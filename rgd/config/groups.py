@@ -13,9 +13,10 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from rgd.config.document import Document, read_document
 from rgd.config.faults import Place, shown
@@ -31,6 +32,7 @@ from rgd.core.policies.model import (
     Rate,
     Rates,
     SharePolicyName,
+    TopicSplit,
     rate_of,
 )
 from rgd.core.policies.names import (
@@ -43,9 +45,11 @@ from rgd.core.policies.names import (
 #: The keys at the top of a groups file; `rgd validate` tells it from a settings file by them.
 TOP_KEYS: Final = ("groups", "attach", "limits")
 
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
 _RATE_KEYS: Final = ("messages", "bytes")
 _LIMIT_KEYS: Final = ("publish", "dispatch")
-_GROUP_KEYS: Final = (*_LIMIT_KEYS, "policy", "blocked", "shadow")
+_GROUP_KEYS: Final = (*_LIMIT_KEYS, "policy", "topic_split", "blocked", "shadow")
 _ATTACH_CHECKS: Final[dict[str, Callable[[str], str]]] = {
     "tenants": partial(check_entity, field="tenant"),
     "namespaces": parse_namespace,
@@ -124,16 +128,22 @@ def _group(name: str, value: object, *, at: Place) -> Group:
         quota=_limit_of(said, at),
         blocked=_flag(said.get("blocked", False), at.below("blocked")),
         shadow=_flag(said.get("shadow", False), at.below("shadow")),
-        policy=_policy(said["policy"], at.below("policy")) if "policy" in said else None,
+        policy=_choice(said, "policy", SharePolicyName, at=at),
+        topic_split=_choice(said, "topic_split", TopicSplit, at=at),
     )
 
 
-def _policy(value: object, at: Place) -> SharePolicyName | None:
-    known = [name.value for name in SharePolicyName]
+def _choice(
+    said: dict[str, object], key: str, choices: type[_Choice], *, at: Place
+) -> _Choice | None:
+    """One of a few words, where the key is said at all."""
+    if key not in said:
+        return None
+    value, known = said[key], [choice.value for choice in choices]
     if isinstance(value, str) and value in known:
-        return SharePolicyName(value)
+        return choices(value)
     hint = at.faults.meant(value, known) if isinstance(value, str) else ""
-    at.wrong(f"expected one of {', '.join(known)}, got {shown(value)}{hint}")
+    at.below(key).wrong(f"expected one of {', '.join(known)}, got {shown(value)}{hint}")
     return None
 
 
@@ -260,7 +270,12 @@ def _check_name(name: str, check: Callable[[str], str], *, at: Place) -> None:
 
 
 def _said_of_group(group: Group) -> dict[str, object]:
-    flags = {"blocked": group.blocked, "shadow": group.shadow, "policy": group.policy}
+    flags = {
+        "blocked": group.blocked,
+        "shadow": group.shadow,
+        "policy": group.policy,
+        "topic_split": group.topic_split,
+    }
     said: dict[str, object] = {key: value for key, value in flags.items() if value}
     return said | _said_of_limit(group.quota)
 

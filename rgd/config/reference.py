@@ -19,6 +19,7 @@ from rgd.config.load import FIELDS
 from rgd.config.relations import GUARDED, RELATIONS
 from rgd.config.settings import Settings
 from rgd.config.values import expectation, show_size, unit_of
+from rgd.core.buckets.split import SPLIT_TOPICS_MAX
 
 PAGE: Final = "configuration.md"
 
@@ -50,6 +51,7 @@ groups:
     publish: {messages: 1000, bytes: 5e6}   # per second, for the whole cluster
     dispatch: {messages: 2000}              # what is not said, 0 and less are unlimited
     policy: max-min                         # default: shares.policy
+    topic_split: shared                     # or even, proportional; default: shares.topic_split
     shadow: false                           # true: count what would be refused, refuse nothing
   trial:
     publish: {messages: 50}
@@ -66,6 +68,15 @@ limits:                                     # of each broker by itself, beside t
     "persistent://acme/orders/eu":
       audit: {dispatch: {messages: 5}}
 ```
+
+`topic_split` says how a broker sub-divides its share of the group over the topics it serves. `shared`: one
+bucket for all. `even`: the same for each active topic. `proportional`: 1 % evenly, the rest by what each
+topic was granted and refused in the last two rounds. A topic is active from its first request until two
+whole rounds without one and without a debt; requests without a topic count as one topic, and beyond
+TOPICS_MAX topics the further ones have one part together. A new topic has its part at once (under
+`proportional` the even part of the 1 % until the round ends), with a bucket that lacks what the whole
+share's bucket lacks, so it waits `shares.burst_ms` at most. An idle topic has nothing. A change is in force
+at once; a group in debt that was `shared` is divided when its debt is paid.
 
 The file is taken whole or not at all: with a single fault, what was in force stays in force. Nothing is
 guessed: unknown keys, a key said twice, a group that is not there, `true` or text where a number goes
@@ -100,6 +111,7 @@ def page() -> str:
         "FILE_LIMITS": limits,
         "TOKEN_CHARS": f"{tokens.TOKEN_CHARS_MIN} to {tokens.TOKEN_CHARS_MAX}",
         "TOKENS_MAX": str(tokens.TOKENS_MAX),
+        "TOPICS_MAX": f"{SPLIT_TOPICS_MAX:,}",
     }
     for name, figure in figures.items():
         text = text.replace(name, figure)

@@ -39,7 +39,7 @@ from rgd.config.values import (
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_ONE
 
 
@@ -170,6 +170,11 @@ class SharesSettings(Section):
         ge=1,
         le=60_000,
         description="Depth of every bucket, in time at its present rate.",
+    )
+    topic_split: TopicSplit = Field(
+        default=TopicSplit.SHARED,
+        description="How a broker sub-divides its share of a group that says nothing over the topics it "
+        "serves: `shared` (one bucket), `even`, or `proportional` to what each topic uses and is refused.",
     )
     request_max_s: Seconds = Field(
         default=10,

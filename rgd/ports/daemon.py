@@ -55,6 +55,8 @@ class GroupView:
     blocked: bool
     shadow: bool
     policy: str
+    #: How this broker sub-divides its share over topics: `shared`, `even` or `proportional`.
+    topic_split: str
     #: `live`, or how the daemon acts while cut off: `holding`, `equal`, `hold`, `open`; `starting`.
     state: str
     publish: KindView

@@ -7,12 +7,19 @@ side would refuse.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from operator import lt
 from typing import Final
+
+import numpy as np
 
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import NAME_MAX, check_entity
 from rgd.core.units import COUNT_MAX
 from rgd.wire.errors import Malformed, Reason
+
+#: Largest weight of a broker, in thousandths.
+WEIGHT_MAX: Final = 1_000_000_000
 
 _PRINTABLE: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{NAME_MAX}}}")
 
@@ -30,9 +37,30 @@ def check_group(name: str) -> str:
         raise Malformed(Reason.BAD_NAME, str(exc)) from exc
 
 
+def check_groups(names: Sequence[str]) -> None:
+    """Refuse names that are not groups' in strictly ascending order, thousands at a time.
+
+    All are looked at together; only where that finds fault they are looked at one by one.
+    """
+    if not _are_groups(names):
+        for name in names:
+            check_group(name)
+    if not all(map(lt, names, names[1:])):
+        before, name = next(pair for pair in pairwise(names) if pair[0] >= pair[1])
+        fault = Reason.DUPLICATE if name == before else Reason.BAD_STRUCTURE
+        raise Malformed(fault, f"groups: {name!r} comes twice or out of order")
+
+
 def check_foreign_group(name: str) -> str:
     """Return `name` if it may name a group of stock Pulsar's, which checks less than rgd."""
     return _check_printable(name, "group")
+
+
+def check_weight(weight: int) -> int:
+    """Return `weight` if it is one of a broker, in thousandths."""
+    if not 0 < weight <= WEIGHT_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"weight: expected 1 to {WEIGHT_MAX}, got {weight}")
+    return weight
 
 
 def check_count(value: int, what: str) -> int:
@@ -69,3 +97,32 @@ def _check_printable(name: str, what: str) -> str:
     if not _PRINTABLE.fullmatch(name):
         raise Malformed(Reason.BAD_NAME, f"{what}: expected 1 to {NAME_MAX} printable characters")
     return name
+
+
+def _are_groups(names: Sequence[str]) -> bool:
+    """Whether each name may be a group's: the right letters, and lines of the right length."""
+    lines = "\n".join((*names, ""))
+    if not lines.isascii():
+        return False
+    letters = lines.encode()
+    ends = (np.frombuffer(letters, np.uint8) == ord("\n")).nonzero()[0]
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1] + 1
+    return (
+        len(ends) == len(names)
+        and lengths.min(initial=1) >= 1
+        and lengths.max(initial=1) <= NAME_MAX
+        and not letters.translate(None, _GROUP_LETTERS)
+    )
+
+
+def _is_group(name: str) -> bool:
+    try:
+        check_entity(name, "group")
+    except InvalidName:
+        return False
+    return True
+
+
+#: Every letter that a group's name may have (all are ASCII, and each alone is a name), and line ends.
+_GROUP_LETTERS: Final = b"\n" + bytes(code for code in range(128) if _is_group(chr(code)))

@@ -20,8 +20,8 @@ from google.protobuf.message import DecodeError
 
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
 from rgd.wire import usage_pb2
-from rgd.wire.checks import check_broker, check_count
-from rgd.wire.columns import decode_rows, encode_rows, row_key
+from rgd.wire.checks import check_broker, check_count, check_weight
+from rgd.wire.columns import decode_rows, encode_rows, is_in_order
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
 
 if sys.version_info >= (3, 14):
@@ -32,22 +32,22 @@ else:
 VERSION: Final = 1
 #: Largest message in bytes, as it is sent and as it is when decompressed; Pulsar takes 5 MiB.
 MESSAGE_MAX: Final = 4 * 1024 * 1024
-#: Largest weight of a broker, in thousandths.
-WEIGHT_MAX: Final = 1_000_000_000
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
 #: Below this many bytes a zstd frame only adds; heartbeats stay as they are.
 _COMPRESS_MIN: Final = 128
+#: About a column of PIP-82's case.
+_ZSTD_BLOCK_BYTES: Final = 16 * 1024
 #: A window of MESSAGE_MAX: no frame of ours needs more memory than that.
 _ZSTD_WINDOW_LOG_MAX: Final = 22
 
 
 def in_order(message: Message) -> Message:
     """The message with its rows in the order in which they travel."""
-    if not isinstance(message, Report):
+    if not isinstance(message, Report) or is_in_order(message.rows):
         return message
-    return replace(message, rows=tuple(sorted(message.rows, key=row_key)))
+    return replace(message, rows=message.rows.in_order())
 
 
 def encode(message: Message) -> bytes:
@@ -64,7 +64,7 @@ def encode(message: Message) -> bytes:
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
     if len(body) >= _COMPRESS_MIN:
-        small = zstd.compress(body)
+        small = _compressed(body)
         if len(small) < len(body):
             return bytes((VERSION, _FLAG_ZSTD)) + small
     return bytes((VERSION, 0)) + body
@@ -95,6 +95,16 @@ def decode(data: bytes) -> Message:
     return _message_of(proto)
 
 
+def _compressed(body: bytes) -> bytes:
+    """One zstd frame, block by block: numbers of one column have more in common than all have."""
+    compressor = zstd.ZstdCompressor()
+    blocks = [
+        compressor.compress(body[start : start + _ZSTD_BLOCK_BYTES], mode=compressor.FLUSH_BLOCK)
+        for start in range(0, len(body), _ZSTD_BLOCK_BYTES)
+    ]
+    return b"".join((*blocks, compressor.flush()))
+
+
 def _decompressed(data: bytes) -> bytes:
     decompressor = zstd.ZstdDecompressor(
         options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG_MAX}
@@ -117,30 +127,30 @@ def _proto_of(message: Message) -> usage_pb2.Message:
     proto = usage_pb2.Message(broker=check_broker(speaker.broker), incarnation=speaker.incarnation)
     match message:
         case Report():
-            proto.report.CopyFrom(_report_proto(message))
+            _write_report(message, proto.report)
         case Hello():
             proto.hello.SetInParent()
         case Goodbye():
             proto.goodbye.SetInParent()
         case Ask():
             proto.ask.broker = check_broker(message.broker)
+            proto.ask.any_word = not message.full
         case _:
             assert_never(message)
     return proto
 
 
-def _report_proto(report: Report) -> usage_pb2.Report:
-    proto = usage_pb2.Report(
-        sequence=check_count(report.sequence, "sequence"),
-        period_ns=check_count(report.period_ns, "period"),
-        full=report.full,
-        rows_hash=report.rows_hash,
-        weight=_check_weight(report.weight),
-        policies_hash=report.policies_hash,
-    )
-    if report.rows:
-        proto.rows.CopyFrom(encode_rows(sorted(report.rows, key=row_key)))
-    return proto
+def _write_report(report: Report, proto: usage_pb2.Report) -> None:
+    proto.sequence = check_count(report.sequence, "sequence")
+    proto.period_ns = check_count(report.period_ns, "period")
+    proto.full = report.full
+    proto.rows_hash = report.rows_hash
+    proto.weight = check_weight(report.weight)
+    proto.policies_hash = report.policies_hash
+    proto.members = check_count(report.members, "members")
+    if len(report.rows):
+        rows = report.rows if is_in_order(report.rows) else report.rows.in_order()
+        encode_rows(rows, proto.rows, period_ns=report.period_ns)
 
 
 def _message_of(proto: usage_pb2.Message) -> Message:
@@ -152,27 +162,25 @@ def _message_of(proto: usage_pb2.Message) -> Message:
 
 def _read_report(speaker: Speaker, proto: usage_pb2.Message) -> Report:
     report = proto.report
+    period_ns = check_count(report.period_ns, "period")
     return Report(
         speaker=speaker,
         sequence=check_count(report.sequence, "sequence"),
-        period_ns=check_count(report.period_ns, "period"),
-        rows=decode_rows(report.rows),
+        period_ns=period_ns,
+        rows=decode_rows(report.rows, period_ns=period_ns),
         full=report.full,
         rows_hash=report.rows_hash,
-        weight=_check_weight(report.weight),
+        weight=check_weight(report.weight),
         policies_hash=report.policies_hash,
+        members=max(1, check_count(report.members, "members")),
     )
-
-
-def _check_weight(weight: int) -> int:
-    if not 0 < weight <= WEIGHT_MAX:
-        raise Malformed(Reason.BAD_NUMBER, f"weight: expected 1 to {WEIGHT_MAX}, got {weight}")
-    return weight
 
 
 _READERS: Final[dict[str, Callable[[Speaker, usage_pb2.Message], Message]]] = {
     "report": _read_report,
     "hello": lambda speaker, _: Hello(speaker),
     "goodbye": lambda speaker, _: Goodbye(speaker),
-    "ask": lambda speaker, proto: Ask(speaker, check_broker(proto.ask.broker)),
+    "ask": lambda speaker, proto: Ask(
+        speaker, check_broker(proto.ask.broker), full=not proto.ask.any_word
+    ),
 }

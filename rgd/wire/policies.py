@@ -16,11 +16,20 @@ import json
 import re
 from collections.abc import Callable, Collection
 from decimal import Decimal
-from typing import Final, NoReturn
+from enum import StrEnum
+from typing import Final, NoReturn, TypeVar
 
 from rgd.core.errors import InvalidName
 from rgd.core.policies import names, records
-from rgd.core.policies.model import UNLIMITED, Group, Limit, Rate, Rates, SharePolicyName
+from rgd.core.policies.model import (
+    UNLIMITED,
+    Group,
+    Limit,
+    Rate,
+    Rates,
+    SharePolicyName,
+    TopicSplit,
+)
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.core.units import MILLI, QUOTA_MAX, Milli
 from rgd.wire.checks import check_broker, check_count, check_group
@@ -34,6 +43,9 @@ _RATE_MAX: Final[Milli] = QUOTA_MAX * MILLI
 #: What JSON may write with a point: no exponent, nothing finer than 1/1000.
 _DECIMAL: Final = re.compile(r"[0-9]{1,16}\.[0-9]{1,3}")
 
+_GROUP_FIELDS: Final = ("publish", "dispatch", "blocked", "shadow", "policy", "topic_split")
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 _Shape = type[Group] | type[str] | type[Limit]
 
 
@@ -135,6 +147,8 @@ def _group_text(group: Group) -> str:
         texts["shadow"] = "true"
     if group.policy is not None:
         texts["policy"] = json.dumps(group.policy.value)
+    if group.topic_split is not None:
+        texts["topic_split"] = json.dumps(group.topic_split.value)
     return _object_text(**texts)
 
 
@@ -200,13 +214,14 @@ def _read_value(key: str, shape: _Shape, value: object) -> Value:
         return check_group(_text(value, "group"))
     if shape is Limit:
         return _read_limit(_fields(value, "limit", ("publish", "dispatch")))
-    fields = _fields(value, "group", ("publish", "dispatch", "blocked", "shadow", "policy"))
+    fields = _fields(value, "group", _GROUP_FIELDS)
     return Group(
         name=key.removeprefix(records.GROUP),
         quota=_read_limit(fields),
         blocked=_flag(fields, "blocked"),
         shadow=_flag(fields, "shadow"),
-        policy=_read_share_policy(fields["policy"]) if "policy" in fields else None,
+        policy=_read_choice(fields, "policy", SharePolicyName),
+        topic_split=_read_choice(fields, "topic_split", TopicSplit),
     )
 
 
@@ -231,11 +246,15 @@ def _read_rate(rates: dict[str, object], dimension: str) -> Rate:
     return _check_rate(_integer(value, dimension) * MILLI)
 
 
-def _read_share_policy(value: object) -> SharePolicyName:
+def _read_choice(fields: dict[str, object], name: str, choices: type[_Choice]) -> _Choice | None:
+    """One of a few words; absent is the daemon's default."""
+    if name not in fields:
+        return None
     try:
-        return SharePolicyName(_text(value, "policy"))
+        return choices(_text(fields[name], name))
     except ValueError as exc:
-        raise Malformed(Reason.BAD_NAME, "policy: is no share policy") from exc
+        known = ", ".join(choices)
+        raise Malformed(Reason.BAD_NAME, f"{name}: expected one of {known}") from exc
 
 
 def _check_rate(rate: Milli) -> Milli:

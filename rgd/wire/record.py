@@ -5,6 +5,7 @@ record's schema (proto/rgd/v1/record.proto); any other payload is not looked int
 record back with its rows in order (by group, publish before dispatch).
 
 The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
+A record of before there were weights (no `weight`) has a weight of 1.
 Payloads are not compressed. Where entries go and how they are indexed is the log adapter's business.
 """
 
@@ -12,14 +13,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 from google.protobuf.message import DecodeError
 
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker
+from rgd.core.exchange.columns import POLICIES, Codes, ShareColumns, UsageColumns
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate, SharePolicyName
-from rgd.core.units import NS_PER_MS, Milli, Pair, to_units
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import MILLI, NS_PER_MS, Milli, Pair, to_units
 from rgd.wire import record_pb2
-from rgd.wire.checks import check_broker, check_count, check_counts, check_distinct
-from rgd.wire.columns import decode_rows, encode_rows, filled, packed, row_key, unpacked
+from rgd.wire.checks import check_broker, check_count, check_counts, check_distinct, check_weight
+from rgd.wire.columns import (
+    as_counts,
+    checked,
+    decode_rows,
+    encode_rows,
+    is_in_order,
+    read_columns,
+    side_by_side,
+    write_columns,
+)
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry
 
@@ -38,9 +52,23 @@ _POLICY_NUMBERS: Final = {
     SharePolicyName.PROPORTIONAL: record_pb2.SHARE_POLICY_PROPORTIONAL,
     SharePolicyName.STEAL: record_pb2.SHARE_POLICY_STEAL,
 }
-_POLICY_NAMES: Final[dict[int, SharePolicyName]] = {
-    number: name for name, number in _POLICY_NUMBERS.items()
-}
+#: The number of the policy at each place in `POLICIES`; numbers have no gaps, so sorting turns it round.
+_NUMBER_OF: Final = np.array([_POLICY_NUMBERS[policy] for policy in POLICIES], np.uint8)
+_PLACE_OF: Final = np.argsort(_NUMBER_OF).astype(np.uint8)
+_POLICY_MIN: Final = min(_POLICY_NUMBERS.values())
+_POLICY_MAX: Final = max(_POLICY_NUMBERS.values())
+
+#: The columns of numbers, in the order in which they are reckoned with here.
+_NUMBERS: Final = (
+    "share_messages",
+    "share_bytes",
+    "quota_messages",
+    "quota_bytes",
+    "policy",
+    "refused_messages",
+    "refused_bytes",
+    "sent",
+)
 
 #: Plain values, as `json.dumps` takes them.
 Json = bool | int | float | str | None | list["Json"] | dict[str, "Json"]
@@ -48,7 +76,9 @@ Json = bool | int | float | str | None | list["Json"] | dict[str, "Json"]
 
 def in_order(record: RoundRecord) -> RoundRecord:
     """The record with its rows in the order in which they are stored."""
-    return replace(record, rows=tuple(sorted(record.rows, key=_row_key)))
+    if is_in_order(record.rows.usage):
+        return record
+    return replace(record, rows=record.rows.in_order())
 
 
 def encode_record(record: RoundRecord) -> bytes:
@@ -58,9 +88,9 @@ def encode_record(record: RoundRecord) -> bytes:
         Oversize: too many rows or peers, or more than `PAYLOAD_MAX` bytes.
         Malformed: a row or peer comes twice, or a name or number cannot be one.
     """
-    rows = sorted(record.rows, key=_row_key)
+    rows = in_order(record).rows
     try:
-        payload = record_pb2.RoundRecord(
+        proto = record_pb2.RoundRecord(
             broker=check_broker(record.speaker.broker),
             incarnation=record.speaker.incarnation,
             sequence=check_count(record.sequence, "sequence"),
@@ -70,11 +100,13 @@ def encode_record(record: RoundRecord) -> bytes:
                 record_pb2.Peer(broker=broker, sequence=sequence)
                 for broker, sequence in _checked_peers(record.peers)
             ],
-            usage=encode_rows([row.usage for row in rows]),
-            shares=_share_columns(rows),
-        ).SerializeToString()
+            weight=check_weight(record.weight),
+        )
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
+    encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
+    _write_shares(rows, proto.shares)
+    payload = proto.SerializeToString()
     if len(payload) > PAYLOAD_MAX:
         raise Oversize("record", len(payload), PAYLOAD_MAX)
     return payload
@@ -93,13 +125,15 @@ def decode_record(payload: bytes) -> RoundRecord:
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
+    period_ns = check_count(proto.period_ns, "period")
     return RoundRecord(
         speaker=Speaker(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
-        period_ns=check_count(proto.period_ns, "period"),
-        rows=_decode_share_rows(proto),
+        period_ns=period_ns,
+        rows=_decode_shares(proto.shares, decode_rows(proto.usage, period_ns=period_ns)),
         peers=_checked_peers(peers),
         isolated=proto.isolated,
+        weight=check_weight(proto.weight or MILLI),
     )
 
 
@@ -126,6 +160,7 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "sequence": record.sequence,
         "period_ms": record.period_ns / NS_PER_MS,
         "isolated": record.isolated,
+        "weight": to_units(record.weight),
         "peers": dict(record.peers),
         "rows": [_row_to_dict(row) for row in record.rows],
     }
@@ -161,10 +196,6 @@ def _counts(pair: Pair) -> dict[str, Json]:
     return {"messages": pair.messages, "bytes": pair.bytes}
 
 
-def _row_key(row: ShareRow) -> tuple[str, int]:
-    return row_key(row.usage)
-
-
 def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     if len(peers) > PEERS_MAX:
         raise Oversize("peers", len(peers), PEERS_MAX)
@@ -173,53 +204,40 @@ def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], .
     return tuple(peers)
 
 
-def _share_columns(rows: Sequence[ShareRow]) -> record_pb2.ShareColumns:
-    return record_pb2.ShareColumns(
-        share_messages=_encode_rates([row.share[0] for row in rows], "share"),
-        share_bytes=_encode_rates([row.share[1] for row in rows], "share"),
-        quota_messages=_encode_rates([row.quota[0] for row in rows], "quota"),
-        quota_bytes=_encode_rates([row.quota[1] for row in rows], "quota"),
-        policy=[_POLICY_NUMBERS[row.policy] for row in rows],
-        refused_messages=packed([row.refused.messages for row in rows], "refused messages"),
-        refused_bytes=packed([row.refused.bytes for row in rows], "refused bytes"),
-        sent=[row.sent for row in rows],
+def _write_shares(rows: ShareColumns, proto: record_pb2.ShareColumns) -> None:
+    """What each row was allowed; a rate plus one, so that 0 is unlimited."""
+    count = len(rows)
+    write_columns(
+        proto,
+        _NUMBERS,
+        checked(rows.share - NO_RATE, (count, 2), "share"),
+        checked(rows.quota - NO_RATE, (count, 2), "quota"),
+        _policy_numbers(rows.policies, count),
+        checked(rows.refused, (count, 2), "refused"),
+        rows.sent,
     )
 
 
-def _decode_share_rows(proto: record_pb2.RoundRecord) -> tuple[ShareRow, ...]:
-    usage = decode_rows(proto.usage)
-    columns, count = proto.shares, len(usage)
-    share_messages = _decode_rates(columns.share_messages, count, "share")
-    share_bytes = _decode_rates(columns.share_bytes, count, "share")
-    quota_messages = _decode_rates(columns.quota_messages, count, "quota")
-    quota_bytes = _decode_rates(columns.quota_bytes, count, "quota")
-    refused_messages = unpacked(columns.refused_messages, count, "refused messages")
-    refused_bytes = unpacked(columns.refused_bytes, count, "refused bytes")
-    return tuple(
-        map(
-            ShareRow,
-            usage,
-            zip(share_messages, share_bytes, strict=True),
-            zip(quota_messages, quota_bytes, strict=True),
-            map(_policy_of, filled(columns.policy, count, "policy")),
-            map(Pair, refused_messages, refused_bytes),
-            map(bool, filled(columns.sent, count, "sent")),
-        )
+def _decode_shares(proto: record_pb2.ShareColumns, usage: UsageColumns) -> ShareColumns:
+    """What each row of `usage` was allowed."""
+    numbers = as_counts(read_columns(proto, _NUMBERS, len(usage)), "shares")
+    policies, sent = numbers[4], numbers[7]
+    if len(usage):
+        if not _POLICY_MIN <= policies.min() <= policies.max() <= _POLICY_MAX:
+            raise Malformed(Reason.BAD_NUMBER, "policy: one is not known")
+        if sent.max() > 1:
+            raise Malformed(Reason.BAD_NUMBER, "sent: expected 0 or 1")
+    return ShareColumns(
+        usage=usage,
+        share=side_by_side(numbers[0:2] + NO_RATE),
+        quota=side_by_side(numbers[2:4] + NO_RATE),
+        policies=_PLACE_OF[policies - _POLICY_MIN],
+        refused=side_by_side(numbers[5:7]),
+        sent=sent == 1,
     )
 
 
-def _encode_rates(rates: Sequence[Rate], what: str) -> Sequence[int]:
-    """A column of rates plus one; 0 is unlimited."""
-    check_counts([rate for rate in rates if rate is not None], what)
-    return packed([0 if rate is None else rate + 1 for rate in rates], what)
-
-
-def _decode_rates(column: Sequence[int], count: int, what: str) -> list[Rate]:
-    return [value - 1 if value else None for value in unpacked(column, count, what)]
-
-
-def _policy_of(number: int) -> SharePolicyName:
-    name = _POLICY_NAMES.get(number)
-    if name is None:
-        raise Malformed(Reason.BAD_NUMBER, f"policy: {number} is not known")
-    return name
+def _policy_numbers(policies: Codes, count: int) -> Codes:
+    if policies.shape != (count,) or policies.max(initial=0) >= len(POLICIES):
+        raise Malformed(Reason.BAD_NUMBER, f"policy: expected {count} places below {len(POLICIES)}")
+    return _NUMBER_OF[policies]

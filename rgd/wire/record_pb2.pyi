@@ -57,11 +57,14 @@ class RoundRecord(_message.Message):
     PEERS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     incarnation: _builtins.int
     sequence: _builtins.int
     period_ns: _builtins.int
     isolated: _builtins.bool
+    weight: _builtins.int
+    """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
         """Last sequence seen of each peer, so that logs stamped by different clocks can be aligned."""
@@ -81,10 +84,11 @@ class RoundRecord(_message.Message):
         peers: _abc.Iterable[Global___Peer] | None = ...,
         usage: _usage_pb2.UsageColumns | None = ...,
         shares: Global___ShareColumns | None = ...,
+        weight: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "incarnation", b"incarnation", "isolated", b"isolated", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "incarnation", b"incarnation", "isolated", b"isolated", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -114,7 +118,9 @@ Global___Peer: _TypeAlias = Peer  # noqa: Y015
 
 @_typing.final
 class ShareColumns(_message.Message):
-    """What each row of `usage` was allowed, in the same order; a column whose values are all 0 is left out."""
+    """What each row of `usage` was allowed, in the same order; a column whose values are all 0 is left out.
+    Columns are packed varints, as in `UsageColumns`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -126,39 +132,29 @@ class ShareColumns(_message.Message):
     REFUSED_MESSAGES_FIELD_NUMBER: _builtins.int
     REFUSED_BYTES_FIELD_NUMBER: _builtins.int
     SENT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def share_messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Thousandths of a unit per second, plus one; 0 is unlimited."""
-
-    @_builtins.property
-    def share_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def quota_messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def quota_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def policy(self) -> _containers.RepeatedScalarFieldContainer[Global___SharePolicy.ValueType]: ...
-    @_builtins.property
-    def refused_messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Refused in the round, retries too; whole units."""
-
-    @_builtins.property
-    def refused_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def sent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
-        """Whether the row was sent to the peers in this round."""
-
+    share_messages: _builtins.bytes
+    """Thousandths of a unit per second, plus one; 0 is unlimited."""
+    share_bytes: _builtins.bytes
+    quota_messages: _builtins.bytes
+    quota_bytes: _builtins.bytes
+    policy: _builtins.bytes
+    """`SharePolicy`."""
+    refused_messages: _builtins.bytes
+    """Refused in the round, retries too; whole units."""
+    refused_bytes: _builtins.bytes
+    sent: _builtins.bytes
+    """Whether the row was sent to the peers in this round: 0 or 1."""
     def __init__(
         self,
         *,
-        share_messages: _abc.Iterable[_builtins.int] | None = ...,
-        share_bytes: _abc.Iterable[_builtins.int] | None = ...,
-        quota_messages: _abc.Iterable[_builtins.int] | None = ...,
-        quota_bytes: _abc.Iterable[_builtins.int] | None = ...,
-        policy: _abc.Iterable[Global___SharePolicy.ValueType] | None = ...,
-        refused_messages: _abc.Iterable[_builtins.int] | None = ...,
-        refused_bytes: _abc.Iterable[_builtins.int] | None = ...,
-        sent: _abc.Iterable[_builtins.bool] | None = ...,
+        share_messages: _builtins.bytes = ...,
+        share_bytes: _builtins.bytes = ...,
+        quota_messages: _builtins.bytes = ...,
+        quota_bytes: _builtins.bytes = ...,
+        policy: _builtins.bytes = ...,
+        refused_messages: _builtins.bytes = ...,
+        refused_bytes: _builtins.bytes = ...,
+        sent: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

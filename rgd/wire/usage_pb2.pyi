@@ -77,6 +77,7 @@ class Report(_message.Message):
     WEIGHT_FIELD_NUMBER: _builtins.int
     POLICIES_HASH_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """1, 2, 3 ... since the start."""
     period_ns: _builtins.int
@@ -89,6 +90,8 @@ class Report(_message.Message):
     """In max-min, thousandths."""
     policies_hash: _builtins.int
     """Of the policies file in force; 0 where policies come from a table."""
+    members: _builtins.int
+    """How many live brokers the speaker knows of, itself included; 0 is 1."""
     @_builtins.property
     def rows(self) -> Global___UsageColumns: ...
     def __init__(
@@ -101,10 +104,11 @@ class Report(_message.Message):
         weight: _builtins.int = ...,
         policies_hash: _builtins.int = ...,
         rows: Global___UsageColumns | None = ...,
+        members: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "members", b"members", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -151,15 +155,19 @@ class Ask(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BROKER_FIELD_NUMBER: _builtins.int
+    ANY_WORD_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
+    any_word: _builtins.bool
+    """Any word will do: you have been silent for long."""
     def __init__(
         self,
         *,
         broker: _builtins.str = ...,
+        any_word: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_word", b"any_word", "broker", b"broker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -170,6 +178,9 @@ class UsageColumns(_message.Message):
     """Rows of usage as columns: a row is one group in one kind.
     Rows come in the order of `groups`, publish before dispatch. Every column below `kinds` has one
     value for each row, or is left out where all of its values are 0.
+    A column is declared as `bytes` and holds packed varints: on the wire that is what `repeated uint64`
+    (or, where it says so, `repeated sint64`) gives, and may be read as such. So protobuf makes no
+    object of each number, and a reader turns whole columns into arrays.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -185,58 +196,55 @@ class UsageColumns(_message.Message):
     ADMITTED_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
     UNMET_MESSAGES_TOTAL_FIELD_NUMBER: _builtins.int
     UNMET_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
+    ADMITTED_MESSAGES_COUNTED_FIELD_NUMBER: _builtins.int
+    ADMITTED_BYTES_COUNTED_FIELD_NUMBER: _builtins.int
+    kinds: _builtins.bytes
+    """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
+    topics: _builtins.bytes
+    """Topics that were active (PIP-82's `topics`)."""
+    admitted_messages: _builtins.bytes
+    """Rates, thousandths of a unit per second. A rate is the sum of two columns: this one, and what
+    `..._counted` of the row makes. Writers fill one of them and leave 0 in the other.
+    """
+    admitted_bytes: _builtins.bytes
+    unmet_messages: _builtins.bytes
+    """Wanted less admitted, sint64: mostly 0, and small where it is not."""
+    unmet_bytes: _builtins.bytes
+    admitted_messages_total: _builtins.bytes
+    """Whole units since the speaker's start."""
+    admitted_bytes_total: _builtins.bytes
+    unmet_messages_total: _builtins.bytes
+    """sint64."""
+    unmet_bytes_total: _builtins.bytes
+    admitted_messages_counted: _builtins.bytes
+    """Whole units in the period: a rate of floor(count * (1e12 / period_ns)), reckoned in doubles.
+    Counts repeat from row to row and are small, where rates over an odd period are neither.
+    """
+    admitted_bytes_counted: _builtins.bytes
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names in strictly ascending order of their bytes, so no row can come twice."""
 
-    @_builtins.property
-    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
-
-    @_builtins.property
-    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Topics that were active (PIP-82's `topics`)."""
-
-    @_builtins.property
-    def admitted_messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Rates, thousandths of a unit per second."""
-
-    @_builtins.property
-    def admitted_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def unmet_messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Wanted less admitted: mostly 0, and small where it is not."""
-
-    @_builtins.property
-    def unmet_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def admitted_messages_total(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Whole units since the speaker's start."""
-
-    @_builtins.property
-    def admitted_bytes_total(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def unmet_messages_total(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
-    @_builtins.property
-    def unmet_bytes_total(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         groups: _abc.Iterable[_builtins.str] | None = ...,
-        kinds: _abc.Iterable[_builtins.int] | None = ...,
-        topics: _abc.Iterable[_builtins.int] | None = ...,
-        admitted_messages: _abc.Iterable[_builtins.int] | None = ...,
-        admitted_bytes: _abc.Iterable[_builtins.int] | None = ...,
-        unmet_messages: _abc.Iterable[_builtins.int] | None = ...,
-        unmet_bytes: _abc.Iterable[_builtins.int] | None = ...,
-        admitted_messages_total: _abc.Iterable[_builtins.int] | None = ...,
-        admitted_bytes_total: _abc.Iterable[_builtins.int] | None = ...,
-        unmet_messages_total: _abc.Iterable[_builtins.int] | None = ...,
-        unmet_bytes_total: _abc.Iterable[_builtins.int] | None = ...,
+        kinds: _builtins.bytes = ...,
+        topics: _builtins.bytes = ...,
+        admitted_messages: _builtins.bytes = ...,
+        admitted_bytes: _builtins.bytes = ...,
+        unmet_messages: _builtins.bytes = ...,
+        unmet_bytes: _builtins.bytes = ...,
+        admitted_messages_total: _builtins.bytes = ...,
+        admitted_bytes_total: _builtins.bytes = ...,
+        unmet_messages_total: _builtins.bytes = ...,
+        unmet_bytes_total: _builtins.bytes = ...,
+        admitted_messages_counted: _builtins.bytes = ...,
+        admitted_bytes_counted: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -218,6 +218,37 @@ def test_a_name_that_nobody_attached_is_granted_and_counted() -> None:
     assert limiter.ungoverned_total == 2
 
 
+@given(
+    topic_rate=st.integers(1, 200),
+    share=st.integers(0, 200),
+    asked=st.integers(1, 400),
+    messages=st.integers(1, 5),
+    attempt=st.integers(0, 1),
+)
+def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
+    topic_rate: int, share: int, asked: int, messages: int, attempt: int
+) -> None:
+    book = PolicyBook(
+        {"gold": Group("gold", Limit(Rates(to_milli(1000))))},
+        Attachments(namespaces={NAMESPACE: "gold"}),
+        Limits(topics={TOPIC: Limit(Rates(to_milli(topic_rate)))}),
+    )
+    limiter = Limiter(SETTINGS, lambda group, kind: Rates(to_milli(share)))
+    limiter.set_book(book, Nanos(0))
+    request = Request(messages=messages, namespace=NAMESPACE, topic=TOPIC, attempt=attempt)
+    end = 4 * NS_PER_S
+    for now in range(0, end, NS_PER_S // asked):
+        limiter.acquire(request, Nanos(now))
+    state = limiter.state(GroupKey("gold", Kind.PUBLISH))
+    assert state is not None
+    demand = state.meter.drain(Nanos(end))
+    assert demand is not None
+    # The limit's own bound: its depth, four seconds of its rate, and one request.
+    most = topic_rate * 4.25 + messages
+    assert demand.wanted_total.messages <= most
+    assert demand.admitted_total.messages <= demand.wanted_total.messages
+
+
 def tokens(limiter: Limiter, now: int) -> list[int]:
     return [
         bucket.tokens(Nanos(now))

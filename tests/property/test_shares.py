@@ -1,17 +1,17 @@
-"""The laws of design 3 that a share policy keeps by itself: 1, 2 and 3.
+"""The laws of design 3 that a share policy keeps by itself, one group at a time: 1, 2 and 3.
 
-Not covered: laws that need time (4, 6), which tests/simulation covers, and two
-dimensions filled at once.
+Not covered: laws that need time (4, 6), which tests/simulation covers, and max-min of many
+groups in two dimensions (test_shares_columns.py).
 """
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.shares.model import PPM, Row
-from rgd.core.shares.registry import allocate
-from rgd.core.units import QUOTA_MAX, to_milli
+from rgd.core.shares.registry import USAGE_POLICIES, allocate
+from rgd.core.units import QUOTA_MAX, Pair, to_milli
 
 QUOTAS = st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
 RATES = st.just(0) | st.integers(0, 10**6) | st.integers(0, to_milli(QUOTA_MAX))
@@ -25,14 +25,25 @@ def rows_of(draw: st.DrawFn, *, weighted: bool = True) -> list[Row]:
         st.lists(st.text("abcdef", min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
     )
     weights = st.integers(1, 10**6) if weighted else st.just(1000)
-    return [Row(name, draw(RATES), draw(RATES), draw(weights)) for name in names]
+    return [
+        Row(name, Pair(draw(RATES), draw(RATES)), Pair(draw(RATES)), draw(weights))
+        for name in names
+    ]
+
+
+def shares_of(
+    policy: SharePolicyName, quota: int, rows: list[Row], *, floor_ppm: int
+) -> tuple[int, ...]:
+    """Shares of messages, where bytes are unlimited."""
+    shares = allocate(policy, Rates(quota), rows, floor_ppm=floor_ppm)
+    return tuple(share.messages for share in shares if share.messages is not None)
 
 
 @given(quota=QUOTAS, rows=rows_of(), floor_ppm=FLOORS_PPM)
 def test_max_min_shares_sum_to_the_quota_exactly(
     quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
-    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    shares = shares_of(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
     assert sum(shares) == quota
     assert min(shares) >= 0
 
@@ -41,7 +52,7 @@ def test_max_min_shares_sum_to_the_quota_exactly(
 def test_every_live_broker_has_its_floor(
     policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
-    shares = allocate(policy, quota, rows, floor_ppm=floor_ppm)
+    shares = shares_of(policy, quota, rows, floor_ppm=floor_ppm)
     assert min(shares) >= min(floors(quota, len(rows), floor_ppm))
 
 
@@ -50,8 +61,8 @@ def test_the_order_of_rows_changes_nothing(
     policy: SharePolicyName, quota: int, rows: list[Row], data: st.DataObject
 ) -> None:
     shuffled = data.draw(st.permutations(rows))
-    shares = dict(zip(rows, allocate(policy, quota, rows, floor_ppm=10_000), strict=True))
-    again = dict(zip(shuffled, allocate(policy, quota, shuffled, floor_ppm=10_000), strict=True))
+    shares = dict(zip(rows, shares_of(policy, quota, rows, floor_ppm=10_000), strict=True))
+    again = dict(zip(shuffled, shares_of(policy, quota, shuffled, floor_ppm=10_000), strict=True))
     assert shares == again
 
 
@@ -60,11 +71,11 @@ def test_no_broker_is_below_its_part_while_another_has_more(
     quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
     """Law 3, floors apart: compare what each has above its floor, by weight."""
-    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    shares = shares_of(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
     order = sorted(range(len(rows)), key=lambda place: rows[place].broker)
     least = floors(quota, len(rows), floor_ppm)
     floor = {place: least[rank] for rank, place in enumerate(order)}
-    wants = [max(0, row.wanted - floor[place]) for place, row in enumerate(rows)]
+    wants = [max(0, row.wanted.messages - floor[place]) for place, row in enumerate(rows)]
     has = [shares[place] - floor[place] for place in range(len(rows))]
     for poor in range(len(rows)):
         if has[poor] >= wants[poor]:
@@ -80,12 +91,12 @@ def test_nothing_is_withheld_while_it_is_wanted(
     quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
     """Law 4 in one step: if anybody is short, the others have no more than they want or their floor."""
-    shares = allocate(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
-    if all(share >= row.wanted for share, row in zip(shares, rows, strict=True)):
+    shares = shares_of(SharePolicyName.MAX_MIN, quota, rows, floor_ppm=floor_ppm)
+    if all(share >= row.wanted.messages for share, row in zip(shares, rows, strict=True)):
         return
     most_floor = max(floors(quota, len(rows), floor_ppm))
     for share, row in zip(shares, rows, strict=True):
-        assert share <= max(row.wanted, most_floor)
+        assert share <= max(row.wanted.messages, most_floor)
 
 
 @given(
@@ -97,13 +108,13 @@ def test_nothing_is_withheld_while_it_is_wanted(
 def test_proportional_and_steal_hand_out_the_quota_exactly(
     policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
 ) -> None:
-    assert sum(allocate(policy, quota, rows, floor_ppm=floor_ppm)) == quota
+    assert sum(shares_of(policy, quota, rows, floor_ppm=floor_ppm)) == quota
 
 
 @given(quota=QUOTAS, rows=rows_of())
 def test_residual_over_the_quota_cuts_to_the_quota(quota: int, rows: list[Row]) -> None:
-    shares = allocate(SharePolicyName.RESIDUAL, quota, rows, floor_ppm=0)
-    if sum(row.admitted for row in rows) >= quota:
+    shares = shares_of(SharePolicyName.RESIDUAL, quota, rows, floor_ppm=0)
+    if sum(row.admitted.messages for row in rows) >= quota:
         assert sum(shares) == quota
     else:
         assert sum(shares) >= quota
@@ -114,7 +125,7 @@ def test_without_any_usage_the_quota_is_split_evenly(
     policy: SharePolicyName, quota: int, count: int
 ) -> None:
     rows = [Row(f"broker-{place:02}") for place in range(count)]
-    shares = allocate(policy, quota, rows, floor_ppm=10_000)
+    shares = shares_of(policy, quota, rows, floor_ppm=10_000)
     assert sum(shares) == quota
     assert max(shares) - min(shares) <= 2
 
@@ -137,3 +148,26 @@ def test_an_even_split_is_exact(total: int, count: int) -> None:
     parts = even(total, count)
     assert sum(parts) == total
     assert max(parts) - min(parts) <= 1
+
+
+@given(
+    policy=st.sampled_from(list(USAGE_POLICIES)),
+    quota=QUOTAS,
+    rows=rows_of(),
+    floor_ppm=FLOORS_PPM,
+)
+def test_pips_policies_share_each_dimension_by_itself(
+    policy: SharePolicyName, quota: int, rows: list[Row], floor_ppm: int
+) -> None:
+    both = allocate(policy, Rates(quota, quota // 2), rows, floor_ppm=floor_ppm)
+    only = [Row(row.broker, Pair(row.admitted.bytes)) for row in rows]
+    messages = shares_of(policy, quota, rows, floor_ppm=floor_ppm)
+    size = shares_of(policy, quota // 2, only, floor_ppm=floor_ppm)
+    assert both == tuple(map(Rates, messages, size))
+
+
+@given(policy=POLICIES, rows=rows_of())
+def test_of_an_unlimited_quota_everybody_has_an_unlimited_share(
+    policy: SharePolicyName, rows: list[Row]
+) -> None:
+    assert allocate(policy, Rates(), rows, floor_ppm=10_000) == (Rates(),) * len(rows)

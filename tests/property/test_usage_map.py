@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
-from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started
+from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import Ask, Hello, Report, Speaker, UsageRow
-from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Ask, Hello, Report, Speaker
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.usage_map import HeldRow, UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
@@ -28,6 +31,8 @@ BROKERS = ("a", "b", "c")
 GROUPS = ("gold", "silver")
 KEYS = [GroupKey(group, kind) for group in GROUPS for kind in Kind]
 ME = Speaker("me", 1)
+#: When a receiver believes the map: it has listened for a namesake.
+BEGIN = Nanos(NS_PER_S)
 BOOK = PolicyBook({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
 
 amounts = st.sampled_from([Pair(), Pair(5), Pair(0, 7), Pair(900, 900)])
@@ -68,6 +73,11 @@ tellings = st.lists(
 Told = dict[GroupKey, UsageRow]
 
 
+def held(told: Told) -> dict[GroupKey, HeldRow]:
+    """What a map keeps of it."""
+    return {key: HeldRow(row.topics, row.admitted, row.wanted) for key, row in told.items()}
+
+
 def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
     """What a broker has told in all, after these rows."""
     after = {} if full else dict(told)
@@ -96,19 +106,24 @@ def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
     for telling in script:
         before = model.get(telling.broker, {})
         if telling.goes:
-            assert usage_map.remove(telling.broker) == set(before)
+            found = usage_map.remove(telling.broker).tolist()
+            assert {usage_map.index.keys[place] for place in found} == set(before)
             model[telling.broker] = {}
         else:
-            report = Report(Speaker(telling.broker, 1), 1, 1, telling.rows, telling.full)
+            rows_told = UsageColumns.of(*telling.rows)
+            report = Report(Speaker(telling.broker, 1), 1, 1, rows_told, telling.full)
             after = tell(before, telling.rows, full=telling.full)
-            assert usage_map.apply(report) == moved(before, after)
+            found = usage_map.apply(report).tolist()
+            assert {usage_map.index.keys[place] for place in found} == moved(before, after)
+            assert len(set(found)) == len(found)
             model[telling.broker] = after
         assert usage_map.brokers() == {broker for broker, told in model.items() if told}
     for broker in BROKERS:
-        assert usage_map.rows_of(broker) == model.get(broker, {})
+        assert usage_map.rows_of(broker) == held(model.get(broker, {}))
+        assert usage_map.hash_of(broker) == told_hash(model.get(broker, {}).values())
     for key in KEYS:
         assert usage_map.rows(key) == {
-            broker: told[key] for broker, told in model.items() if key in told
+            broker: held(told)[key] for broker, told in model.items() if key in told
         }
 
 
@@ -130,7 +145,7 @@ def reports_of(draw: st.DrawFn, broker: str) -> list[Report]:
     for sequence, change in enumerate(draw(st.lists(changes, max_size=6)), start=1):
         told = tell(told, change, full=False)
         rows_hash = told_hash(told.values())
-        said.append(Report(speaker, sequence, 1, change, rows_hash=rows_hash))
+        said.append(Report(speaker, sequence, 1, UsageColumns.of(*change), rows_hash=rows_hash))
     last = Report(speaker, len(said) + 1, 1, rows_hash=told_hash(told.values()))
     return [*said, last]
 
@@ -139,8 +154,9 @@ def everything(said: list[Report]) -> Report:
     """The answer of a broker that is asked to repeat itself."""
     told: Told = {}
     for report in said:
-        told = tell(told, report.rows, full=False)
-    return replace(said[-1], sequence=len(said) + 1, rows=tuple(told.values()), full=True)
+        told = tell(told, list(report.rows), full=False)
+    rows_told = UsageColumns.of(*told.values())
+    return replace(said[-1], sequence=len(said) + 1, rows=rows_told, full=True)
 
 
 def receiver() -> Broker:
@@ -150,6 +166,7 @@ def receiver() -> Broker:
     broker.handle(Started(Nanos(0)))
     broker.handle(MessageReceived(Nanos(0), Hello(ME)))
     broker.handle(MessageReceived(Nanos(0), Hello(Speaker("first", 1))))
+    broker.handle(Woken(BEGIN))
     assert broker.mode is Mode.LIVE
     return broker
 
@@ -163,13 +180,13 @@ def test_whatever_is_lost_doubled_or_overtaken_one_answer_makes_all_maps_the_sam
     arrivals = data.draw(st.lists(st.sampled_from(sent), max_size=40)) if sent else []
     receivers = [receiver(), receiver()]
     for report in arrivals:
-        receivers[0].handle(MessageReceived(Nanos(0), report))
+        receivers[0].handle(MessageReceived(BEGIN, report))
     for report in sent:
-        receivers[1].handle(MessageReceived(Nanos(0), report))
+        receivers[1].handle(MessageReceived(BEGIN, report))
     for one in receivers:
         asked = Counter[str]()
         # Later than the interval in which a broker is asked only once.
-        now = Nanos(2 * NS_PER_S)
+        now = Nanos(BEGIN + NS_PER_S)
         for broker in BROKERS:
             effects = one.handle(MessageReceived(now, said[broker][-1]))
             messages = [effect.message for effect in effects if isinstance(effect, Publish)]
@@ -178,12 +195,8 @@ def test_whatever_is_lost_doubled_or_overtaken_one_answer_makes_all_maps_the_sam
             one.handle(MessageReceived(now, everything(said[broker])))
         one.validate()
     for broker in BROKERS:
-        held = [dict(one.usage.rows_of(broker)) for one in receivers]
-        assert (
-            held[0]
-            == held[1]
-            == {GroupKey(row.group, row.kind): row for row in everything(said[broker]).rows}
-        )
+        whole = {GroupKey(row.group, row.kind): row for row in everything(said[broker]).rows}
+        assert [dict(one.usage.rows_of(broker)) for one in receivers] == [held(whole)] * 2
     for key in KEYS:
         assert receivers[0].shares(key) == receivers[1].shares(key)
 
@@ -193,11 +206,11 @@ def test_the_order_in_which_brokers_are_heard_changes_no_share(data: st.DataObje
     said = [data.draw(reports_of(broker)) for broker in BROKERS]
     one, other = receiver(), receiver()
     for report in (report for reports in said for report in reports):
-        one.handle(MessageReceived(Nanos(0), report))
+        one.handle(MessageReceived(BEGIN, report))
     queues = [list(reports) for reports in said]
     while any(queues):
         queue = data.draw(st.sampled_from([queue for queue in queues if queue]))
-        other.handle(MessageReceived(Nanos(0), queue.pop(0)))
+        other.handle(MessageReceived(BEGIN, queue.pop(0)))
     for key in KEYS:
         assert one.shares(key) == other.shares(key)
         assert one.usage.rows(key) == other.usage.rows(key)

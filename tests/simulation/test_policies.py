@@ -106,7 +106,7 @@ def test_daemons_that_hear_of_a_change_one_after_the_other_agree_in_the_end(
     for place, member in enumerate(cluster.members):
         cluster.world.at(
             cluster.world.now + place * 150 * NS_PER_MS,
-            lambda one=member: cluster.world.tell(  # type: ignore[misc]
+            lambda one=member: cluster.world.tell(
                 one, PoliciesChanged(cluster.world.now, gold_book(120))
             ),
         )

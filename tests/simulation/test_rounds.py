@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.load import Load
-from sim.world import Member, Network
+from sim.member import Member
+from sim.network import Network
 from tests.simulation.worlds import SETTINGS, Cluster
 
 QUOTA = 100.0
@@ -77,8 +78,8 @@ def test_the_logs_hold_every_request_once_however_demand_comes_and_goes(
         moment = 0
         for gap_ms, rate in steps:
             moment += gap_ms * NS_PER_MS
-            cluster.world.at(moment, lambda one=load, to=rate: one.set_rate(to))  # type: ignore[misc]
-        cluster.world.at(moment + NS_PER_S // 3, lambda one=load: one.set_rate(0))  # type: ignore[misc]
+            cluster.world.at(moment, lambda one=load, to=rate: one.set_rate(to))
+        cluster.world.at(moment + NS_PER_S // 3, lambda one=load: one.set_rate(0))
     cluster.run_s(9.2)
     check_logs(cluster)
 

@@ -10,8 +10,10 @@ import pytest
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Hello, Message, Speaker
 from rgd.core.units import NS_PER_MS, NS_PER_S
+from sim.clock import Clock
 from sim.load import Load
-from sim.world import Network, World
+from sim.network import Network
+from sim.world import World
 from tests.simulation.worlds import SETTINGS, Cluster, gold_book
 
 QUOTA = 300.0
@@ -102,3 +104,41 @@ def test_a_request_that_is_too_large_is_a_mistake_of_the_test() -> None:
     cluster = Cluster([0], quota=QUOTA)
     with pytest.raises(TypeError, match="TooLarge"):
         cluster.world.acquire(cluster.members[0], Request(messages=10**6, group="gold"))
+
+
+def test_where_everybody_is_as_far_one_delivery_is_as_good_as_one_each() -> None:
+    network = Network(delay_min_ns=7 * NS_PER_MS, delay_max_ns=7 * NS_PER_MS)
+    together = heard(network)
+    network.slow_ns = {"nobody": 1}
+    assert heard(network) == together
+    assert set(together[1]) == {7}
+
+
+def test_what_reaches_a_frozen_member_happens_when_it_thaws_and_so_does_its_round() -> None:
+    cluster = Cluster([90, 90], quota=QUOTA)
+    cluster.run_s(4.5)
+    member = cluster.members[1]
+    told: list[float] = []
+    cluster.world.watchers.append(lambda one: told.append(cluster.now_s) if one is member else None)
+    cluster.world.freeze(member, 2 * NS_PER_S)
+    cluster.run_s(3)
+    # A report of each of two rounds, and the end of its own, in one moment.
+    assert told.count(6.5) >= 3
+    assert min(told) == 6.5
+    cluster.run_s(3)
+    assert cluster.agrees()
+
+
+def test_a_member_whose_clock_is_slow_has_longer_rounds() -> None:
+    world = World(seed=1)
+    settings = type(SETTINGS)(Speaker("a", 0))
+    member = world.add(settings, gold_book(QUOTA), clock=Clock(offset_ns=-5, drift_ppb=-1_000_000))
+    Load(world, member, Request(group="gold"), 100).start()
+    world.start(member)
+    world.run_until(100 * NS_PER_S)
+    gaps = {
+        later - earlier
+        for earlier, later in zip(member.recorded_at[5:], member.recorded_at[6:], strict=False)
+    }
+    assert all(gap == pytest.approx(1.001001 * NS_PER_S, abs=2) for gap in gaps)
+    assert gaps

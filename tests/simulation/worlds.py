@@ -19,7 +19,9 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.load import Load
-from sim.world import Member, Network, World
+from sim.member import Member
+from sim.network import Network
+from sim.world import World
 
 GOLD = GroupKey("gold", Kind.PUBLISH)
 SETTINGS = BrokerSettings(Speaker("", 0))

@@ -14,9 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
-from rgd.core.units import NS_PER_MS, Kind, Milli, Pair, to_milli
+from rgd.core.units import MILLI, NS_PER_MS, Kind, Milli, Pair, to_milli
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.record import RECORD_PROPERTIES, encode_record
 from rgd.wire.segment import encode_stored, segment_name
@@ -61,6 +63,7 @@ class LogMaker:
         start_ms: int = START_MS,
         period_ms: int = 1000,
         has_broker_metadata: bool = True,
+        weight: int = MILLI,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -68,6 +71,8 @@ class LogMaker:
         self.incarnation = 1
         self.now_ms = start_ms
         self.period_ms = period_ms
+        #: In thousandths.
+        self.weight = weight
         self.sequence = 0
         self.index = 0
         self._has_broker_metadata = has_broker_metadata
@@ -82,9 +87,10 @@ class LogMaker:
             speaker=Speaker(self.broker, self.incarnation),
             sequence=self.sequence,
             period_ns=self.period_ms * NS_PER_MS,
-            rows=tuple(rows),
+            rows=ShareColumns.of(*rows),
             peers=(("broker-9", 7),),
             isolated=isolated,
+            weight=self.weight,
         )
         self.append(encode_record(record), RECORD_PROPERTIES)
 

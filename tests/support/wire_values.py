@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import (
     Ask,
     Goodbye,
@@ -17,11 +18,10 @@ from rgd.core.exchange.messages import (
     Message,
     Report,
     RoundRecord,
-    ShareRow,
     Speaker,
-    UsageRow,
 )
-from rgd.core.policies.model import Group, Limit, Rates, SharePolicyName
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.policies.model import Group, Limit, Rates, SharePolicyName, TopicSplit
 from rgd.core.policies.records import PolicyRecord, Value, subscription_name
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
@@ -34,6 +34,18 @@ _VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
 def vectors(name: str) -> Any:
     """A file of bytes that Apache Pulsar 4.0.8 itself wrote, or of PIP-82's examples."""
     return json.loads((_VECTORS / name).read_text(encoding="utf-8"))
+
+
+def varints(*numbers: int) -> bytes:
+    """Packed varints, one number after the other: what protobuf's documentation says, not our code."""
+    written = bytearray()
+    for number in numbers:
+        rest = number
+        while rest > 0x7F:
+            written.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        written.append(rest)
+    return bytes(written)
 
 
 counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
@@ -50,15 +62,21 @@ def _row_identity(row: UsageRow) -> tuple[str, Kind]:
     return row.group, row.kind
 
 
+#: Periods around a second too, so that rates of whole counts come up.
+periods_ns = counts | st.integers(900_000_000, 1_100_000_000)
+usage_columns = st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(
+    lambda rows: UsageColumns.of(*rows)
+)
+weights = st.integers(1, 1_000_000_000)
 reports = st.builds(
     Report,
     speakers,
     sequence=counts,
-    period_ns=counts,
-    rows=st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(tuple),
+    period_ns=periods_ns,
+    rows=usage_columns,
     full=st.booleans(),
     rows_hash=u64s,
-    weight=st.integers(1, 1_000_000_000),
+    weight=weights,
     policies_hash=u64s,
 )
 messages: st.SearchStrategy[Message] = st.one_of(
@@ -83,10 +101,13 @@ round_records = st.builds(
     RoundRecord,
     speakers,
     counts,
-    counts,
-    st.lists(share_rows, max_size=6, unique_by=lambda row: _row_identity(row.usage)).map(tuple),
+    periods_ns,
+    st.lists(share_rows, max_size=6, unique_by=lambda row: _row_identity(row.usage)).map(
+        lambda rows: ShareColumns.of(*rows)
+    ),
     st.dictionaries(printable, counts, max_size=4).map(lambda peers: tuple(peers.items())),
     st.booleans(),
+    weights,
 )
 
 _stock_groups = st.builds(
@@ -135,7 +156,10 @@ def policy_records(draw: st.DrawFn) -> PolicyRecord:
     if prefix == "group:":
         name = draw(entity_names)
         policy = st.none() | st.sampled_from(SharePolicyName)
-        value = draw(st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policy))
+        split = st.none() | st.sampled_from(TopicSplit)
+        value = draw(
+            st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policy, split)
+        )
     elif prefix == "limit:":
         name = draw(st.just("broker") | _full_topics.map("topic:".__add__))
         value = draw(limits)

@@ -147,7 +147,7 @@ def request_of(asked: AcquireBody) -> Request:
         topic,
         subscription,
         partial=kind is Kind.DISPATCH if asked.partial is UNSET else asked.partial,
-        attempt=asked.attempt,
+        attempt=0 if asked.attempt is UNSET else asked.attempt,
         held=Pair(held_messages, held_bytes) if held_messages or held_bytes else _NOTHING_HELD,
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import COUNT_MAX, Kind
 
 INT32_MAX: Final = (1 << 31) - 1
@@ -24,6 +24,7 @@ AKind = Annotated[Kind, Meta(description=" or ".join(Kind))]
 APolicy = Annotated[
     SharePolicyName, Meta(description=f"null or one of {', '.join(SharePolicyName)}")
 ]
+ATopicSplit = Annotated[TopicSplit, Meta(description=f"null or one of {', '.join(TopicSplit)}")]
 
 #: Whole numbers stay exact; a fraction is welcome (one message in two seconds is 0.5).
 _RATE: Final = (
@@ -64,7 +65,8 @@ class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
     messages: Count = 1
     bytes: Count = 0
     partial: Flag | UnsetType = UNSET
-    attempt: Ordinal = 1
+    #: Unsaid is not 1: work whose caller never says is bounded, for it may be retries.
+    attempt: Ordinal | UnsetType = UNSET
     held_messages: Count = 0
     held_bytes: Count = 0
 
@@ -82,6 +84,7 @@ class GroupBody(Struct, forbid_unknown_fields=True, frozen=True):
     publish: RatesBody = RatesBody()
     dispatch: RatesBody = RatesBody()
     policy: APolicy | None = None
+    topic_split: ATopicSplit | None = None
     shadow: Flag = False
     blocked: Flag = False
 

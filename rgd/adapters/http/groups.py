@@ -62,6 +62,7 @@ def group_of(name: str, body: GroupBody) -> Group:
         blocked=body.blocked,
         shadow=body.shadow,
         policy=body.policy,
+        topic_split=body.topic_split,
     )
 
 

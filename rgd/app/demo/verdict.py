@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rgd.app.demo.plan import ERROR_MAX, ROUNDS_MAX
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
-from rgd.core.units import to_milli, to_units
+from rgd.core.units import Pair, to_milli, to_units
 
 
 @dataclass(slots=True)
@@ -62,9 +62,12 @@ class PhaseVerdict:
 
 def parts(quota: float, wanted: Sequence[float]) -> list[float]:
     """Max-min parts of a quota; what nobody wants is nobody's part."""
-    rows = [Row(f"{place:03}", wanted=to_milli(want)) for place, want in enumerate(wanted)]
-    shares = allocate(SharePolicyName.MAX_MIN, to_milli(quota), rows, floor_ppm=0)
-    return [min(want, to_units(share)) for want, share in zip(wanted, shares, strict=True)]
+    rows = [Row(f"{place:03}", wanted=Pair(to_milli(want))) for place, want in enumerate(wanted)]
+    shares = allocate(SharePolicyName.MAX_MIN, Rates(to_milli(quota)), rows, floor_ppm=0)
+    return [
+        want if share.messages is None else min(want, to_units(share.messages))
+        for want, share in zip(wanted, shares, strict=True)
+    ]
 
 
 def judge(

@@ -27,13 +27,15 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
-from rgd.core.broker.standing import Standing
+from rgd.core.broker.standing import HELLO_ROUNDS, NAMESAKE_ROUNDS, Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord, UsageRow
+from rgd.core.exchange.columns import NO_USAGE, UsageColumns
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import NS_PER_MS, Nanos
 
@@ -44,18 +46,33 @@ class Broker:
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
         self.settings = settings
         self.created_at = now
-        self.peers = Peers(grace_ns=settings.settle_max_ns)
-        self.usage = UsageMap()
+        # The owner of a name answers a namesake's hello first.
+        listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns)
+        self.peers = Peers(grace_ns=listen_ns + 2 * settings.settle_max_ns)
+        self.index = GroupIndex()
+        self.usage = UsageMap(self.index)
         self.link = Link(settings.round_ns + settings.settle_max_ns, settings.settle_max_ns)
-        self.sharing = Sharing(settings, self.usage, self.peers, self.link, apply=self._apply_share)
+        self.sharing = Sharing(
+            settings,
+            self.usage,
+            self.peers,
+            self.link,
+            apply=self._apply_share,
+            count_brokers=self._count_brokers,
+        )
         buckets = BucketSettings(
-            settings.burst_ns, settings.request_max_ms, settings.round_ns // NS_PER_MS
+            settings.burst_ns,
+            settings.request_max_ms,
+            settings.round_ns // NS_PER_MS,
+            settings.min_interval_ns // NS_PER_MS,
         )
         self._now = now
         self.limiter = Limiter(
-            buckets, lambda group, kind: self.sharing.share_of(group, kind, self._now)
+            buckets,
+            lambda group, kind: self.sharing.share_of(group, kind, self._now),
+            topic_split=settings.topic_split,
         )
-        self.rounds = Rounds(settings, self.limiter, self.sharing)
+        self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing)
         self.standing = Standing(
             settings,
@@ -69,12 +86,14 @@ class Broker:
         self.reports_sent = 0
         self._is_started = False
         self._round_end = now
+        self._round_began = now
         self._reported_at = Nanos(now - settings.min_interval_ns)
-        #: When an early report is due, and the groups it follows up.
+        #: When an early report is due.
         self._early_at: Nanos | None = None
-        self._follow_up: list[GroupKey] = []
         #: When our full state is due, because somebody asked or missed some of it.
         self._answer_at: Nanos | None = None
+        #: When a word of ours is due, because somebody takes us for dead.
+        self._alive_at: Nanos | None = None
         self._handlers: Mapping[type[Event], Callable[..., list[Effect]]] = {
             Started: self._on_started,
             Woken: self._on_woken,
@@ -105,10 +124,12 @@ class Broker:
         if not self._is_started:
             return None
         due = (
-            self._round_end,
+            self._now if self.rounds.is_ending else self._round_end,
             self._early_at,
             self._answer_at,
-            self.sharing.settles_at,
+            self._alive_at,
+            self.membership.check_at,
+            self.sharing.due_at,
             self.standing.due_at,
         )
         return min(at for at in due if at is not None)
@@ -120,8 +141,9 @@ class Broker:
 
     def handle(self, event: Event) -> tuple[Effect, ...]:
         """Let an event happen; returns what the world should do, in order."""
+        effects = self._notice_gap(max(self._now, event.now))
         self._now = max(self._now, event.now)
-        return tuple(self._handlers[type(event)](event))
+        return (*effects, *self._handlers[type(event)](event))
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as this broker reckons it."""
@@ -158,13 +180,14 @@ class Broker:
         now = event.now
         if not self._is_started:
             return []
-        effects = self.standing.check(now)
-        if now >= self._round_end:
+        effects = [*self.standing.check(now), *self.membership.check(now)]
+        if now >= self._round_end and not self.rounds.is_ending:
+            self._begin_end(now)
+        if self.rounds.is_ending:
+            # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
-        if self._early_at is not None and now >= self._early_at:
-            effects += self._report_early(now)
-        if self._answer_at is not None and now >= self._answer_at:
-            effects.append(self._report((), now, full=True))
+        effects += self._say_what_is_due(now)
+        self.sharing.work(now)
         self.sharing.settle(now)
         return effects
 
@@ -176,16 +199,19 @@ class Broker:
         if message.speaker.broker == me.broker:
             return self._meet_namesake(message, now)
         effects = self.membership.hear(message, now)
-        is_for_us = isinstance(message, Ask) and message.broker == me.broker
-        if isinstance(message, Hello) or is_for_us:
+        if isinstance(message, Hello):
             self._answer_soon(message.speaker.incarnation, now)
+        elif isinstance(message, Ask) and message.broker == me.broker:
+            if message.full:
+                self._answer_soon(message.speaker.incarnation, now)
+            else:
+                self._alive_at = Nanos(max(now, self._reported_at + self.settings.min_interval_ns))
         return [*effects, *self.standing.maybe_go_live(now)]
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
-        self.sharing.book = event.book
         self.membership.policies_hash = event.policies_hash
+        self.sharing.set_book(event.book, event.now)
         self.limiter.set_book(event.book, event.now)
-        self.sharing.refresh_all(event.now)
         return []
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
@@ -194,46 +220,84 @@ class Broker:
         earliest = Nanos(self._reported_at + self.settings.min_interval_ns)
         due = max(event.now, earliest)
         self._early_at = due if self._early_at is None else min(self._early_at, due)
-        return self._report_early(event.now) if event.now >= self._early_at else []
+        is_due = event.now >= self._early_at and not self.rounds.is_ending
+        return self._report_early(event.now) if is_due else []
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:
             return []
-        self.rounds.end(event.now, is_last=True)
-        effects: list[Effect] = [Append(self._record(event.now))]
-        return [*effects, Publish(Goodbye(self.settings.speaker))]
+        if not self.rounds.is_ending:
+            self.rounds.begin()
+        while self.rounds.is_ending:
+            self.rounds.step(event.now)
+        _, record = self._finish_round(event.now)
+        # Nobody needs the report of one that says goodbye.
+        self.reports_sent -= 1
+        return [Append(record), Publish(Goodbye(self.settings.speaker))]
 
     # What we say.
 
-    def _end_round(self, now: Nanos) -> list[Effect]:
-        effects = self.membership.expire(now)
-        rows = self.rounds.end(now)
-        self._early_at, self._follow_up = None, []
-        record = self._record(now)
-        if record.rows:
-            effects.append(Append(record))
-        effects.append(self._report(tuple(rows), now))
-        if self.link.reached_at is None:
-            effects.append(self._hello(now))
+    def _say_what_is_due(self, now: Nanos) -> list[Effect]:
+        """What cannot wait for the end of the round."""
+        effects: list[Effect] = []
+        if self._answer_at is not None and now >= self._answer_at:
+            effects.append(self._report(self.rounds.told(), now, full=True))
+        if self.rounds.is_ending:
+            # What was picked so far counts as told, and is told in a moment.
+            return effects
+        if self._early_at is not None and now >= self._early_at:
+            effects += self._report_early(now)
+        if self._alive_at is not None and now >= self._alive_at:
+            effects.append(self._report(NO_USAGE, now))
+        return effects
+
+    def _begin_end(self, now: Nanos) -> None:
+        self._early_at = None
+        self.rounds.begin()
         # Whole rounds that were missed are not made up for.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
+
+    def _end_round(self, now: Nanos) -> list[Effect]:
+        self.rounds.step(now)
+        if self.rounds.is_ending:
+            return []
+        self.limiter.end_round(now)
+        report, record = self._finish_round(now)
+        effects: list[Effect] = [Append(record)] if len(record.rows) else []
+        effects.append(report)
+        if self.link.reached_at is None:
+            effects.append(self._hello(now))
         return effects
 
-    def _report_early(self, now: Nanos) -> list[Effect]:
-        urgent = self.rounds.unreported()
-        rows = self.rounds.early(dict.fromkeys([*urgent, *self._follow_up]), now)
-        # The first report of a fresh group has seen only its first moments: say it once more.
-        self._follow_up = urgent
-        self._early_at = Nanos(now + self.settings.min_interval_ns) if urgent else None
-        return [self._report(tuple(rows), now)] if rows else []
+    def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
+        rows, shown = self.rounds.finish()
+        report = self._report(rows, now)
+        record = RoundRecord(
+            speaker=self.settings.speaker,
+            sequence=self.sequence,
+            period_ns=max(1, now - self._round_began),
+            rows=shown,
+            peers=self.peers.sequences(),
+            isolated=self.mode.is_isolated,
+            weight=self.settings.weight,
+        )
+        self._round_began = now
+        return report, record
 
-    def _report(self, rows: tuple[UsageRow, ...], now: Nanos, *, full: bool = False) -> Effect:
+    def _report_early(self, now: Nanos) -> list[Effect]:
+        self._early_at = None
+        rows = self.rounds.early(now)
+        if self.rounds.follows_up:
+            # The first moments of something new are said once more, when more was seen.
+            self._early_at = Nanos(now + self.settings.min_interval_ns)
+        return [self._report(rows, now)] if len(rows) else []
+
+    def _report(self, rows: UsageColumns, now: Nanos, *, full: bool = False) -> Effect:
         self.sequence += 1
         self.reports_sent += 1
-        told = self.rounds.told.values()
-        period_ns = max(1, now - self._reported_at)
         self._reported_at = now
+        self._alive_at = None
         if full:
             self._answer_at = None
         self.link.said(self.sequence, now)
@@ -241,17 +305,15 @@ class Broker:
             Report(
                 speaker=self.settings.speaker,
                 sequence=self.sequence,
-                period_ns=period_ns,
-                rows=tuple(told) if full else rows,
+                period_ns=max(1, now - self._round_began),
+                rows=rows,
                 full=full,
-                rows_hash=told_hash(told),
+                rows_hash=self.rounds.told_hash,
                 weight=self.settings.weight,
                 policies_hash=self.membership.policies_hash,
+                members=len(self.sharing.brokers),
             )
         )
-
-    def _record(self, now: Nanos) -> RoundRecord:
-        return self.rounds.record(self.sequence, self.peers.sequences(), now)
 
     def _hello(self, now: Nanos) -> Effect:
         self.link.said(0, now)
@@ -280,20 +342,48 @@ class Broker:
         """Another daemon speaks for our name: the one that came later has to go."""
         me = self.settings.speaker
         is_hello = isinstance(message, Hello)
-        is_answer = isinstance(message, Report) and message.full
+        # What a crashed one said last may still be under way: a live one answers our hello later.
+        is_answer = (
+            isinstance(message, Report)
+            and message.full
+            and not self._is_young(now, NAMESAKE_ROUNDS)
+        )
         if not (is_hello or is_answer):
-            # Not an answer to our hello: what a crashed one said last may still be under way.
             return []
         alarm = Alarm(AlarmCode.NAME_CONFLICT, me.broker)
         # Of two that start together the one with the lower incarnation stays.
         came_first = is_answer or message.speaker.incarnation < me.incarnation
-        if self.mode is Mode.STARTING and came_first:
+        if self._is_young(now, HELLO_ROUNDS) and came_first:
             reason = (
                 f"another daemon speaks for broker {me.broker!r}: "
                 "give this one another broker.name, or stop the other"
             )
             return [alarm, Halt(reason)]
-        return [alarm, self._report((), now, full=True)] if is_hello else [alarm]
+        if is_hello:
+            wait_ns = int(self.settings.round_ns * NAMESAKE_ROUNDS)
+            self._answer_at = Nanos(now + wait_ns)
+        return [alarm]
+
+    def _is_young(self, now: Nanos, rounds: float) -> bool:
+        """Whether this broker started less than so many rounds ago."""
+        started_at = self.standing.started_at
+        return started_at is None or now - started_at < rounds * self.settings.round_ns
+
+    def _notice_gap(self, now: Nanos) -> list[Effect]:
+        """Did we sleep? Whole rounds without a wake mean that the process or the machine stood still."""
+        gap_ns = now - self._now
+        if not self._is_started or gap_ns <= self.settings.round_ns + self.settings.settle_max_ns:
+            return []
+        # What the others said meanwhile may wait in our inbox: nobody is silent yet.
+        self.membership.forgive(now)
+        if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
+            return []
+        # They have forgotten us: our shares are somebody else's now.
+        rejoined = self.standing.doubt(now)
+        return [*rejoined, self._hello(now)] if rejoined else []
+
+    def _count_brokers(self, count: int) -> None:
+        self.limiter.live_brokers = count
 
     def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         self.limiter.set_share(key, share, now)

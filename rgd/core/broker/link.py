@@ -30,6 +30,8 @@ class Link:
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
         #: When the first word came back; None: the exchange was never reached.
         self.reached_at: Nanos | None = None
+        #: When the last word came back.
+        self.heard_at: Nanos | None = None
 
     def said(self, sequence: int, now: Nanos) -> None:
         """A report was handed to the exchange."""
@@ -39,6 +41,7 @@ class Link:
         """Our own report came back; earlier ones that did not are lost."""
         if self.reached_at is None:
             self.reached_at = now
+        self.heard_at = now
         while self._unheard and self._unheard[0][0] <= sequence:
             last, said_at = self._unheard.popleft()
             if last == sequence:

@@ -9,14 +9,19 @@ Our own rows are held as they are read back, so that all maps are made of the
 same words. What we say ourselves is `rgd.core.broker.broker`'s business.
 """
 
+from typing import Final
+
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
 from rgd.core.exchange.peers import Heard, Peers
-from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
+
+#: How often in a round silent peers are looked for.
+CHECKS_A_ROUND: Final = 4
 
 
 class Membership:
@@ -38,6 +43,10 @@ class Membership:
         #: Peers whose full state we count on, and those that we hold it of.
         self._awaited = settings.stored_peers
         self._answered: set[str] = set()
+        #: Most brokers that anybody who answered knows of.
+        self._members = 1
+        #: When to look again for peers that are silent.
+        self.check_at = Nanos(0)
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
         """Take in what another broker says."""
@@ -63,16 +72,35 @@ class Membership:
         self._sharing.refresh(self._usage.apply(report), now)
         return self._holds(report)
 
-    def expire(self, now: Nanos) -> list[Effect]:
-        """Forget who was silent for too long, unless it may be we who cannot hear."""
-        if self._sharing.mode.is_isolated:
+    def check(self, now: Nanos) -> list[Effect]:
+        """Ask who has been silent for long whether it lives, and forget who did not say so.
+
+        Asking makes up for heartbeats that were lost: without it three lost in a
+        row, one in a thousand at 10 % loss, would take a live broker for dead.
+        """
+        if now < self.check_at:
             return []
-        expiry_ns = self._settings.expiry_rounds * self._settings.round_ns
+        self.check_at = Nanos(now + self._settings.round_ns // CHECKS_A_ROUND)
+        if self._sharing.mode.is_isolated:
+            # It may be we who cannot hear.
+            return []
+        # The last of the missing heartbeats may still be under way.
+        under_way_ns = self._settings.settle_max_ns
+        expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
+        effects: list[Effect] = []
         silent = self._peers.expire(now, expiry_ns)
         for broker in silent:
             self._forget(broker, now)
-        alarms: list[Effect] = [Alarm(AlarmCode.PEER_EXPIRED, broker) for broker in silent]
-        return [*alarms, self._remember()] if silent else []
+            effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
+        if silent:
+            effects.append(self._remember())
+        me = self._settings.speaker
+        doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
+        return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
+
+    def forgive(self, now: Nanos) -> None:
+        """Start everybody's silence anew: we did not listen."""
+        self._peers.forgive(now)
 
     def await_everybody(self, now: Nanos) -> None:
         """Believe nobody's state until it is told again: we were away."""
@@ -80,11 +108,12 @@ class Membership:
         # Cut off from the start, all that is known of the others is what the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
         self._answered.clear()
+        self._members = 1
 
     @property
     def is_complete(self) -> bool:
         """Whether everybody that we know must be there has told us everything."""
-        expected = self._settings.expected_brokers
+        expected = max(self._settings.expected_brokers, self._members)
         if not self._awaited and expected <= 1:
             # Nobody told us how many there are: only time tells.
             return False
@@ -105,9 +134,12 @@ class Membership:
             raise InvariantBroken(f"rows of {self._usage.brokers() - live}, which are not live")
 
     def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
+        weight = self._peers.weight_of(report.speaker.broker)
         if not self._peers.advance(report):
             return []
         self.reports_received += 1
+        if report.weight != weight:
+            self._sharing.refresh_all(now)
         self._sharing.refresh(self._usage.apply(report), now)
         return [*self._compare_policies(report), *self._repair(report, now)]
 
@@ -120,6 +152,8 @@ class Membership:
         broker = report.speaker.broker
         if self._holds(report):
             self._answered.add(broker)
+            if report.full:
+                self._members = max(self._members, report.members)
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
@@ -129,8 +163,7 @@ class Membership:
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
     def _holds(self, report: Report) -> bool:
-        rows = self._usage.rows_of(report.speaker.broker).values()
-        return told_hash(rows) == report.rows_hash
+        return self._usage.hash_of(report.speaker.broker) == report.rows_hash
 
     def _compare_policies(self, report: Report) -> list[Effect]:
         broker = report.speaker.broker

@@ -1,150 +1,273 @@
 """What a round of this broker says: rows out of the meters, picked for the peers.
 
-Law: each window of each group is counted once. An early report closes only the
-windows of the groups that are urgent (a refusal of something the peers know
-nothing of); the others go on to the end of the round.
+Laws: each window of each group is counted once, at the end of the round; the
+peers are told estimates (`rgd.core.demand.estimator`), the log what was counted.
+A round of many groups ends in slices of `SLICE_GROUPS`, so that no request waits
+for all of them; an early report tells what has jumped and counts nothing.
 
 Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round
 ends is `rgd.core.broker.broker`'s business.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.exchange.messages import RoundRecord, ShareRow, UsageRow
+from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings, Seen
+from rgd.core.demand.meter import Demand, Measured
+from rgd.core.exchange.columns import (
+    KINDS,
+    NO_USAGE,
+    Flags,
+    Ints,
+    ShareColumns,
+    UsageColumns,
+    kind_code,
+    pairs,
+    policy_code,
+    rates,
+)
+from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
-from rgd.core.units import Nanos, Pair
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import COUNT_MAX, Nanos, Pair
+
+#: Groups whose windows are closed in one go: under 2 ms of one core.
+SLICE_GROUPS: Final = 128
 
 
 class Rounds:
     """Turns what the meters counted into reports and log records."""
 
-    def __init__(self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing, index: GroupIndex
+    ) -> None:
         self._limiter = limiter
         self._sharing = sharing
+        self._index = index
+        self._estimator = Estimator(EstimatorSettings(settings.round_ns, settings.min_interval_ns))
         self._suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
-            sharing.quota,
-            sharing.shares_if,
+            index,
+            sharing.quotas,
+            sharing.moves_share,
         )
-        #: What the open round has shown of each group so far, for the log.
-        self._shown: dict[GroupKey, ShareRow] = {}
-        self._began: Nanos | None = None
+        #: What is left to do of the round that ends, and what was done of it.
+        self._pending: deque[GroupState] = deque()
+        self._shown: list[ShareColumns] = []
+        self._picked: list[UsageColumns] = []
+        #: Places told early in the open round: the log says so.
+        self._told_early: set[int] = set()
+        #: Groups told early for the first time: their first moments are said once more.
+        self._follow_up: list[GroupState] = []
+        self.is_ending = False
         self.rows_suppressed = 0
 
     @property
-    def told(self) -> Mapping[GroupKey, UsageRow]:
+    def told_hash(self) -> int:
+        """The hash of what the peers were told and was not taken back."""
+        return self._suppression.told_hash
+
+    @property
+    def follows_up(self) -> bool:
+        """Whether another early report should follow the last one."""
+        return bool(self._follow_up or self._limiter.urgent)
+
+    def told(self) -> UsageColumns:
         """What the peers were told and was not taken back."""
-        return self._suppression.told
+        return self._suppression.told()
 
-    def unreported(self) -> list[GroupKey]:
-        """Groups that refused work while the peers know nothing of them."""
-        return [
-            state.key
-            for state in self._limiter.states()
-            if state.reported and state.key not in self.told
-        ]
+    def told_wanted(self, key: GroupKey) -> Pair:
+        """What the peers think that we want of a group, Milli per second."""
+        place = np.array([self._index.place(key)], np.int64)
+        return Pair(*self._suppression.told_wanted(place)[0].tolist())
 
-    def early(self, keys: Iterable[GroupKey], now: Nanos) -> list[UsageRow]:
-        """Close the windows of urgent groups; the rows to tell at once."""
-        rows = []
+    def early(self, now: Nanos) -> UsageColumns:
+        """What has jumped and is worth telling at once, a slice of it; counts stay in their windows."""
+        keys = list(self._limiter.urgent)[:SLICE_GROUPS]
         for key in keys:
-            state = self._limiter.state(key)
-            row = None if state is None else self._drain(state, now)
-            if row is not None and not row.is_idle:
-                rows.append(row)
-        self._suppression.note(rows)
-        self._note_sent(rows)
-        return rows
+            del self._limiter.urgent[key]
+        called = [
+            state
+            for key in keys
+            if (state := self._limiter.state(key)) is not None
+            and self._index.place(key) != NO_PLACE
+        ]
+        states = list(dict.fromkeys([*self._follow_up, *called]))
+        if not states:
+            return NO_USAGE
+        places = self._places(states)
+        is_new = ~self._suppression.is_told(places)
+        self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
+        measured = [state.meter.measure(now) for state in states]
+        estimates = self._estimate(places, measured, is_round=False)
+        admitted = pairs([one.admitted for one in measured])
+        rows = self._rows(states, admitted, estimates, totals=_totals(states), topics=None)
+        picked = self._suppression.pick(places, rows, anyway=False)
+        self._told_early.update(places[picked].tolist())
+        self._tell(states, places, estimates)
+        return rows.take(picked)
 
-    def end(self, now: Nanos, *, is_last: bool = False) -> list[UsageRow]:
-        """Close every window that is long enough (all, if it is the last time); the rows to tell."""
-        rows: dict[GroupKey, UsageRow] = {}
-        for state in self._limiter.states():
-            told = self.told.get(state.key)
-            is_short = now - state.meter.opened_at < self._settings.min_interval_ns
-            if is_short and not is_last:
-                # An early report has just closed the window before: it says enough.
-                if told is not None:
-                    rows[state.key] = told
-                continue
-            row = self._drain(state, now)
-            if row is None and told is not None:
-                row = self._idle(state, told)
-            if row is not None:
-                rows[state.key] = row
-        picked = self._suppression.pick(rows)
-        for state in self._limiter.states():
-            state.reported = state.key in self.told
-        self._note_sent(picked)
-        self.rows_suppressed += sum(not shown.sent for shown in self._shown.values())
-        return picked
-
-    def record(self, sequence: int, peers: tuple[tuple[str, int], ...], now: Nanos) -> RoundRecord:
-        """Make the log record of the round that ended, and begin the next."""
-        rows = tuple(self._shown[key] for key in sorted(self._shown))
-        self._shown = {}
-        began, self._began = self._began, now
-        return RoundRecord(
-            speaker=self._settings.speaker,
-            sequence=sequence,
-            period_ns=self._settings.round_ns if began is None else now - began,
-            rows=rows,
-            peers=peers,
-            isolated=self._sharing.mode.is_isolated,
+    def begin(self) -> None:
+        """Begin to end a round."""
+        self.is_ending = True
+        self._follow_up = []
+        self._suppression.next_round()
+        self._pending.extend(
+            state for state in self._limiter.states() if self._index.place(state.key) != NO_PLACE
         )
 
-    def _drain(self, state: GroupState, now: Nanos) -> UsageRow | None:
-        demand = state.meter.drain(
-            now,
-            fresh=state.key not in self.told,
-            period_min_ns=self._settings.min_interval_ns,
-        )
-        if demand is None:
-            return None
-        usage = UsageRow(
-            group=state.key.group,
-            kind=state.key.kind,
-            topics=demand.topics,
-            admitted=demand.admitted,
-            wanted=demand.wanted,
-            admitted_total=demand.admitted_total,
-            wanted_total=demand.wanted_total,
-        )
-        self._show(state, usage, demand.refused)
-        return usage
+    def step(self, now: Nanos) -> None:
+        """End the round for a slice of the groups; `is_ending` is False after the last."""
+        count = min(SLICE_GROUPS, len(self._pending))
+        self._close([self._pending.popleft() for _ in range(count)], now)
+        if not self._pending:
+            self._take_back_the_gone()
+            self.is_ending = False
 
-    def _idle(self, state: GroupState, told: UsageRow) -> UsageRow:
-        """What to tell of a group that nothing was asked of in a whole window."""
-        admitted_total, wanted_total = state.meter.totals()
-        usage = replace(told.as_idle(), admitted_total=admitted_total, wanted_total=wanted_total)
-        self._show(state, usage, Pair())
-        return usage
+    def finish(self) -> tuple[UsageColumns, ShareColumns]:
+        """What the round that ended tells the peers, and the log."""
+        picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
+        self._picked, self._shown = [], []
+        self._told_early.clear()
+        self.rows_suppressed += int(np.count_nonzero(~shown.sent))
+        return picked, shown.in_order()
 
-    def _show(self, state: GroupState, usage: UsageRow, refused: Pair) -> None:
-        before = self._shown.get(state.key)
-        if before is not None:
-            refused = Pair(
-                refused.messages + before.refused.messages, refused.bytes + before.refused.bytes
-            )
-        group = self._sharing.book.groups.get(state.key.group)
-        policy = group.policy if group is not None else None
-        self._shown[state.key] = ShareRow(
-            usage=usage,
-            share=(state.share.messages, state.share.bytes),
-            quota=(state.quota.messages, state.quota.bytes),
-            policy=policy or self._settings.policy,
-            refused=refused,
-            sent=before is not None and before.sent,
+    def _close(self, states: Sequence[GroupState], now: Nanos) -> None:
+        """Close the windows of some groups, and pick what is worth telling of them."""
+        is_told = self._suppression.is_told(self._places(states)).tolist()
+        drained = [state.meter.drain(now) for state in states]
+        # Of a group that nothing was asked of the peers hear once that it is idle.
+        open_ = [
+            (state, demand or _idle(state))
+            for state, demand, told in zip(states, drained, is_told, strict=True)
+            if demand is not None or told
+        ]
+        if not open_:
+            return
+        states, demands = [state for state, _ in open_], [demand for _, demand in open_]
+        places = self._places(states)
+        measured = [demand.measured for demand in demands]
+        estimates = self._estimate(places, measured, is_round=True)
+        totals = [(demand.admitted_total, demand.wanted_total) for demand in demands]
+        topics = [demand.topics for demand in demands]
+        admitted = pairs([one.admitted for one in measured])
+        rows = self._rows(states, admitted, estimates, totals=totals, topics=topics)
+        picked = self._suppression.pick(places, rows)
+        self._picked.append(rows.take(picked))
+        self._tell(states, places, estimates)
+        sent = np.isin(places, list(self._told_early))
+        sent[picked] = True
+        self._shown.append(self._show(states, demands, rows, sent))
+
+    def _estimate(self, places: Ints, measured: Sequence[Measured], *, is_round: bool) -> Estimates:
+        seen = Seen(
+            offered=pairs([one.offered for one in measured]).astype(np.float64),
+            requests=np.array([one.requests for one in measured], np.int64),
+            elapsed_ns=np.array([one.elapsed_ns for one in measured], np.int64),
+            refused=np.array([one.refused for one in measured], np.bool_),
+            hungry=self._sharing.is_short(places),
+            held=pairs([one.held for one in measured]).astype(np.float64),
+            slot_noise=np.array([one.slot_noise for one in measured], np.float64).reshape(-1, 2),
+        )
+        return self._estimator.update(places, seen, is_round=is_round)
+
+    def _rows(
+        self,
+        states: Sequence[GroupState],
+        admitted: Ints,
+        estimates: Estimates,
+        *,
+        totals: Sequence[tuple[Pair, Pair]],
+        topics: Sequence[int] | None,
+    ) -> UsageColumns:
+        """What to tell the peers of some groups."""
+        return UsageColumns(
+            groups=tuple(state.key.group for state in states),
+            kinds=np.array([kind_code(state.key.kind) for state in states], np.uint8),
+            topics=np.array(topics or [state.meter.topics for state in states], np.int64),
+            admitted=admitted,
+            wanted=estimates.wanted,
+            admitted_total=pairs([admitted for admitted, _ in totals]),
+            wanted_total=pairs([wanted for _, wanted in totals]),
         )
 
-    def _note_sent(self, rows: list[UsageRow]) -> None:
-        for usage in rows:
-            key = GroupKey(usage.group, usage.kind)
-            if key in self._shown:
-                self._shown[key] = replace(self._shown[key], sent=True)
+    def _show(
+        self,
+        states: Sequence[GroupState],
+        demands: Sequence[Demand],
+        rows: UsageColumns,
+        sent: Flags,
+    ) -> ShareColumns:
+        """What to log of some groups: what was counted, and what was allowed."""
+        counted = UsageColumns(
+            groups=rows.groups,
+            kinds=rows.kinds,
+            topics=rows.topics,
+            admitted=pairs([demand.admitted for demand in demands]),
+            wanted=pairs([demand.wanted for demand in demands]),
+            admitted_total=rows.admitted_total,
+            wanted_total=rows.wanted_total,
+        )
+        policies = [policy_code(self._sharing.policy(state.key)) for state in states]
+        return ShareColumns(
+            usage=counted,
+            share=rates([(state.share.messages, state.share.bytes) for state in states]),
+            quota=rates([(state.quota.messages, state.quota.bytes) for state in states]),
+            policies=np.array(policies, np.uint8),
+            refused=pairs([demand.refused for demand in demands]),
+            sent=sent,
+        )
+
+    def _tell(self, states: Sequence[GroupState], places: Ints, estimates: Estimates) -> None:
+        """Let the meters know what the peers believe, so that they notice a jump."""
+        told = self._suppression.told_wanted(places).tolist()
+        # Where nothing is limited no jump matters.
+        is_limited = self._sharing.quotas(places) != NO_RATE
+        thresholds = np.where(is_limited, estimates.threshold, COUNT_MAX).tolist()
+        short = self._sharing.is_short(places).tolist()
+        is_told = self._suppression.is_told(places).tolist()
+        for at, state in enumerate(states):
+            state.meter.tell(Pair(*told[at]), Pair(*thresholds[at]), hungry=short[at])
+            state.reported = is_told[at]
+
+    def _places(self, states: Iterable[GroupState]) -> Ints:
+        return np.array([self._index.place(state.key) for state in states], np.int64)
+
+    def _take_back_the_gone(self) -> None:
+        """Tell as idle what was told of groups that are deleted."""
+        keys = self._index.keys
+        told = self._suppression.told_places().tolist()
+        gone = [place for place in told if self._limiter.state(keys[place]) is None]
+        if gone:
+            places = np.array(gone, np.int64)
+            names = {keys[place] for place in gone}
+            self._picked = [_without(rows, names) for rows in self._picked]
+            self._picked.append(self._suppression.forget(places))
+            self._estimator.forget(places)
+
+
+def _totals(states: Iterable[GroupState]) -> list[tuple[Pair, Pair]]:
+    return [state.meter.totals() for state in states]
+
+
+def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
+    """The rows of other groups: what was picked of one that went meanwhile is not told."""
+    kinds = rows.kinds.tolist()
+    kept = [
+        place
+        for place, (group, kind) in enumerate(zip(rows.groups, kinds, strict=True))
+        if GroupKey(group, KINDS[kind]) not in keys
+    ]
+    return rows if len(kept) == len(rows) else rows.take(np.array(kept, np.int64))
+
+
+def _idle(state: GroupState) -> Demand:
+    admitted_total, wanted_total = state.meter.totals()
+    return Demand(0, Pair(), Pair(), Pair(), admitted_total, wanted_total, Measured())

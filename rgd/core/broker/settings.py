@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
 
 
@@ -37,6 +37,7 @@ class BrokerSettings:
     #: Peers that the last run knew.
     stored_peers: frozenset[str] = frozenset()
     policy: SharePolicyName = SharePolicyName.MAX_MIN
+    topic_split: TopicSplit = TopicSplit.SHARED
     floor_ppm: int = 10_000
     burst_ns: int = 250_000_000
     request_max_ms: int = 10_000

@@ -1,31 +1,48 @@
-"""From the usage map to the shares in force on this broker.
+"""This broker's share of every group in use, reckoned from the usage map.
 
-Laws (design 3): the same map gives every daemon the same shares; cuts apply at
-once and raises only after the link's `settle_ns`, because maps differ while
-reports travel (law 6). So the rate in force is the least of the targets of the
-last `settle_ns`, a sliding minimum.
+Law: every broker with the same map, the same members and the same policies
+reckons the same shares. A share is reckoned when something changed, not on a
+timer of its own: what changed is marked, and the marked groups are shared out
+in slices of `SLICE_ROWS` rows with a rest between them, so that requests never
+wait for long, and reports that come together are reckoned with together.
 
 What a share is depends on the mode: nothing is believed of the others while
-starting (the floor only) or while cut off (`exchange.on_isolation`).
+starting (the floor only) or while cut off (`exchange.on_isolation`). How a new
+share comes into force is `rgd.core.broker.settling`'s business.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import StrEnum
+from typing import Final
+
+import numpy as np
 
 from rgd.core.broker.link import Link
+from rgd.core.broker.ranks import Ranks
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.settling import Settling
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import UsageRow
+from rgd.core.exchange.columns import Flags, Ints, rates
+from rgd.core.exchange.group_index import NO_PLACE, grown
 from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates
+from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates, SharePolicyName
 from rgd.core.shares.apportion import even, floors
-from rgd.core.shares.model import Row
-from rgd.core.shares.registry import allocate
-from rgd.core.units import Dimension, Kind, Nanos
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.shares.model import PPM
+from rgd.core.units import Kind, Nanos
+
+#: Rows of the usage map that are shared out in one go: well under 2 ms of one core.
+SLICE_ROWS: Final = 2_500
+
+#: Groups whose rates are changed in one go, for the same reason.
+SLICE_GROUPS: Final = 256
+
+#: Rest after each row that was shared out: reckoning takes at most about a third of a core.
+REST_NS: Final = 1_000
 
 
 class Mode(StrEnum):
@@ -41,44 +58,23 @@ class Mode(StrEnum):
     EQUAL = "equal"
     HOLD = "hold"
     OPEN = "open"
+    #: Back again: quota / known brokers, until the others have told their state.
+    REJOINING = "rejoining"
 
     @property
     def is_isolated(self) -> bool:
         """Whether the exchange is out of reach."""
-        return self not in (Mode.STARTING, Mode.LIVE)
-
-
-class SettlingRate:
-    """The least of the targets of the last `settle_ns`: cuts at once, raises later."""
-
-    __slots__ = ("_targets",)
-
-    def __init__(self, rate: Rate, now: Nanos) -> None:
-        #: (from when, target), targets rising; the first is in force.
-        self._targets: deque[tuple[Nanos, Rate]] = deque([(now, rate)])
+        return self not in (Mode.STARTING, Mode.LIVE, Mode.REJOINING)
 
     @property
-    def target(self) -> Rate:
-        """What it settles on."""
-        return self._targets[-1][1]
+    def is_waiting(self) -> bool:
+        """Whether it has asked the others for their state and not heard it yet."""
+        return self in (Mode.STARTING, Mode.REJOINING)
 
-    def aim(self, rate: Rate, now: Nanos) -> None:
-        """Set a new target; higher ones that have not come into force yet are forgotten."""
-        since = now
-        while self._targets and _ceiling(self._targets[-1][1]) >= _ceiling(rate):
-            # A raise that shrinks, or is told again, has waited as long as the one before.
-            since, _ = self._targets.pop()
-        self._targets.append((since, rate))
-
-    def at(self, now: Nanos, settle_ns: int) -> Rate:
-        """The rate in force."""
-        while len(self._targets) > 1 and self._targets[1][0] + settle_ns <= now:
-            self._targets.popleft()
-        return self._targets[0][1]
-
-    def next_at(self, settle_ns: int) -> Nanos | None:
-        """When the rate in force rises, if nothing else happens."""
-        return Nanos(self._targets[1][0] + settle_ns) if len(self._targets) > 1 else None
+    @property
+    def believes_map(self) -> bool:
+        """Whether shares come from the usage map."""
+        return self in (Mode.LIVE, Mode.HOLDING, Mode.HOLD)
 
 
 class Sharing:
@@ -92,92 +88,172 @@ class Sharing:
         link: Link,
         *,
         apply: Callable[[GroupKey, Rates, Nanos], None],
+        count_brokers: Callable[[int], None] | None = None,
     ) -> None:
         self._settings = settings
         self._usage = usage
         self._peers = peers
         self._link = link
         self._apply = apply
-        self._settling: dict[GroupKey, tuple[SettlingRate, SettlingRate]] = {}
+        self._count_brokers = count_brokers
+        self._settling = Settling()
+        self._ranks = Ranks(settings, usage, peers)
+        #: [places, 2] what the groups in use settle on, and their quotas; `NO_RATE` is unlimited.
+        self._target = np.zeros((64, 2), np.int64)
+        self._quota = np.full((64, 2), NO_RATE, np.int64)
+        self._is_in_use = np.zeros(64, np.bool_)
+        #: By place: whether the share is to be reckoned anew, and from when on that may happen.
+        self._is_marked = np.zeros(64, np.bool_)
+        self._has_marks = False
+        self._next_place = 0
+        self._rested_at = self._work_from = Nanos(0)
         self.book: PolicyBook = EMPTY_BOOK
         self.mode = Mode.STARTING
 
     @property
     def brokers(self) -> list[str]:
         """The live brokers, this one included, in the order of names."""
-        return sorted([*self._peers.names(), self._settings.speaker.broker])
+        return self._ranks.names()
 
     def known_brokers(self) -> int:
         """How many brokers there may be: never less than expected, stored, or heard of."""
         names = {self._settings.speaker.broker, *self._peers.names()}
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
-    def shares(self, key: GroupKey, own: UsageRow | None = None) -> dict[str, Rates]:
-        """Every live broker's share of a group, as the usage map has it.
-
-        Args:
-            key: which group and kind.
-            own: reckon with this in place of this broker's row in the map.
-        """
-        quota = self.quota(key)
-        messages = self._allocate(key, Dimension.MESSAGES, quota.messages, own)
-        size = self._allocate(key, Dimension.BYTES, quota.bytes, own)
-        names = self.brokers
-        return {name: Rates(messages[place], size[place]) for place, name in enumerate(names)}
-
-    def shares_if(self, key: GroupKey, own: UsageRow) -> tuple[int, ...]:
-        """All limited shares in a row, if this broker's row were `own`."""
-        shares = self.shares(key, own).values()
-        return tuple(
-            rate for pair in shares for rate in (pair.messages, pair.bytes) if rate is not None
-        )
-
     def quota(self, key: GroupKey) -> Rates:
         """The cluster-wide rates of a group; unlimited where there is no such group."""
         group = self.book.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
+    def policy(self, key: GroupKey) -> SharePolicyName:
+        """The share policy of a group."""
+        group = self.book.groups.get(key.group)
+        policy = None if group is None else group.policy
+        return policy or self._settings.policy
+
+    def quotas(self, places: Ints) -> Ints:
+        """[places, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
+        self._make_room()
+        return self._quota[places]
+
+    def shares(self, key: GroupKey) -> dict[str, Rates]:
+        """Every live broker's share of a group, as the usage map has it."""
+        self._make_room()
+        place = self._usage.index.place(key)
+        quota = rates([_pair(self.quota(key))])
+        shares = self._ranks.share_out(np.array([place]), quota, [self.policy(key)])
+        table = shares.of_all()[0].tolist()
+        return {
+            name: Rates(*(None if rate == NO_RATE else rate for rate in pair))
+            for name, pair in zip(self.brokers, table, strict=True)
+        }
+
+    def is_short(self, places: Ints) -> Flags:
+        """[places] whether more is wanted of a group than there is, by the usage map."""
+        self._make_room()
+        rows = self._usage.gather(places)
+        quota = self._quota[places]
+        wanted = [np.bincount(rows.group, rows.wanted[:, at], len(places)) for at in range(2)]
+        short: Flags = ((quota != NO_RATE) & (np.stack(wanted, axis=1) > quota)).any(axis=1)
+        return short
+
+    def moves_share(self, places: Ints, before: OwnRates, after: OwnRates) -> Flags:
+        """[places] whether anybody's share moves by more than `EFFECT_PPM` of it.
+
+        Args:
+            places: groups in use.
+            before: reckon with this in place of this broker's rows in the map.
+            after: and then with this.
+        """
+        self._make_room()
+        quota = self._quota[places]
+        policies = self._policies(places)
+        was = self._ranks.share_out(places, quota, policies, own=before).of_all()
+        will_be = self._ranks.share_out(places, quota, policies, own=after).of_all()
+        # Where there is no limit both are `NO_RATE`.
+        far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
+        moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
+        return moves
+
+    # What changes.
+
     def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         """The share in force of a group that is in use from now on, if it was not before."""
         key = GroupKey(group.name, kind)
-        if key not in self._settling:
-            target = self._target(key)
-            self._settling[key] = (
-                SettlingRate(target.messages, now),
-                SettlingRate(target.bytes, now),
-            )
-        return self._aim(key, now)
+        place = self._usage.index.place(key)
+        if place == NO_PLACE:
+            # One too many to share: what is left is this broker's own limit.
+            return group.rates(kind)
+        self._make_room()
+        self._read_book(place, key)
+        if place not in self._settling:
+            self._is_in_use[place] = True
+            target = self._targets(np.array([place]))[0]
+            self._target[place] = target
+            self._settling.begin(place, _rates(target), now)
+        return self._settling.in_force(place, now, self._link.settle_ns)
 
-    def refresh(self, keys: Iterable[GroupKey], now: Nanos) -> None:
-        """Reckon the shares of these groups anew, where they are in use here."""
-        for key in keys:
-            if key in self._settling:
-                self._apply(key, self._aim(key, now), now)
+    def set_book(self, book: PolicyBook, now: Nanos) -> None:
+        """Put policies in force; the groups that are gone are not in use any more."""
+        self.book = book
+        for place in np.flatnonzero(self._is_in_use).tolist():
+            key = self._usage.index.keys[place]
+            if key.group in book.groups:
+                self._read_book(place, key)
+            else:
+                self._is_in_use[place] = self._is_marked[place] = False
+                self._settling.end(place)
+        self.refresh_all(now)
+
+    def refresh(self, places: Ints, now: Nanos) -> None:
+        """Have the shares of these groups reckoned anew, where they are in use here."""
+        self._make_room()
+        marked = places[self._is_in_use[places]]
+        if len(marked):
+            self._is_marked[marked] = True
+            self._has_marks = True
+            self.work(now)
 
     def refresh_all(self, now: Nanos) -> None:
-        """Reckon every share in use anew: the brokers, the policies or the mode changed."""
-        for key in [key for key in self._settling if key.group not in self.book.groups]:
-            del self._settling[key]
-        self.refresh(list(self._settling), now)
+        """Have every share in use reckoned anew: the brokers, the policies or the mode changed."""
+        self._ranks.renew()
+        if self._count_brokers is not None:
+            self._count_brokers(self.known_brokers())
+        self.refresh(np.flatnonzero(self._is_in_use), now)
+
+    def work(self, now: Nanos) -> None:
+        """Share out one slice of what is marked, if its time has come."""
+        if not self._has_marks or now < self._work_from:
+            return
+        # In turn, or groups that change all the time would keep the others waiting.
+        marked = np.flatnonzero(self._is_marked)
+        places = np.roll(marked, -int(np.searchsorted(marked, self._next_place)))
+        rows = np.cumsum(self._usage.counts(places) + 1)
+        count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
+        count = min(count, SLICE_GROUPS, len(places))
+        self._has_marks = count < len(places)
+        self._next_place = int(places[count - 1]) + 1
+        self._is_marked[places[:count]] = False
+        self._aim(places[:count], now)
+        # A little work is done at once; only much of it has to rest in between.
+        rested_at = max(self._rested_at, now) + int(rows[count - 1]) * REST_NS
+        self._rested_at = Nanos(rested_at)
+        self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
     def settle(self, now: Nanos) -> None:
-        """Put the raises in force that have waited long enough."""
+        """Put raises in force that have waited long enough, a slice of them."""
         settle_ns = self._link.settle_ns
-        for key, pair in self._settling.items():
-            if any((at := rate.next_at(settle_ns)) is not None and at <= now for rate in pair):
-                self._apply(key, _in_force(pair, settle_ns, now), now)
+        for place in self._settling.due(now, settle_ns, SLICE_GROUPS):
+            rates_now = self._settling.in_force(place, now, settle_ns)
+            self._apply(self._usage.index.keys[place], rates_now, now)
 
     @property
-    def settles_at(self) -> Nanos | None:
-        """When the next raise comes into force."""
-        settle_ns = self._link.settle_ns
-        due = [
-            at
-            for pair in self._settling.values()
-            for rate in pair
-            if (at := rate.next_at(settle_ns)) is not None
-        ]
-        return min(due, default=None)
+    def due_at(self) -> Nanos | None:
+        """When `work` or `settle` has something to do."""
+        settles_at = self._settling.next_at(self._link.settle_ns)
+        if not self._has_marks:
+            return settles_at
+        return self._work_from if settles_at is None else min(settles_at, self._work_from)
 
     def validate(self) -> None:
         """Check that every share in use settles on what is believed now.
@@ -185,28 +261,41 @@ class Sharing:
         Raises:
             InvariantBroken: a share was not reckoned anew when it should have been; a bug.
         """
-        for key, (messages, size) in self._settling.items():
-            aimed, target = Rates(messages.target, size.target), self._target(key)
-            if aimed != target:
-                raise InvariantBroken(f"{key} settles on {aimed}, but should on {target}")
+        self._make_room()
+        places = np.flatnonzero(self._is_in_use & ~self._is_marked)
+        differing = np.flatnonzero((self._targets(places) != self._target[places]).any(axis=1))
+        for place in places[differing].tolist():
+            raise InvariantBroken(
+                f"{self._usage.index.keys[place]} settles on {self._target[place]}, not the map's share"
+            )
 
-    def _aim(self, key: GroupKey, now: Nanos) -> Rates:
-        pair = self._settling[key]
-        target = self._target(key)
-        pair[0].aim(target.messages, now)
-        pair[1].aim(target.bytes, now)
-        return _in_force(pair, self._link.settle_ns, now)
+    # How.
 
-    def _target(self, key: GroupKey) -> Rates:
-        quota = self.quota(key)
+    def _aim(self, places: Ints, now: Nanos) -> None:
+        targets = self._targets(places)
+        changed = np.flatnonzero((targets != self._target[places]).any(axis=1))
+        self._target[places] = targets
+        settle_ns = self._link.settle_ns
+        for at in changed.tolist():
+            place = int(places[at])
+            rates_now = self._settling.aim(place, _rates(targets[at]), now, settle_ns)
+            self._apply(self._usage.index.keys[place], rates_now, now)
+
+    def _targets(self, places: Ints) -> Ints:
+        """[places, 2] this broker's shares by mode."""
+        quota = self._quota[places]
+        if self.mode.believes_map:
+            return self._ranks.share_out(places, quota, self._policies(places)).of_rank(
+                self._ranks.own
+            )
+        return rates([_pair(self._by_mode(_rates(pair))) for pair in quota])
+
+    def _by_mode(self, quota: Rates) -> Rates:
         if self.mode is Mode.OPEN:
             # A block needs no share; everything else is let through.
             return BLOCKED if quota == BLOCKED else UNLIMITED
-        if self.mode is Mode.STARTING:
-            return Rates(*(self._floor(rate) for rate in (quota.messages, quota.bytes)))
-        if self.mode is Mode.EQUAL:
-            return Rates(*(self._equal(rate) for rate in (quota.messages, quota.bytes)))
-        return self.shares(key)[self._settings.speaker.broker]
+        part = self._floor if self.mode is Mode.STARTING else self._equal
+        return Rates(part(quota.messages), part(quota.bytes))
 
     def _floor(self, quota: Rate) -> Rate:
         if quota is None:
@@ -216,37 +305,28 @@ class Sharing:
     def _equal(self, quota: Rate) -> Rate:
         return None if quota is None else even(quota, self.known_brokers())[-1]
 
-    def _allocate(
-        self, key: GroupKey, dimension: Dimension, quota: Rate, own: UsageRow | None
-    ) -> tuple[Rate, ...]:
-        names = self.brokers
-        if quota is None:
-            return (None,) * len(names)
-        usage = dict(self._usage.rows(key))
-        if own is not None:
-            usage[self._settings.speaker.broker] = own
-        rows = []
-        for name in names:
-            peer = self._peers.get(name)
-            weight = self._settings.weight if peer is None else peer.weight
-            rows.append(_row(name, usage.get(name), dimension, weight))
-        group = self.book.groups[key.group]
-        return allocate(
-            group.policy or self._settings.policy, quota, rows, floor_ppm=self._settings.floor_ppm
-        )
+    def _policies(self, places: Ints) -> list[SharePolicyName]:
+        keys = self._usage.index.keys
+        return [self.policy(keys[place]) for place in places.tolist()]
+
+    def _read_book(self, place: int, key: GroupKey) -> None:
+        self._quota[place] = rates([_pair(self.quota(key))])[0]
+
+    def _make_room(self) -> None:
+        count = len(self._usage.index)
+        before = len(self._is_in_use)
+        if count <= before:
+            return
+        self._target = grown(self._target, count)
+        self._quota = grown(self._quota, count)
+        self._quota[before:] = NO_RATE
+        self._is_in_use = grown(self._is_in_use, count)
+        self._is_marked = grown(self._is_marked, count)
 
 
-def _row(name: str, row: UsageRow | None, dimension: Dimension, weight: int) -> Row:
-    if row is None:
-        return Row(name, weight=weight)
-    if dimension is Dimension.MESSAGES:
-        return Row(name, row.admitted.messages, row.wanted.messages, weight)
-    return Row(name, row.admitted.bytes, row.wanted.bytes, weight)
+def _pair(pair: Rates) -> tuple[Rate, Rate]:
+    return pair.messages, pair.bytes
 
 
-def _in_force(pair: tuple[SettlingRate, SettlingRate], settle_ns: int, now: Nanos) -> Rates:
-    return Rates(pair[0].at(now, settle_ns), pair[1].at(now, settle_ns))
-
-
-def _ceiling(rate: Rate) -> float:
-    return float("inf") if rate is None else rate
+def _rates(pair: Ints) -> Rates:
+    return Rates(*(None if rate == NO_RATE else rate for rate in pair.tolist()))

@@ -6,7 +6,8 @@ Starting: it grants from its floor until the peers have answered its hello or
 two rounds are over. Live: by the map. Once its words stop coming back it holds
 its shares for `isolation_hold_rounds`, then acts as `exchange.on_isolation`
 says; when they come back it believes the map again, or, after more than a hold,
-starts anew. What each mode grants is `rgd.core.broker.sharing`'s business.
+grants its equal part until the peers have told their state.
+What each mode grants is `rgd.core.broker.sharing`'s business.
 """
 
 from typing import Final
@@ -21,6 +22,10 @@ from rgd.core.units import Nanos
 
 #: Rounds that a starting broker waits for answers to its hello (design 3).
 HELLO_ROUNDS: Final = 2
+
+#: Rounds after which the owner of a name answers a namesake's hello: longer than a word of one that
+#: crashed is under way. A broker that starts listens for as long before it believes anybody.
+NAMESAKE_ROUNDS: Final = 0.5
 
 
 class Standing:
@@ -42,7 +47,8 @@ class Standing:
         self._sharing = sharing
         self._limiter = limiter
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
-        self._started_at: Nanos | None = None
+        self._listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns) + settings.settle_max_ns
+        self.started_at: Nanos | None = None
         #: When holding our shares ends, cut off.
         self._hold_until: Nanos | None = None
         self._become(Mode.STARTING, now)
@@ -54,9 +60,10 @@ class Standing:
             return self._link.silent_at
         if self._sharing.mode is Mode.HOLDING:
             return self._hold_until
-        if self._sharing.mode is not Mode.STARTING or self._link.reached_at is None:
+        if not self._sharing.mode.is_waiting or self._link.reached_at is None:
             return None
-        ends_at = Nanos(self._link.reached_at + self._hello_ns)
+        wait_ns = self._listen_ns if self._membership.is_complete else self._hello_ns
+        ends_at = Nanos(self._link.reached_at + wait_ns)
         # Not while something is on its way for so long that the exchange may be gone again.
         return None if self._link.is_late(ends_at) else ends_at
 
@@ -68,30 +75,33 @@ class Standing:
 
     def start(self, now: Nanos) -> None:
         """Begin to wait for the peers."""
-        self._started_at = now
+        self.started_at = now
 
     def check(self, now: Nanos) -> list[Effect]:
         """See whether time has changed the mode."""
-        is_due = self.due_at is not None and now >= self.due_at
-        if self._sharing.mode is Mode.LIVE and is_due:
-            self._hold_until = Nanos(
-                now + self._settings.isolation_hold_rounds * self._settings.round_ns
-            )
+        alarms: list[Effect] = []
+        if self._sharing.mode is Mode.LIVE and self._is_due(now):
+            self._hold_until = self._hold_end(now)
             self._become(Mode.HOLDING, now)
-            return [Alarm(AlarmCode.ISOLATED)]
-        if self._sharing.mode is Mode.HOLDING and is_due:
+            alarms.append(Alarm(AlarmCode.ISOLATED))
+        # After a long sleep holding may be over as it begins.
+        if self._sharing.mode is Mode.HOLDING and self._is_due(now):
             self._become(Mode(self._settings.on_isolation), now)
-        return self.maybe_go_live(now)
+        return alarms + self.maybe_go_live(now)
 
     def maybe_go_live(self, now: Nanos) -> list[Effect]:
         """End the start if everybody has answered, or nobody will."""
-        if self._sharing.mode is not Mode.STARTING:
+        if not self._sharing.mode.is_waiting:
             return []
         if self._is_reached(now):
-            is_due = self.due_at is not None and now >= self.due_at
-            if self._membership.is_complete or is_due:
+            is_back = self._sharing.mode is Mode.REJOINING and self._membership.is_complete
+            if is_back or self._is_due(now):
                 self._become(Mode.LIVE, now)
             return []
+        if self._sharing.mode is Mode.REJOINING:
+            # Gone again before anybody answered: as it was before.
+            self._become(Mode(self._settings.on_isolation), now)
+            return [Alarm(AlarmCode.ISOLATED)]
         if self._sharing.known_brokers() == 1 or not self._has_waited(now):
             # Who knows of nobody cannot tell how many there are: its floor is all it may grant.
             return []
@@ -104,16 +114,41 @@ class Standing:
             return []
         was_holding = self._sharing.mode is Mode.HOLDING
         self._membership.await_everybody(now)
-        if not was_holding:
-            self._link.restart(now)
-        self._become(Mode.LIVE if was_holding else Mode.STARTING, now)
+        if was_holding:
+            self._become(Mode.LIVE, now)
+        else:
+            self._ask_anew(now)
         return [Alarm(AlarmCode.REJOINED)]
+
+    def doubt(self, now: Nanos) -> list[Effect]:
+        """We stood still for so long that the others have forgotten us: ask first."""
+        if self._sharing.mode is not Mode.LIVE:
+            return []
+        self._membership.await_everybody(now)
+        self._ask_anew(now)
+        return [Alarm(AlarmCode.REJOINED)]
+
+    def _ask_anew(self, now: Nanos) -> None:
+        self._link.restart(now)
+        self._become(Mode.REJOINING, now)
+
+    def _hold_end(self, now: Nanos) -> Nanos:
+        """Until when to hold: never longer than until the others give us up."""
+        settings = self._settings
+        hold_until = now + settings.isolation_hold_rounds * settings.round_ns
+        heard_at = self._link.heard_at or now
+        expiry_ns = settings.expiry_rounds * settings.round_ns + settings.settle_max_ns
+        return Nanos(min(hold_until, heard_at + expiry_ns))
+
+    def _is_due(self, now: Nanos) -> bool:
+        due_at = self.due_at
+        return due_at is not None and now >= due_at
 
     def _is_reached(self, now: Nanos) -> bool:
         return self._link.reached_at is not None and not self._link.is_silent(now)
 
     def _has_waited(self, now: Nanos) -> bool:
-        return self._started_at is not None and now - self._started_at >= self._hello_ns
+        return self.started_at is not None and now - self.started_at >= self._hello_ns
 
     def _become(self, mode: Mode, now: Nanos) -> None:
         self._sharing.mode = mode

@@ -2,5 +2,6 @@
 
 `bucket` is one token bucket; `decision` is what is asked and answered;
 `level` is one step of the chain broker, resource group, topic, subscription;
+`split` divides a group's share over topics;
 `limiter` resolves a name to its chain and decides.
 """

@@ -35,7 +35,7 @@ class Request(NamedTuple):
     subscription: str | None = None
     #: A part of the amounts is welcome, as for a dispatcher's read.
     partial: bool = False
-    #: 1 for new work, more for a retry of work refused before.
+    #: 1 for new work, more for a retry of work refused before, 0 where the caller did not say.
     attempt: int = 1
     #: What the caller holds back instead of retrying.
     held: Pair = Pair()

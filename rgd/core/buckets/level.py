@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from rgd.core.buckets.bucket import PICO, TokenBucket
 from rgd.core.buckets.decision import Level, TooLarge
-from rgd.core.demand.meter import DemandMeter
+from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
+from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, Dimension, Kind, Nanos, Pair
 
@@ -26,6 +27,8 @@ class BucketSettings:
     request_max_ms: int
     #: What a refused caller is told to wait where the rate is 0: one round.
     round_ms: int
+    #: Least time between two reports, and least length of a meter's slot.
+    min_interval_ms: int = 100
 
 
 class LevelState:
@@ -35,6 +38,7 @@ class LevelState:
         "_most_bytes",
         "_most_messages",
         "_settings",
+        "_twins",
         "burst_ns",
         "bytes",
         "group",
@@ -60,6 +64,8 @@ class LevelState:
         self.bytes: TokenBucket | None = None
         self._most_messages = self._most_bytes = COUNT_MAX
         self._settings = settings
+        #: By group: what messages and bytes would be left if it had refused nothing.
+        self._twins: dict[str, _Twins] = {}
 
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
         """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
@@ -111,10 +117,56 @@ class LevelState:
         tokens = 0 if bucket is None else bucket.tokens(now)
         return tokens // PICO if tokens > 0 else 0
 
+    def flows_faster(self, live_brokers: int) -> bool:
+        """Whether a twin of this level, which has at least an even part, flows faster than it."""
+        if self.group is None:
+            return False
+        share, quota = self.share, self.quota
+        messages, size = share.messages, share.bytes
+        return (messages is not None and messages < (quota.messages or 0) // live_brokers) or (
+            size is not None and size < (quota.bytes or 0) // live_brokers
+        )
+
+    def would_grant(self, group: str, live_brokers: int, now: Nanos) -> Pair:
+        """Whole units this level would grant now, had another level, `group`, refused nothing."""
+        twins = self._twins.get(group)
+        if twins is None:
+            if len(self._twins) >= TWINS_MAX:
+                self._twins.clear()
+            twins = self._twins[group] = _Twins()
+        if self.messages:
+            self.messages = WatchedBucket.of(self.messages, self.burst_ns, now)
+        if self.bytes:
+            self.bytes = WatchedBucket.of(self.bytes, self.burst_ns, now)
+        twins.messages = _twin_of(self.messages, twins.messages, now)
+        twins.bytes = _twin_of(self.bytes, twins.bytes, now)
+        return Pair(
+            self._of_twin(twins.messages, Dimension.MESSAGES, live_brokers, now),
+            self._of_twin(twins.bytes, Dimension.BYTES, live_brokers, now),
+        )
+
+    def forgo(self, group: str, cost: Pair) -> None:
+        """Note that `group` refused what this level said a moment ago it would grant."""
+        twins = self._twins[group]
+        if twins.messages:
+            twins.messages.take(cost.messages)
+        if twins.bytes:
+            twins.bytes.take(cost.bytes)
+
     def count_shadow(self, cost: Pair) -> None:
         """Count what a shadow level would have refused."""
         messages, size = self.shadow_refused
         self.shadow_refused = Pair(messages + cost.messages, size + cost.bytes)
+
+    def _of_twin(
+        self, twin: Twin | None, dimension: Dimension, live_brokers: int, now: Nanos
+    ) -> int:
+        if twin is None:
+            return COUNT_MAX
+        rate = self.share.of(dimension) or 0
+        if self.group is not None:
+            rate = max(rate, (self.quota.of(dimension) or 0) // live_brokers)
+        return twin.available(rate, self.burst_ns, now)
 
     def _bucket(self, bucket: TokenBucket | None, rate: Rate, now: Nanos) -> TokenBucket | None:
         if rate is None:
@@ -136,6 +188,23 @@ class LevelState:
         return self._settings.round_ms if wait_ns is None else -(-wait_ns // NS_PER_MS)
 
 
+class _Twins:
+    """A level's twins for one group."""
+
+    __slots__ = ("bytes", "messages")
+
+    def __init__(self) -> None:
+        self.messages: Twin | None = None
+        self.bytes: Twin | None = None
+
+
+def _twin_of(bucket: TokenBucket | None, twin: Twin | None, now: Nanos) -> Twin | None:
+    """The twin that there is, or a new one where the bucket is new."""
+    if not isinstance(bucket, WatchedBucket):
+        return None
+    return twin if twin is not None and twin.is_of(bucket) else Twin(bucket, now)
+
+
 class GroupKey(NamedTuple):
     """A group in one kind: what a quota, a share and a row of the usage map belong to."""
 
@@ -151,7 +220,8 @@ class GroupState(LevelState):
     def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
-        self.meter = DemandMeter(now)
+        intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
+        self.meter = DemandMeter(now, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: [messages, bytes] refused since the start, by the level that cut.

@@ -4,19 +4,21 @@ Laws (design 2): all levels apply and the most stringent wins; nothing is taken
 from any bucket unless the whole request is granted, or the part of it where
 the caller accepts a part; each distinct group of topic, namespace and tenant
 is charged once; a shadow group counts what it would refuse and refuses nothing.
+A refusal is demand for a group as far as all other levels would have granted it.
 
 This is the short road: plain calls, no events. Which share a group has is
 decided elsewhere (`rgd.core.broker.sharing`) and set here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from rgd.core.buckets.chain import Chain, Chains, ShareOf
 from rgd.core.buckets.decision import Answer, Decision, Request, ungoverned
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
+from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import Rates, TopicSplit
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
 _NOTHING: Final = Pair()
@@ -25,10 +27,21 @@ _NOTHING: Final = Pair()
 class Limiter:
     """Every bucket of one broker, and the decisions made with them."""
 
-    def __init__(self, settings: BucketSettings, share_of: ShareOf) -> None:
-        self._chains = Chains(settings, share_of)
-        #: Called when work is refused of a group that the peers know nothing of.
+    def __init__(
+        self,
+        settings: BucketSettings,
+        share_of: ShareOf,
+        *,
+        topic_split: TopicSplit = TopicSplit.SHARED,
+    ) -> None:
+        self._chains = Chains(settings, share_of, topic_split)
+        #: Groups that ask for an early report, in order: their demand jumped, or they refused work
+        #: and the peers know nothing of it. Who reports empties it.
+        self.urgent: dict[GroupKey, None] = {}
+        #: Called when a group becomes urgent, at most once in a slot of its meter.
         self.on_unreported: Callable[[], None] = _nobody_listens
+        #: Brokers that share the quotas, this one too.
+        self.live_brokers = 1
         #: Requests for names that no limit applies to.
         self.ungoverned_total = 0
 
@@ -55,9 +68,15 @@ class Limiter:
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if it is in use."""
-        state = self._chains.groups.get(key)
-        if state is not None and state.share != share:
-            state.set_rates(state.quota, share, now)
+        self._chains.set_share(key, share, now)
+
+    def end_round(self, now: Nanos) -> None:
+        """Weigh the topics of divided shares anew, once a round."""
+        self._chains.end_round(now)
+
+    def split_of(self, key: GroupKey) -> SplitShare | None:
+        """How a group's share is divided over topics, if it is."""
+        return self._chains.split_of(key)
 
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
         """Change the depth of every group's buckets; 0 grants one request at a time, on debt."""
@@ -83,16 +102,19 @@ def _acquire_whole(limiter: Limiter, request: Request, chain: Chain, now: Nanos)
         if not level.admits(cost, now):
             refusing.append(level)
     if not refusing:
-        _charge(request, chain, cost, now)
+        _charge(limiter, request, chain, cost, now)
         return Decision(granted=True, messages=cost.messages, bytes=cost.bytes)
     # Who admits makes nobody wait.
     longest, wait_ms, dimension = _longest_wait(refusing, cost, now)
-    # Refused by a limit of this broker alone: more share of a group would not have helped.
-    by_groups = None not in [level.group for level in refusing]
     for group in chain.groups:
         group.count_refusal(longest.level, cost)
-        if by_groups and group in refusing:
-            _count_unmet(limiter, group, request, cost, now)
+    if len(chain.levels) == 1:
+        for group in chain.groups:
+            _refuse(limiter, group, request, cost, wait_ms, now)
+        for part in chain.parts:
+            part.refuse(cost)
+    else:
+        _count_unmet(limiter, _Refusal(request, chain, _NOTHING, wait_ms, refusing), now)
     return _cut(longest, dimension, _NOTHING, wait_ms, now)
 
 
@@ -100,7 +122,7 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
     asked = Pair(request.messages, request.bytes)
     granted, cutter = _largest_part(chain, asked, now)
     if cutter is None:
-        _charge(request, chain, granted, now)
+        _charge(limiter, request, chain, granted, now)
         return Decision(granted=True, messages=granted.messages, bytes=granted.bytes)
     level, dimension = cutter
     # A caller that takes parts can come back as soon as there is one unit of what it needs.
@@ -109,13 +131,12 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
         granted = _NOTHING
         level, wait_ms, dimension = _longest_wait(chain.levels, needed, now)
     else:
-        _charge(request, chain, granted, now)
+        _charge(limiter, request, chain, granted, now)
         _, wait_ms, _ = _longest_wait(chain.levels, needed, now)
     unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
     for group in chain.groups:
         group.count_refusal(level.level, unmet)
-        if level.group is not None:
-            _count_unmet(limiter, group, request, unmet, now)
+    _count_unmet(limiter, _Refusal(request, chain, granted, wait_ms, [level]), now)
     return _cut(level, dimension, granted, wait_ms, now)
 
 
@@ -151,24 +172,91 @@ def _longest_wait(
     return longest
 
 
-def _charge(request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
+def _charge(limiter: Limiter, request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
     for level in chain.levels:
         if level.shadow and not level.admits(cost, now):
             level.count_shadow(cost)
         else:
             level.take(cost)
     for group in chain.groups:
-        group.meter.admit(cost, attempt=request.attempt, topic=request.topic, now=now)
+        if group.meter.admit(cost, attempt=request.attempt, topic=request.topic, now=now):
+            _call_out(limiter, group)
 
 
-def _count_unmet(
-    limiter: Limiter, group: GroupState, request: Request, unmet: Pair, now: Nanos
+class _Refusal(NamedTuple):
+    """What was asked and not, or not all, granted."""
+
+    request: Request
+    chain: Chain
+    granted: Pair
+    retry_after_ms: int
+    #: The levels that refused the whole, or the one that cut the part.
+    refusing: list[LevelState]
+
+
+def _count_unmet(limiter: Limiter, refusal: _Refusal, now: Nanos) -> None:
+    """Count for each group what of a refusal is demand for more share of it."""
+    request, chain, granted, retry_after_ms, refusing = refusal
+    unmet = Pair(request.messages - granted.messages, request.bytes - granted.bytes)
+    for group in chain.groups:
+        name, counted = group.key.group, unmet
+        if request.attempt > 1:
+            # A retry wants nothing new; it is counted as refused where it was.
+            if name not in [level.group for level in refusing]:
+                continue
+        elif len(chain.levels) > 1:
+            counted = _unmet_by(limiter, name, refusal, now)
+            if counted == _NOTHING:
+                continue
+        _refuse(limiter, group, request, counted, retry_after_ms, now)
+        for part in chain.parts:
+            if part.group == name:
+                part.refuse(counted)
+
+
+def _refuse(  # noqa: PLR0917 -- on the short road a tuple around them costs a tenth of a refusal
+    limiter: Limiter,
+    group: GroupState,
+    request: Request,
+    counted: Pair,
+    retry_after_ms: int,
+    now: Nanos,
 ) -> None:
-    group.meter.refuse(unmet, attempt=request.attempt, topic=request.topic, now=now)
-    if not group.reported:
+    jumped = group.meter.refuse(counted, request.attempt, request.topic, retry_after_ms, now)
+    if jumped or not group.reported:
         # Once is enough: the report that follows says it.
         group.reported = True
-        limiter.on_unreported()
+        _call_out(limiter, group)
+
+
+def _unmet_by(limiter: Limiter, name: str, refusal: _Refusal, now: Nanos) -> Pair:
+    """What all levels but the group would have granted beyond what was, as a flow."""
+    request, chain, granted, _, refusing = refusal
+    live = limiter.live_brokers
+    if not request.partial:
+        for level in refusing:
+            # A twin that flows no faster than its bucket never has more than that.
+            if level.group != name and not level.flows_faster(live):
+                return _NOTHING
+    # A topic's part of the group's share goes by the group's name, and is no other level.
+    others = [level for level in chain.levels if level.group != name and not level.shadow]
+    messages, size = request.messages, request.bytes
+    for level in others:
+        # What was granted is already charged, to the twins as to the buckets.
+        would_grant = level.would_grant(name, live, now)
+        messages = min(messages, granted.messages + would_grant.messages)
+        size = min(size, granted.bytes + would_grant.bytes)
+        if not request.partial and (messages < request.messages or size < request.bytes):
+            return _NOTHING
+    unmet = Pair(messages - granted.messages, size - granted.bytes)
+    for level in others:
+        level.forgo(name, unmet)
+    return unmet
+
+
+def _call_out(limiter: Limiter, group: GroupState) -> None:
+    limiter.urgent[group.key] = None
+    limiter.on_unreported()
 
 
 def _cut(

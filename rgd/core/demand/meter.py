@@ -1,27 +1,79 @@
-"""Counts what one group's callers wanted and got, one meter for each kind.
+"""Counts what one group's callers asked and got, one meter for each kind.
 
-Law: a retry is not new demand. Wanted is what was admitted, or the new work
-(attempt 1) that arrived if that is more, plus what callers say they hold back;
-so a refused request that comes back three times counts once.
+Law: a retry is not new demand. What is offered is what was admitted, or the new
+work that arrived if that is more. Work whose caller does not say which attempt
+it is counts too, refused as well, but only so much of it (`_unsaid_most`).
 
-The short road calls `admit` and `refuse`; the round drains.
+The short road calls `admit`, `refuse` and `hold`, which only add up. A slot of at
+least `min_interval_ns` is closed by the first request at or after its end, and
+ends at that request: so evenly spaced callers are measured exactly, however the
+rounds fall, and random ones without bias. A slot that differs from those before
+it by more than noise begins a new segment; a rate is that of the newest segment,
+so a step within a round is not diluted. What is noise, the estimator says.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from math import nan
+from typing import Final, NamedTuple
 
+from rgd.core.demand.bound import UnsaidBound
+from rgd.core.demand.credit import Credit
+from rgd.core.demand.noise import SlotNoise
 from rgd.core.units import MILLI, NS_PER_S, Nanos, Pair
 
 #: Most topics (and callers that hold work back) told apart in one window; more are not counted.
 WINDOW_TOPICS_MAX: Final = 100_000
 
+#: A change of less than this part of what was told waits for the round's end: one in twenty.
+EARLY_PART: Final = 20
+
+#: A flow that changes more often than this in one round is bursty, and taken as a whole.
+CHANGES_MAX: Final = 3
+
+#: Where nothing was told, a slot that differs by more than this part begins a new segment.
+_FRESH_PART: Final = 0.5
+
+#: A silence of more than so many usual gaps, and a slot, counts as time without demand.
+_GAPS_QUIET: Final = 2
+
+_ALREADY: Final = Nanos(-(1 << 63))
+_SCALE: Final = MILLI * NS_PER_S
+_NOTHING: Final = Pair()
+
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class MeterSettings:
+    """The exchange's two intervals."""
+
+    round_ns: int = NS_PER_S
+    #: Least length of a slot.
+    min_interval_ns: int = NS_PER_S // 10
+
+
+class Measured(NamedTuple):
+    """A group's demand since it changed last, or since the last full round; rates in Milli/s."""
+
+    admitted: Pair = Pair()
+    #: New work, admitted or refused.
+    offered: Pair = Pair()
+    #: What callers hold back, if it is to pass within a round.
+    held: Pair = Pair()
+    #: Requests, retries apart, and the time that the rates were counted over.
+    requests: int = 0
+    elapsed_ns: int = 1
+    #: Whether anything was refused that counts for the group.
+    refused: bool = False
+    #: Standard deviation of a slot's rate in each dimension, Milli per second; NaN while unknown.
+    slot_noise: tuple[float, float] = (nan, nan)
+
+
+class Demand(NamedTuple):
     """What one window showed: rates in Milli per second, totals in whole units."""
 
     #: Topics that were active in the window.
     topics: int
+    #: Over the whole window, for the log; what is held back is wanted too.
     admitted: Pair
     wanted: Pair
     #: Refused in the window, retries too, whole units.
@@ -29,116 +81,396 @@ class Demand:
     #: Totals since the daemon started.
     admitted_total: Pair
     wanted_total: Pair
+    #: For the estimator.
+    measured: Measured
+
+
+class _Mark(NamedTuple):
+    """All counters at a moment."""
+
+    at: Nanos
+    #: All requests, and those of them that said they are retries.
+    requests: int
+    retries: int
+    #: (messages, bytes): granted; new work, refused too; refused work of which nobody said that.
+    admitted: tuple[int, int]
+    new: tuple[int, int]
+    unsaid: tuple[int, int]
+    refusals: int
 
 
 class DemandMeter:
-    """Counters of one (group, kind) in the open window and since the start."""
+    """Counters of one (group, kind) since the start, and marks of them."""
 
     __slots__ = (
-        "_admitted",
-        "_admitted_total",
-        "_first_at",
+        "_admitted_bytes",
+        "_admitted_messages",
+        "_begin",
+        "_bound",
+        "_changes",
+        "_credit",
+        "_end",
+        "_first",
+        "_gap_ns",
         "_held",
-        "_new",
-        "_opened_at",
-        "_refused",
+        "_held_before",
+        "_hungry",
+        "_is_steady",
+        "_noise",
+        "_noise_part",
+        "_refusals",
+        "_refused_bytes",
+        "_refused_messages",
+        "_refused_new_bytes",
+        "_refused_new_messages",
+        "_requests",
+        "_retried_bytes",
+        "_retried_messages",
+        "_retries",
+        "_settings",
+        "_slot_due",
+        "_threshold",
+        "_told",
         "_topics",
+        "_unsaid_bytes",
+        "_unsaid_messages",
         "_wanted_total",
+        "_was_clear",
+        "_window",
+        "_window_begin",
+        "_window_refused",
     )
 
-    def __init__(self, now: Nanos) -> None:
-        self._admitted_total = self._wanted_total = Pair()
-        self._held: dict[str | None, Pair] = {}
+    def __init__(self, now: Nanos, settings: MeterSettings | None = None) -> None:
+        self._settings = settings or MeterSettings()
+        self._requests = self._retries = self._refusals = 0
+        self._admitted_messages = self._admitted_bytes = 0
+        self._retried_messages = self._retried_bytes = 0
+        self._refused_messages = self._refused_bytes = 0
+        self._refused_new_messages = self._refused_new_bytes = 0
+        self._unsaid_messages = self._unsaid_bytes = 0
+        self._wanted_total = Pair()
         self._topics: set[str | None] = set()
-        #: When the open window began, and its first request came.
-        self._opened_at = now
-        self._first_at: Nanos | None = None
-        #: [messages, bytes] of the open window; new is what came with attempt 1.
-        self._admitted, self._refused, self._new = [0, 0], [0, 0], [0, 0]
+        #: What topics hold back, said in the open window and in the one before.
+        self._held: dict[str | None, Pair] = {}
+        self._held_before: dict[str | None, Pair] = {}
+        #: Bounds work whose callers do not say which attempt it is.
+        self._bound = UnsaidBound()
+        self._credit = (Credit(), Credit())
+        self._told = self._threshold = (0, 0)
+        self._noise_part = (_FRESH_PART, _FRESH_PART)
+        #: Whether a slot without a request would be a change of what was told.
+        self._is_steady = False
+        self._hungry = False
+        #: Where the open window began.
+        self._window = self._mark(now)
+        self._window_refused = (0, 0)
+        #: The newest segment, from the end of one slot to that of another; None while idle.
+        self._begin: _Mark | None = None
+        self._end = self._window
+        #: Where the segment was when the window began; what was before the first request of all.
+        self._window_begin: _Mark | None = None
+        self._first: _Mark | None = None
+        self._changes = 0
+        #: Whether a slot of the open window refused nothing.
+        self._was_clear = False
+        #: Usual time between two requests.
+        self._gap_ns = 0
+        self._slot_due = _ALREADY
+        self._noise = (SlotNoise(), SlotNoise())
 
     @property
     def opened_at(self) -> Nanos:
         """When the open window began."""
-        return self._opened_at
+        return self._window.at
 
-    def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> None:
-        """Count granted work."""
-        self._note(self._admitted, cost, attempt, topic, now)
+    @property
+    def topics(self) -> int:
+        """Topics that were active in the open window."""
+        return len(self._topics)
 
-    def refuse(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> None:
-        """Count refused work (or the part of it that was not granted)."""
-        self._note(self._refused, cost, attempt, topic, now)
+    def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> bool:
+        """Count granted work; whether demand has jumped, so that the peers should know."""
+        messages, size = cost
+        self._admitted_messages += messages
+        self._admitted_bytes += size
+        self._requests += 1
+        if attempt > 1:
+            self._retries += 1
+            self._retried_messages += messages
+            self._retried_bytes += size
+        if topic not in self._topics:
+            self._note_topic(topic)
+        return now >= self._slot_due and self._close_slot(now)
+
+    def refuse(
+        self, cost: Pair, attempt: int, topic: str | None, retry_after_ms: int, now: Nanos
+    ) -> bool:
+        """Count refused work (or the part of it that was not granted); whether demand has jumped."""
+        messages, size = cost
+        self._refused_messages += messages
+        self._refused_bytes += size
+        self._requests += 1
+        self._refusals += 1
+        if attempt == 1:
+            self._refused_new_messages += messages
+            self._refused_new_bytes += size
+        elif attempt == 0:
+            self._unsaid_messages += messages
+            self._unsaid_bytes += size
+            self._bound.note(cost, retry_after_ms, now)
+        else:
+            self._retries += 1
+        if topic not in self._topics:
+            self._note_topic(topic)
+        return now >= self._slot_due and self._close_slot(now)
 
     def hold(self, held: Pair, topic: str | None) -> None:
         """Note what a caller holds back; the last word of a topic in the window counts."""
         if topic in self._held or len(self._held) < WINDOW_TOPICS_MAX:
             self._held[topic] = held
 
-    def drain(self, now: Nanos, *, fresh: bool = False, period_min_ns: int = 1) -> Demand | None:
-        """Close the window and open the next; None when nothing was asked in it.
+    def tell(self, told: Pair, threshold: Pair, *, hungry: bool) -> None:
+        """Take note of what the peers were told.
 
         Args:
-            now: the end of the window.
-            fresh: the group was idle before: reckon rates from its first request on.
-            period_min_ns: never reckon a rate over less than this.
+            told: what is wanted here, as told, Milli per second; 0 takes it back.
+            threshold: a slot's rate that is farther off is a jump (`Estimates.threshold`).
+            hungry: whether the group as a whole is short, so that a fall is worth a report.
         """
-        if self._first_at is None:
-            self._open(now)
+        self._told = told
+        self._threshold = (
+            max(threshold.messages, told.messages // EARLY_PART),
+            max(threshold.bytes, told.bytes // EARLY_PART),
+        )
+        self._noise_part = (
+            threshold.messages / told.messages if told.messages else _FRESH_PART,
+            threshold.bytes / told.bytes if told.bytes else _FRESH_PART,
+        )
+        pairs = zip(told, threshold, strict=True)
+        self._is_steady = any(told) and all(far < rate for rate, far in pairs if rate)
+        self._hungry = hungry
+
+    def measure(self, now: Nanos) -> Measured:
+        """What is known of the rates now, for an early report; the window stays open."""
+        return self._measure(self._mark(now), self._held_before | self._held, is_round=False)
+
+    def drain(self, now: Nanos) -> Demand | None:
+        """Close the window and open the next; None when nothing was asked in it."""
+        window, mark = self._window, self._mark(now)
+        if mark.requests == window.requests:
+            self._open(mark)
+            if self._begin is not None:
+                self._rest()
             return None
-        began = self._first_at if fresh else self._opened_at
-        period_ns = max(period_min_ns, now - began)
-        admitted, refused = Pair(*self._admitted), Pair(*self._refused)
-        held = Pair(
-            sum(pair.messages for pair in self._held.values()),
-            sum(pair.bytes for pair in self._held.values()),
-        )
-        wanted = Pair(
-            max(admitted.messages, self._new[0]) + held.messages,
-            max(admitted.bytes, self._new[1]) + held.bytes,
-        )
-        self._admitted_total = _plus(self._admitted_total, admitted)
+        refused = (self._refused_messages, self._refused_bytes)
+        period_ns = max(1, now - window.at)
+        admitted = _less(mark.admitted, window.admitted)
+        wanted = self._offered(window, mark, period_ns)
+        if self._held:
+            wanted = _plus(wanted, _sum(self._held.values()))
         self._wanted_total = _plus(self._wanted_total, wanted)
         demand = Demand(
             topics=len(self._topics),
             admitted=_rate(admitted, period_ns),
             wanted=_rate(wanted, period_ns),
-            refused=refused,
-            admitted_total=self._admitted_total,
+            refused=_less(refused, self._window_refused),
+            admitted_total=Pair(*mark.admitted),
             wanted_total=self._wanted_total,
+            measured=self._measure(mark, self._held, is_round=True),
         )
-        self._open(now)
+        self._learn_credit(mark, demand.measured)
+        self._open(mark)
+        if demand.measured.requests:
+            self._begin = self._window_begin = self._end
+            self._first = None
+            self._bound.open()
+        else:
+            self._rest()
         return demand
 
     def totals(self) -> tuple[Pair, Pair]:
         """Admitted and wanted since the start, the open window's admitted included."""
-        return _plus(self._admitted_total, Pair(*self._admitted)), self._wanted_total
+        return Pair(self._admitted_messages, self._admitted_bytes), self._wanted_total
 
-    def _note(
-        self, counted: list[int], cost: Pair, attempt: int, topic: str | None, now: Nanos
-    ) -> None:
-        messages, size = cost
-        counted[0] += messages
-        counted[1] += size
-        if self._first_at is None:
-            self._first_at = now
-        if attempt <= 1:
-            self._new[0] += messages
-            self._new[1] += size
+    def _note_topic(self, topic: str | None) -> None:
         if len(self._topics) < WINDOW_TOPICS_MAX:
             self._topics.add(topic)
 
-    def _open(self, now: Nanos) -> None:
-        self._opened_at = now
-        self._first_at = None
-        self._admitted, self._refused, self._new = [0, 0], [0, 0], [0, 0]
-        self._held.clear()
-        self._topics.clear()
+    def _open(self, mark: _Mark) -> None:
+        self._window = mark
+        self._window_refused = (self._refused_messages, self._refused_bytes)
+        self._held_before, self._held = self._held, {}
+        self._topics = set()
+        self._changes = 0
+        self._was_clear = False
+
+    def _learn_credit(self, mark: _Mark, measured: Measured) -> None:
+        """Learn what of unsaid refusals was new, from the whole window or from the time after."""
+        window = self._window
+        if mark.unsaid == window.unsaid == (0, 0):
+            return
+        per_s = _SCALE / max(1, mark.at - window.at)
+        for dimension, credit in enumerate(self._credit):
+            unsaid = mark.unsaid[dimension] - window.unsaid[dimension]
+            if unsaid:
+                admitted = mark.admitted[dimension] - window.admitted[dimension]
+                credit.refused(admitted * per_s, unsaid * per_s, throughout=not self._was_clear)
+            elif measured.requests:
+                credit.cleared(measured.offered[dimension])
+
+    def _rest(self) -> None:
+        """Forget the flow: what comes next is a fresh one, whose first request begins it."""
+        self._begin, self._slot_due = None, _ALREADY
+        self._bound, self._noise = UnsaidBound(), (SlotNoise(), SlotNoise())
+
+    def _mark(self, now: Nanos) -> _Mark:
+        admitted = (self._admitted_messages, self._admitted_bytes)
+        return _Mark(
+            now,
+            self._requests,
+            self._retries,
+            admitted,
+            (
+                admitted[0] - self._retried_messages + self._refused_new_messages,
+                admitted[1] - self._retried_bytes + self._refused_new_bytes,
+            ),
+            (self._unsaid_messages, self._unsaid_bytes),
+            self._refusals,
+        )
+
+    def _close_slot(self, now: Nanos) -> bool:
+        """End the slot at this request; whether demand has jumped."""
+        mark, end = self._mark(now), self._end
+        self._slot_due = Nanos(now + self._settings.min_interval_ns)
+        self._end = mark
+        if self._begin is None:
+            self._begin = self._window_begin = mark
+            self._first = self._window
+            return False
+        slot = self._rates(end, mark)
+        for noise, here in zip(self._noise, slot, strict=True):
+            noise.take(here)
+        if self._begin is not end:
+            segment = self._rates(self._begin, end)
+            for here, before, noise_part in zip(slot, segment, self._noise_part, strict=True):
+                if abs(here - before) > noise_part * max(here, before):
+                    self._begin = end
+                    self._changes += 1
+                    break
+        refuses = mark.refusals > end.refusals
+        self._was_clear |= not refuses
+        return self._is_jump(slot, refuses=refuses)
+
+    def _is_jump(self, slot: tuple[float, float], *, refuses: bool) -> bool:
+        (messages, size), told, threshold = slot, self._told, self._threshold
+        if refuses:
+            return messages > told[0] + threshold[0] or size > told[1] + threshold[1]
+        if self._hungry:
+            return messages < told[0] - threshold[0] or size < told[1] - threshold[1]
+        return False
+
+    def _measure(self, mark: _Mark, held: dict[str | None, Pair], *, is_round: bool) -> Measured:
+        held_rate = _rate(_sum(held.values()), self._settings.round_ns) if held else _NOTHING
+        if self._begin is None:
+            return Measured(held=held_rate, elapsed_ns=max(1, mark.at - self._window.at))
+        if is_round and self._has_stopped(mark.at):
+            return Measured(held=held_rate, elapsed_ns=max(1, mark.at - self._end.at))
+        begin, end, elapsed_ns = self._span(mark, is_round=is_round)
+        return Measured(
+            admitted=_rate(_less(end.admitted, begin.admitted), elapsed_ns),
+            offered=_rate(self._offered(begin, end, elapsed_ns), elapsed_ns),
+            held=held_rate,
+            requests=(end.requests - begin.requests) - (end.retries - begin.retries),
+            elapsed_ns=elapsed_ns,
+            refused=end.refusals > begin.refusals,
+            slot_noise=(_known(self._noise[0].sigma), _known(self._noise[1].sigma)),
+        )
+
+    def _has_stopped(self, now: Nanos) -> bool:
+        """Whether a flow that used to be steady has been silent for half a round."""
+        if self._first is not None and self._begin is self._end:
+            return False
+        assert self._begin is not None, "something was asked"
+        count = self._end.requests - self._begin.requests
+        if count:
+            self._gap_ns = (self._end.at - self._begin.at) // count
+        # A request after the slot was due would have closed it.
+        silent_ns = now - self._end.at - self._settings.min_interval_ns
+        least_ns = max(self._settings.round_ns // 2, _GAPS_QUIET * self._gap_ns)
+        return self._is_steady and silent_ns >= least_ns
+
+    def _span(self, mark: _Mark, *, is_round: bool) -> tuple[_Mark, _Mark, int]:
+        """From where to where rates are reckoned, and over which time."""
+        begin, end = self._begin, self._end
+        assert begin is not None, "something was asked"
+        if self._changes > CHANGES_MAX and self._window_begin is not None:
+            begin = self._window_begin
+        least_ns = self._settings.min_interval_ns
+        if begin is end:
+            # Not one whole slot: all there was, the first request too if there was none before.
+            if self._first is not None and self._window_begin is begin:
+                return self._fresh_span(self._first, mark, is_round=is_round)
+            return begin, mark, max(least_ns, mark.at - begin.at)
+        gap_ns = (end.at - begin.at) // max(1, end.requests - begin.requests)
+        if mark.at - end.at > least_ns + _GAPS_QUIET * gap_ns:
+            end = mark
+        return begin, end, max(1, end.at - begin.at)
+
+    def _fresh_span(self, first: _Mark, mark: _Mark, *, is_round: bool) -> tuple[_Mark, _Mark, int]:
+        since = self._end.at
+        if is_round and mark.requests - first.requests == 1 and mark.refusals == first.refusals:
+            # One request that was granted says nothing of a rate: one in a round.
+            since = min(since, Nanos(mark.at - self._settings.round_ns))
+        return first, mark, max(self._settings.min_interval_ns, mark.at - since)
+
+    def _offered(self, begin: _Mark, end: _Mark, period_ns: int) -> Pair:
+        admitted, new = _less(end.admitted, begin.admitted), _less(end.new, begin.new)
+        unsaid = _less(end.unsaid, begin.unsaid)
+        if unsaid != (0, 0):
+            most = self._bound.most(self._told, period_ns, end.at)
+            unsaid = Pair(
+                *(
+                    int(min(count * credit.part, bound))
+                    for count, credit, bound in zip(unsaid, self._credit, most, strict=True)
+                )
+            )
+        return Pair(
+            max(admitted.messages, new.messages) + unsaid.messages,
+            max(admitted.bytes, new.bytes) + unsaid.bytes,
+        )
+
+    def _rates(self, begin: _Mark, end: _Mark) -> tuple[float, float]:
+        """What was offered between two marks in Milli per second, without the bound."""
+        per_s = _SCALE / max(1, end.at - begin.at)
+        admitted, new, unsaid = begin.admitted, begin.new, begin.unsaid
+        messages: float = max(end.admitted[0] - admitted[0], end.new[0] - new[0])
+        size: float = max(end.admitted[1] - admitted[1], end.new[1] - new[1])
+        if end.unsaid != unsaid:
+            messages += (end.unsaid[0] - unsaid[0]) * self._credit[0].part
+            size += (end.unsaid[1] - unsaid[1]) * self._credit[1].part
+        return messages * per_s, size * per_s
+
+
+def _known(sigma: float | None) -> float:
+    return nan if sigma is None else sigma
+
+
+def _sum(pairs: Iterable[Pair]) -> Pair:
+    messages = size = 0
+    for pair in pairs:
+        messages += pair.messages
+        size += pair.bytes
+    return Pair(messages, size)
 
 
 def _plus(left: Pair, right: Pair) -> Pair:
     return Pair(left.messages + right.messages, left.bytes + right.bytes)
 
 
+def _less(left: tuple[int, int], right: tuple[int, int]) -> Pair:
+    return Pair(left[0] - right[0], left[1] - right[1])
+
+
 def _rate(count: Pair, period_ns: int) -> Pair:
-    scale = MILLI * NS_PER_S
-    return Pair(count.messages * scale // period_ns, count.bytes * scale // period_ns)
+    return Pair(count.messages * _SCALE // period_ns, count.bytes * _SCALE // period_ns)

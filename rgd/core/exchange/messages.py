@@ -5,10 +5,9 @@ with each start. Reports carry absolute state (rates, and totals since the
 start), never differences, so a lost one changes nothing lasting.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
-from rgd.core.policies.model import SharePolicyName
-from rgd.core.units import Kind, Pair
+from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,31 +17,6 @@ class Speaker:
     broker: str
     #: Random, new at each start: tells a restart from a reordering.
     incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """One broker's usage of one group, in one kind."""
-
-    group: str
-    kind: Kind
-    #: Topics of the group that were active (PIP-82's `topics`).
-    topics: int
-    #: Rates in Milli per second.
-    admitted: Pair
-    wanted: Pair
-    #: Totals since the speaker's start, in whole units.
-    admitted_total: Pair
-    wanted_total: Pair
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the row says 0: PIP-82 removes such a broker from the group's map."""
-        return self.wanted == (0, 0) and self.admitted == (0, 0)
-
-    def as_idle(self) -> "UsageRow":
-        """The row that takes this one back."""
-        return replace(self, topics=0, admitted=Pair(), wanted=Pair())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +31,7 @@ class Report:
     sequence: int
     #: The period that the rates cover, in ns.
     period_ns: int
-    rows: tuple[UsageRow, ...] = ()
+    rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
     #: These rows are all of the speaker's rows: forget the others.
     full: bool = False
     #: `told_hash` over every row the speaker has told and not taken back.
@@ -66,6 +40,8 @@ class Report:
     weight: int = 1000
     #: Hash of the policies file in force, 0 where policies come from a table.
     policies_hash: int = 0
+    #: How many live brokers the speaker knows of, itself included.
+    members: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +64,11 @@ class Ask:
 
     speaker: Speaker
     broker: str
+    #: False: any word will do, you have been silent for long.
+    full: bool = True
 
 
 Message = Report | Hello | Goodbye | Ask
-
-
-@dataclass(frozen=True, slots=True)
-class ShareRow:
-    """A row of the usage log: what one group asked, got and was allowed here in a round."""
-
-    usage: UsageRow
-    #: This broker's share and the cluster-wide quota, Milli per second; None is unlimited.
-    share: tuple[int | None, int | None]
-    quota: tuple[int | None, int | None]
-    policy: SharePolicyName
-    #: Refused in the round (retries too), whole units.
-    refused: Pair = Pair()
-    #: Whether the row was sent to the peers in this round, or held back as unchanged.
-    sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +78,9 @@ class RoundRecord:
     speaker: Speaker
     sequence: int
     period_ns: int
-    rows: tuple[ShareRow, ...]
+    rows: ShareColumns = field(default_factory=lambda: NO_SHARES)
     #: Last sequence seen of each peer, so logs stamped by different clocks can be aligned.
     peers: tuple[tuple[str, int], ...] = ()
     isolated: bool = False
+    #: The broker's weight in max-min, in thousandths.
+    weight: int = 1000

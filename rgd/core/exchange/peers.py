@@ -85,6 +85,10 @@ class Peers:
         peer.policies_hash = report.policies_hash
         return True
 
+    def weight_of(self, broker: str) -> int:
+        """The weight of a live peer."""
+        return self._peers[broker].weight
+
     def may_ask(self, broker: str, now: Nanos, interval_ns: int) -> bool:
         """Whether to ask a broker to repeat itself, at most once an interval."""
         peer = self._peers[broker]
@@ -92,6 +96,10 @@ class Peers:
             return False
         peer.asked_at = now
         return True
+
+    def silent(self, now: Nanos, after_ns: int) -> list[str]:
+        """Peers that were silent for longer than `after_ns`."""
+        return [name for name, peer in self._peers.items() if now - peer.heard_at > after_ns]
 
     def leave(self, speaker: Speaker) -> bool:
         """Forget a peer that said goodbye; False when that incarnation is not known."""
@@ -103,7 +111,7 @@ class Peers:
 
     def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
         """Forget the peers that were silent for longer; returns their names."""
-        silent = [name for name, peer in self._peers.items() if now - peer.heard_at > expiry_ns]
+        silent = self.silent(now, expiry_ns)
         for name in silent:
             del self._peers[name]
         self._left = {

@@ -10,16 +10,23 @@ N cycles. Pulsar's own test misses drops to zero (pulsar-facts 1.4), and a fixed
 percentage misses small rows that matter.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
-from zlib import crc32
 
-from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import UsageRow
-from rgd.core.policies.model import Rates
+import numpy as np
+
+from rgd.core.exchange.columns import (
+    NO_USAGE,
+    Flags,
+    Ints,
+    UsageColumns,
+    kind_code,
+)
+from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
+from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
-from rgd.core.units import Pair
 
 #: A change of this part of the quota is always told, in millionths.
 QUOTA_PPM: Final = 5_000
@@ -37,78 +44,184 @@ class SuppressionSettings:
     full_every_rounds: int
 
 
-#: The quota of a row, and the shares of all brokers if this row stood for ours.
-QuotaOf = Callable[[GroupKey], Rates]
-SharesIf = Callable[[GroupKey, UsageRow], tuple[int, ...]]
+@dataclass(frozen=True, slots=True)
+class OwnRates:
+    """What this broker says of some groups.
+
+    Attributes:
+        admitted: [rows, 2] Milli per second; `wanted` likewise.
+    """
+
+    admitted: Ints
+    wanted: Ints
+
+
+#: [places, 2] the quotas of groups, `NO_RATE` for unlimited.
+QuotaOf = Callable[[Ints], Ints]
+#: [places] whether anybody's share moves by more than `EFFECT_PPM`, from the first rates to the second.
+MovesShare = Callable[[Ints, OwnRates, OwnRates], Flags]
 
 
 class Suppression:
-    """Remembers what was told, and picks what to tell."""
+    """Remembers what was told, by place, and picks what to tell."""
 
     def __init__(
-        self, settings: SuppressionSettings, quota_of: QuotaOf, shares_if: SharesIf
+        self,
+        settings: SuppressionSettings,
+        index: GroupIndex,
+        quota_of: QuotaOf,
+        moves_share: MovesShare,
     ) -> None:
         self._settings = settings
+        self._index = index
         self._quota_of = quota_of
-        self._shares_if = shares_if
-        self._told: dict[GroupKey, UsageRow] = {}
+        self._moves_share = moves_share
+        self._is_told = np.zeros(64, np.bool_)
+        self._topics = np.zeros(64, np.int64)
+        #: [places, 2] each.
+        self._admitted = np.zeros((64, 2), np.int64)
+        self._wanted = np.zeros((64, 2), np.int64)
+        self._admitted_total = np.zeros((64, 2), np.int64)
+        self._wanted_total = np.zeros((64, 2), np.int64)
+        self._hash = 0
         self._round = 0
 
     @property
-    def told(self) -> Mapping[GroupKey, UsageRow]:
-        """What the peers were told last and was not taken back."""
-        return self._told
+    def told_hash(self) -> int:
+        """The hash of every row that the peers were told and that was not taken back."""
+        return self._hash & HASH_MASK
 
-    def pick(self, rows: Mapping[GroupKey, UsageRow]) -> list[UsageRow]:
-        """Choose the rows of this round's report out of all rows of the broker.
+    def told(self) -> UsageColumns:
+        """Every row that the peers were told and that was not taken back."""
+        return self._rows(np.flatnonzero(self._is_told))
 
-        A row that was told and is missing from `rows` is told as idle.
-        """
+    def told_places(self) -> Ints:
+        """The places of `told`."""
+        return np.flatnonzero(self._is_told)
+
+    def is_told(self, places: Ints) -> Flags:
+        """[places] whether the peers know something of these groups from us."""
+        self._make_room()
+        return self._is_told[places]
+
+    def told_wanted(self, places: Ints) -> Ints:
+        """[places, 2] what the peers think that we want, Milli per second; 0 where they know nothing."""
+        self._make_room()
+        return np.where(self._is_told[places, None], self._wanted[places], 0)
+
+    def next_round(self) -> None:
+        """Begin to pick for another round: it decides whose turn it is to be told anyway."""
         self._round += 1
-        picked = [row for row in rows.values() if self._worth(row)]
-        idle = [row.as_idle() for key, row in self._told.items() if key not in rows]
-        self.note(picked)
-        self.note(idle)
-        return picked + idle
 
-    def note(self, rows: list[UsageRow]) -> None:
-        """Remember rows as told."""
-        for row in rows:
-            key = GroupKey(row.group, row.kind)
-            if row.is_idle:
-                self._told.pop(key, None)
-            else:
-                self._told[key] = row
+    def pick(self, places: Ints, rows: UsageColumns, *, anyway: bool = True) -> Ints:
+        """Choose the rows that are worth telling, and remember them as told.
 
-    def _worth(self, row: UsageRow) -> bool:
-        key = GroupKey(row.group, row.kind)
-        told = self._told.get(key)
-        if told is None:
-            return not row.is_idle
-        if row.is_idle:
-            return True
-        every = self._settings.full_every_rounds
-        if crc32(f"{row.group}/{row.kind}".encode()) % every == self._round % every:
-            return True
-        quota = self._quota_of(key)
-        for before, after in ((told.wanted, row.wanted), (told.admitted, row.admitted)):
-            if self._changed(before, after, quota):
-                return True
-        return self._moves_a_share(key, told, row)
+        Args:
+            places: [rows] of `rows`.
+            rows: what the broker would say of some of its groups.
+            anyway: also those whose turn it is in this round.
 
-    def _changed(self, before: Pair, after: Pair, quota: Rates) -> bool:
-        for was, now, whole in zip(before, after, (quota.messages, quota.bytes), strict=True):
-            change = abs(now - was)
-            if change * PPM > self._settings.tolerance_ppm * was:
-                return True
-            if whole is not None and change * PPM > QUOTA_PPM * whole:
-                return True
-        return False
+        Returns:
+            The places in `rows` of those to tell.
+        """
+        self._make_room()
+        picked = np.flatnonzero(self._worth(places, rows, anyway=anyway))
+        self._note(places[picked], rows.take(picked))
+        return picked
 
-    def _moves_a_share(self, key: GroupKey, told: UsageRow, row: UsageRow) -> bool:
-        if (told.wanted, told.admitted) == (row.wanted, row.admitted):
-            return False
-        before, after = self._shares_if(key, told), self._shares_if(key, row)
-        return any(
-            abs(now - was) * PPM > EFFECT_PPM * was for was, now in zip(before, after, strict=True)
+    def forget(self, places: Ints) -> UsageColumns:
+        """Take back what was told of these groups: rows that say idle, in the order of places."""
+        self._make_room()
+        places = places[self._is_told[places]]
+        told = self._rows(places)
+        idle = UsageColumns(
+            groups=told.groups,
+            kinds=told.kinds,
+            topics=np.zeros_like(told.topics),
+            admitted=np.zeros_like(told.admitted),
+            wanted=np.zeros_like(told.wanted),
+            admitted_total=told.admitted_total,
+            wanted_total=told.wanted_total,
         )
+        self._note(places, idle)
+        return idle
+
+    def _worth(self, places: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
+        idle, told = rows.is_idle, self._is_told[places]
+        worth = told & idle | ~told & ~idle
+        both = np.flatnonzero(told & ~idle)
+        at = places[both]
+        before = OwnRates(self._admitted[at], self._wanted[at])
+        after = OwnRates(rows.admitted[both], rows.wanted[both])
+        quota = self._quota_of(at)
+        changed = self._changed(before.wanted, after.wanted, quota)
+        changed |= self._changed(before.admitted, after.admitted, quota)
+        if anyway:
+            every = self._settings.full_every_rounds
+            changed |= self._index.hashes[at] % np.uint64(every) == self._round % every
+        # The dearest question comes last: whose other reasons do not suffice, and who changed at all.
+        differs = (before.wanted != after.wanted) | (before.admitted != after.admitted)
+        open_ = np.flatnonzero(~changed & differs.any(axis=1))
+        if len(open_):
+            changed[open_] = self._moves_share(
+                at[open_],
+                OwnRates(before.admitted[open_], before.wanted[open_]),
+                OwnRates(after.admitted[open_], after.wanted[open_]),
+            )
+        worth[both] = changed
+        return worth
+
+    def _changed(self, before: Ints, after: Ints, quota: Ints) -> Flags:
+        # Parts of float64: a difference in the 16th digit decides nothing that matters.
+        change = np.abs(after - before).astype(np.float64)
+        by_itself = change * PPM > before.astype(np.float64) * self._settings.tolerance_ppm
+        by_quota = (quota != NO_RATE) & (change * PPM > quota.astype(np.float64) * QUOTA_PPM)
+        changed: Flags = (by_itself | by_quota).any(axis=1)
+        return changed
+
+    def _note(self, places: Ints, rows: UsageColumns) -> None:
+        self._hash -= self._hash_at(places[self._is_told[places]])
+        self._is_told[places] = ~rows.is_idle
+        self._topics[places] = rows.topics
+        self._admitted[places] = rows.admitted
+        self._wanted[places] = rows.wanted
+        self._admitted_total[places] = rows.admitted_total
+        self._wanted_total[places] = rows.wanted_total
+        self._hash += self._hash_at(places[self._is_told[places]])
+
+    def _rows(self, places: Ints) -> UsageColumns:
+        if len(places) == 0:
+            return NO_USAGE
+        keys = [self._index.keys[place] for place in places.tolist()]
+        return UsageColumns(
+            groups=tuple(key.group for key in keys),
+            kinds=np.array([kind_code(key.kind) for key in keys], np.uint8),
+            topics=self._topics[places],
+            admitted=self._admitted[places],
+            wanted=self._wanted[places],
+            admitted_total=self._admitted_total[places],
+            wanted_total=self._wanted_total[places],
+        )
+
+    def _hash_at(self, places: Ints) -> int:
+        return int(
+            row_hashes(
+                self._index.hashes[places],
+                self._topics[places],
+                self._admitted[places],
+                self._wanted[places],
+            ).sum()
+        )
+
+    def _make_room(self) -> None:
+        count = len(self._index)
+        if count > len(self._is_told):
+            for name in (
+                "_is_told",
+                "_topics",
+                "_admitted",
+                "_wanted",
+                "_admitted_total",
+                "_wanted_total",
+            ):
+                setattr(self, name, grown(getattr(self, name), count))

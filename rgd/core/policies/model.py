@@ -23,6 +23,16 @@ class SharePolicyName(StrEnum):
     STEAL = "steal"
 
 
+class TopicSplit(StrEnum):
+    """How a broker sub-divides its share of a group over the topics it serves (PIP-82)."""
+
+    #: Not at all: one bucket for all topics.
+    SHARED = "shared"
+    EVEN = "even"
+    #: By what each topic used and was refused.
+    PROPORTIONAL = "proportional"
+
+
 def rate_of(units_per_s: float | None) -> Rate:
     """Read a person's number: absent, <= 0 or above `QUOTA_MAX` is unlimited."""
     if units_per_s is None or units_per_s <= 0 or units_per_s > QUOTA_MAX:
@@ -79,6 +89,8 @@ class Group:
     shadow: bool = False
     #: None: the daemon's `shares.policy`.
     policy: SharePolicyName | None = None
+    #: None: the daemon's `shares.topic_split`.
+    topic_split: TopicSplit | None = None
 
     def rates(self, kind: Kind) -> Rates:
         """The cluster-wide rates in force for one kind."""

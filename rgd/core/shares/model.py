@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from rgd.core.units import Milli
+from rgd.core.units import Pair
 
 #: Weight of a broker that says nothing, in thousandths.
 WEIGHT_ONE: Final = 1000
@@ -18,7 +18,7 @@ class Row:
 
     broker: str
     #: Milli per second.
-    admitted: Milli = 0
-    wanted: Milli = 0
+    admitted: Pair = Pair()
+    wanted: Pair = Pair()
     #: In thousandths; only max-min looks at it.
     weight: int = WEIGHT_ONE

@@ -10,56 +10,52 @@ most dominant broker", half the gap, the second lowest of the second dominant.
 Law: a live broker's share is at least its floor, taken from the others in
 proportion to what they have above theirs; without any usage the quota is split
 evenly. These policies see usage, not demand, so they converge slowly or never:
-they are here to be compared (docs/decisions/0003).
+they are here to be compared (docs/decisions/0003). Each dimension is shared by itself, as in PIP-82.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from rgd.core.shares.apportion import by_weight, even, floors
-from rgd.core.shares.model import Row
 from rgd.core.units import Milli
 
 #: From this part of the quota on, `steal` takes the group to be saturated (design 3).
 SATURATED_PERCENT: Final = 99
 
 
-def residual(quota: Milli, rows: Sequence[Row], floor_ppm: int) -> list[Milli]:
+def residual(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     """Own usage plus the whole residual; over the quota, own usage cut by its part of the excess."""
-    used = [row.admitted for row in rows]
     total = sum(used)
     if total == 0:
-        return even(quota, len(rows))
+        return even(quota, len(used))
     if total > quota:
-        return _lifted(by_weight(quota, used), floors(quota, len(rows), floor_ppm))
+        return _lifted(by_weight(quota, used), floors(quota, len(used), floor_ppm))
     # A broker without usage is not in the map: it has its floor, not the residual.
     shares = [own + quota - total if own else 0 for own in used]
-    return _lifted(shares, floors(quota, len(rows), floor_ppm))
+    return _lifted(shares, floors(quota, len(used), floor_ppm))
 
 
-def proportional(quota: Milli, rows: Sequence[Row], floor_ppm: int) -> list[Milli]:
+def proportional(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     """Quota x own usage / sum of usage."""
-    used = [row.admitted for row in rows]
     if sum(used) == 0:
-        return even(quota, len(rows))
-    return _lifted(by_weight(quota, used), floors(quota, len(rows), floor_ppm))
+        return even(quota, len(used))
+    return _lifted(by_weight(quota, used), floors(quota, len(used), floor_ppm))
 
 
-def steal(quota: Milli, rows: Sequence[Row], floor_ppm: int) -> list[Milli]:
+def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     """The k-th lowest takes half its gap to the k-th highest; below saturation proportional."""
-    used = [row.admitted for row in rows]
     if sum(used) * 100 < quota * SATURATED_PERCENT:
-        return proportional(quota, rows, floor_ppm)
+        return proportional(quota, used, floor_ppm)
     if quota == 0:
-        return [0] * len(rows)
+        return [0] * len(used)
     shares = by_weight(quota, used)
-    # Rows are in the order of names, and sorting is stable: the order is (usage, name).
+    # `used` is in the order of names, and sorting is stable: the order is (usage, name).
     ranked = sorted((place for place, own in enumerate(used) if own), key=used.__getitem__)
     for low, high in zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False):
         stolen = (shares[high] - shares[low]) // 2
         shares[low] += stolen
         shares[high] -= stolen
-    return _lifted(shares, floors(quota, len(rows), floor_ppm))
+    return _lifted(shares, floors(quota, len(used), floor_ppm))
 
 
 def _lifted(shares: list[Milli], least: Sequence[Milli]) -> list[Milli]:

@@ -50,6 +50,15 @@ async def test_a_put_replaces_a_group_whole_and_is_in_force_when_it_is_answered(
     assert (await door.call("POST", "/v1/acquire", {"group": "gold", "messages": 41})).status == 413
 
 
+async def test_a_group_says_how_its_share_is_divided_over_topics(door: Door) -> None:
+    assert (await door.call("GET", GROUP)).json["topic_split"] == "shared"
+
+    told = (await door.call("PUT", GROUP, {"topic_split": "even"})).json
+
+    assert told["topic_split"] == "even"
+    assert (await door.call("PUT", GROUP, {})).json["topic_split"] == "shared"
+
+
 async def test_a_group_is_blocked_and_let_go(door: Door) -> None:
     await door.call("PUT", GROUP, {"blocked": True})
     assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 429
@@ -66,6 +75,10 @@ async def test_a_group_is_blocked_and_let_go(door: Door) -> None:
         ({"publish": {"rate": 1}}, "publish.rate: unknown field"),
         ({"name": "gold"}, "name: unknown field"),
         ({"policy": "none"}, "policy: "),
+        (
+            {"topic_split": "none"},
+            "topic_split: expected null or one of shared, even, proportional",
+        ),
         (b"", "body: "),
         ([], "body: "),
     ],

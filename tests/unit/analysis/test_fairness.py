@@ -1,6 +1,6 @@
 """Fairness of cases that were reckoned by hand.
 
-Not covered: messages and bytes judged together, which the report does not do.
+Not covered: the filling itself (tests/property/test_shares_columns.py).
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.analysis.fairness import jain_index, lowest_ratio, max_min_parts
+from rgd.analysis.pieces import Floats
 from tests.support.log_maker import LogMaker, Usage
 
 ReadLogs = Callable[..., Any]
@@ -126,6 +127,68 @@ def test_a_part_of_less_than_one_unit_judges_nobody(tmp_path: Path, read_logs: R
     assert ratio[:, 1] == pytest.approx(1.0)
 
 
+def test_messages_and_bytes_are_judged_together(tmp_path: Path, read_logs: ReadLogs) -> None:
+    """Each by itself, every broker would be owed a half of both, which neither can use."""
+    for number, (want, size) in enumerate([(100, 500), (50, 1000)], 1):
+        served = 2 / 3
+        maker = LogMaker(tmp_path / f"broker-{number}", f"broker-{number}")
+        maker.rounds(
+            10,
+            Usage(
+                "gold",
+                want * served,
+                want,
+                quota=100,
+                admitted_bytes=size * served,
+                wanted_bytes=size,
+                quota_bytes=1000,
+            ),
+        )
+        maker.close()
+    logs = read_logs(tmp_path)
+
+    for dimension, parts in (("messages", [66.667, 33.333]), ("bytes", [333.333, 666.667])):
+        judged = logs.judged("gold", dimension)
+        assert judged.is_due.all()
+        assert judged.part[0].tolist() == pytest.approx(parts, abs=0.01)
+        # Totals are whole numbers, so that single windows are a little off.
+        assert judged.lowest == pytest.approx(1.0, abs=0.05)
+        assert judged.utilisation == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_dimension_that_is_short_but_cannot_be_used_up_is_not_judged() -> None:
+    quota, wanted = np.array([[100.0, 1000.0]]), np.array([[[300.0, 600.0], [300.0, 600.0]]])
+
+    parts = max_min_parts(quota, wanted)
+
+    # A third of the bytes that are wanted go with the 100 messages: 200 + 200 of 1000.
+    assert parts[0, :, 0].tolist() == [50.0, 50.0]
+    assert parts[0, :, 1] == pytest.approx([100.0, 100.0], abs=0.01)
+
+
+def test_an_unlimited_dimension_is_owed_whole() -> None:
+    quota, wanted = np.array([[100.0, np.nan]]), np.array([[[300.0, 600.0], [100.0, 700.0]]])
+
+    assert max_min_parts(quota, wanted)[0].tolist() == [[50.0, 600.0], [50.0, 700.0]]
+
+
+def test_heavier_brokers_are_owed_more() -> None:
+    parts = max_min_parts(
+        np.array([[90.0, np.nan]]),
+        np.array([[[90.0, 0.0], [90.0, 0.0]]]),
+        np.array([[2000, 1000]]),
+    )
+
+    assert parts[0, :, 0].tolist() == [60.0, 30.0]
+
+
+def in_messages(quota: Floats, wanted: Floats) -> Floats:
+    """Parts where bytes are neither wanted nor limited."""
+    quotas = np.stack([quota, np.full_like(quota, np.nan)], axis=-1)
+    wants = np.stack([wanted, np.zeros_like(wanted)], axis=-1)
+    return max_min_parts(quotas, wants)[:, :, 0]
+
+
 @given(
     wanted=st.lists(st.lists(st.integers(0, 2000), min_size=3, max_size=3), min_size=1, max_size=8),
     quota=st.integers(0, 3000),
@@ -136,7 +199,7 @@ def test_parts_sum_to_what_can_be_served_and_nobody_is_below_the_level(
     wishes = np.array(wanted, float)
     limits = np.full(len(wishes), float(quota))
 
-    parts = max_min_parts(("a", "b", "c"), limits, wishes)
+    parts = in_messages(limits, wishes)
 
     served = np.minimum(limits, wishes.sum(axis=1))
     assert parts.sum(axis=1) == pytest.approx(served, abs=0.003)

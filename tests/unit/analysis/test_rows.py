@@ -20,7 +20,7 @@ def made(segment: Path, **options: Any) -> list[Any]:
 
 
 def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
-    maker = LogMaker(tmp_path, "broker-1", period_ms=2000)
+    maker = LogMaker(tmp_path, "broker-1", period_ms=2000, weight=2500)
     maker.incarnation = (1 << 64) - 1
     maker.round(
         Usage(
@@ -48,6 +48,7 @@ def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
             "sequence": 1,
             "period_ms": 2000.0,
             "isolated": True,
+            "weight": 2500,
             "peers": '{"broker-9": 7}',
             "group": "gold",
             "kind": "dispatch",
@@ -90,6 +91,24 @@ def test_damage_is_a_row_with_its_place_and_reason_only() -> None:
     (row,) = batch.to_pylist()
     known = {name: value for name, value in row.items() if value is not None}
     assert known == {"segment": "s", "offset": 7, "damage": "checksum"}
+
+
+def test_damage_between_records_comes_behind_their_rows(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.round(Usage("gold", admitted=1))
+    maker.round(Usage("gold", admitted=1), Usage("iron", kind=Kind.DISPATCH))
+    first, second = read_segment(maker.close(), Contents("s"))
+    rows, damage = batches("s", [first, Damage(7, 99, "checksum"), second])
+
+    assert rows["group"].to_pylist() == ["gold", "gold", "iron"]
+    assert rows["sequence"].to_pylist() == [1, 2, 2]
+    assert damage["offset"].to_pylist() == [7]
+
+
+def test_records_without_rows_leave_no_batch(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2)
+    assert made(maker.close()) == []
 
 
 def test_batches_end_with_whole_records(tmp_path: Path) -> None:

@@ -66,4 +66,5 @@ def test_a_row_has_the_group_and_its_brokers(tmp_path: Path, read_logs: ReadLogs
         "share": 50.0,
         "part": 50.0,
         "ratio": 0.6,
+        "weight": 1000,
     }

@@ -50,6 +50,24 @@ def test_rounds_on_whole_seconds_are_windows(tmp_path: Path, read_logs: ReadLogs
     assert np.isnan(windows.rates["bytes"].quota).all()
 
 
+def test_a_broker_has_its_latest_weight_and_before_its_first_record_that_ones(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    first = LogMaker(tmp_path / "1", "broker-1", weight=2000)
+    first.rounds(2, GOLD)
+    first.weight = 3000
+    first.rounds(2, GOLD)
+    first.close()
+    second = LogMaker(tmp_path / "2", "broker-2")
+    second.silent(1)
+    second.rounds(2, GOLD)
+    second.close()
+
+    weight = read_logs(tmp_path).windows().weight
+
+    assert weight.tolist() == [[2000, 1000], [2000, 1000], [3000, 1000], [3000, 1000]]
+
+
 def test_a_round_across_a_border_is_split_by_time(tmp_path: Path, read_logs: ReadLogs) -> None:
     maker = LogMaker(tmp_path, "broker-1", start_ms=START_MS + 250)
     maker.rounds(2, GOLD)

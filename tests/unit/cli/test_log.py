@@ -8,7 +8,9 @@ import json
 import re
 from pathlib import Path
 
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
@@ -21,7 +23,7 @@ RECORD = RoundRecord(
     speaker=Speaker("east", 5),
     sequence=9,
     period_ns=1_000_000_000,
-    rows=(
+    rows=ShareColumns.of(
         ShareRow(
             UsageRow(
                 "gold", Kind.PUBLISH, 3, Pair(10_000, 0), Pair(20_500, 0), Pair(7, 0), Pair(8, 0)
@@ -34,6 +36,7 @@ RECORD = RoundRecord(
         ),
     ),
     peers=(("west", 4),),
+    weight=1500,
 )
 
 
@@ -78,6 +81,7 @@ def test_a_report_is_an_object_a_line(rgd: Rgd, tmp_path: Path) -> None:
         "report": record_to_dict(RECORD),
     }
     assert second["index"] == 1
+    assert record_to_dict(RECORD)["weight"] == 1.5
 
 
 def test_what_is_no_report_is_shown_in_hexadecimal(rgd: Rgd, tmp_path: Path) -> None:

@@ -72,6 +72,39 @@ def test_max_min_looks_at_what_is_wanted_and_the_others_at_what_was_admitted(rgd
     assert json.loads(proportional.out)["shares"] == [75, 25]
 
 
+TWO_DIMENSIONS = (
+    "shares", "--floor", 0, "--quota", 100, "--wanted", 100, 50,
+    "--quota-bytes", 1000, "--wanted-bytes", 500, 1000,
+)  # fmt: skip
+
+
+def test_messages_and_bytes_are_one_decision(rgd: Rgd) -> None:
+    outcome = rgd(*TWO_DIMENSIONS, "--json")
+    assert json.loads(outcome.out) == {
+        "policy": "max-min",
+        "quota": 100,
+        "shares": [66.667, 33.333],
+        "limits": [67, 33],
+        "bytes": {"quota": 1000, "shares": [333.333, 666.667], "limits": [333, 667]},
+    }
+
+
+def test_pips_policies_share_bytes_by_themselves(rgd: Rgd) -> None:
+    outcome = rgd(
+        "shares", "--policy", "proportional", "--quota", 100, "--admitted", 75, 25,
+        "--quota-bytes", 1e6, "--admitted-bytes", 1, 4, "--json",
+    )  # fmt: skip
+    told = json.loads(outcome.out)
+    assert (told["shares"], told["bytes"]["shares"]) == ([75, 25], [200_000, 800_000])
+
+
+def test_the_table_shows_both_dimensions(rgd: Rgd) -> None:
+    outcome = rgd(*TWO_DIMENSIONS)
+    assert outcome.code == 0
+    for text in ("quota 100.0 messages and 1,000.0 bytes", "share bytes", "66.667", "666.667"):
+        assert text in outcome.out
+
+
 def test_a_table_is_for_people_and_is_never_cut(rgd: Rgd) -> None:
     outcome = rgd(
         "shares",
@@ -101,6 +134,11 @@ def test_a_table_is_for_people_and_is_never_cut(rgd: Rgd) -> None:
         (["--quota", "1", "--wanted", "1", "2", "--brokers", "a", "a"], "--brokers: expected names that differ"),
         (["--quota", "1", "--wanted", "1", "--floor", "2"], "--floor: expected a number from 0 to 1, got 2"),
         (["--quota", "1"], "--wanted: expected a number for each broker, here or in --admitted"),
+        (["--quota", "1", "--wanted", "1", "--quota-bytes", "0", "--wanted-bytes", "1"], "--quota-bytes: expected a number from 0.001 to 9e+15, got 0"),
+        (["--quota", "1", "--wanted", "1", "--quota-bytes", "5"], "--wanted-bytes: expected a number for each broker, here or in --admitted-bytes"),
+        (["--quota", "1", "--wanted", "1", "--admitted-bytes", "5"], "--quota-bytes: expected a quota in bytes, as --admitted-bytes is given"),
+        (["--quota", "1", "--wanted", "1", "--quota-bytes", "5", "--wanted-bytes", "5", "6"], "--wanted-bytes: expected 1 values, one for each broker, got 2"),
+        (["--quota", "1", "--wanted", "1", "--quota-bytes", "5", "--wanted-bytes", "x"], "--wanted-bytes: expected numbers from 0 to 9e+15, got x"),
         (["--quota", "1", "--wanted", "--json"], "--wanted: expected numbers from 0 to 9e+15, got --json"),
     ],
 )  # fmt: skip

@@ -168,6 +168,8 @@ class TestHash:
             EVERYTHING.replace("messages: 1000", "messages: 1001"),
             EVERYTHING.replace("dispatch: {messages: 2000}", "dispatch: {bytes: 2000}"),
             EVERYTHING.replace("policy: max-min", "policy: residual"),
+            EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: even"),
+            EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
             EVERYTHING.replace("blocked: false", "blocked: true"),
             EVERYTHING.replace("shadow: true", "shadow: false"),
             EVERYTHING.replace("acme: gold", "acme: trial"),

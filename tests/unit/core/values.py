@@ -4,8 +4,11 @@ Rates are whole units per second here and `Milli` in the core; time is in millis
 """
 
 from rgd.core.buckets.level import BucketSettings, GroupKey
-from rgd.core.exchange.messages import Report, Speaker, UsageRow
-from rgd.core.exchange.usage_map import told_hash
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.usage_map import HeldRow
 from rgd.core.policies.model import Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
 
@@ -58,6 +61,11 @@ def usage(
     )
 
 
+def held(row: UsageRow) -> HeldRow:
+    """What the usage map keeps of a row."""
+    return HeldRow(row.topics, row.admitted, row.wanted)
+
+
 def report(
     broker: str,
     *rows: UsageRow,
@@ -74,7 +82,7 @@ def report(
         speaker=Speaker(broker, incarnation),
         sequence=sequence,
         period_ns=1_000_000_000,
-        rows=rows,
+        rows=UsageColumns.of(*rows),
         full=full,
         rows_hash=told_hash(told) if rows_hash is None else rows_hash,
         weight=weight,

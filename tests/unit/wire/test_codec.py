@@ -7,9 +7,12 @@ import random
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker, UsageRow
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire import codec, columns
 from rgd.wire.errors import (
@@ -21,7 +24,8 @@ from rgd.wire.errors import (
     WireError,
 )
 from rgd.wire.usage_pb2 import Message as MessageProto
-from rgd.wire.usage_pb2 import UsageColumns
+from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
+from tests.support.wire_values import varints
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -44,7 +48,8 @@ def many(count: int) -> tuple[UsageRow, ...]:
 
 
 def report_of(*rows: UsageRow) -> Report:
-    return Report(SPEAKER, 17, 1_000_000_000, rows, full=True, rows_hash=U64_MAX)
+    columns_of = UsageColumns.of(*rows)
+    return Report(SPEAKER, 17, 1_000_000_000, columns_of, full=True, rows_hash=U64_MAX)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_a_heartbeat_is_under_100_bytes() -> None:
 
 
 def test_many_rows_take_few_bytes_each() -> None:
-    assert len(codec.encode(report_of(*many(5_000)))) / 5_000 < 10
+    assert len(codec.encode(report_of(*many(5_000)))) / 5_000 < 1
 
 
 def test_small_messages_stay_plain_and_large_ones_are_compressed() -> None:
@@ -116,7 +121,7 @@ def reported(**fields: object) -> bytes:
     return message(proto)
 
 
-def with_rows(rows: UsageColumns) -> bytes:
+def with_rows(rows: ColumnsProto) -> bytes:
     proto = MessageProto(broker="b", incarnation=1)
     proto.report.weight = 1
     proto.report.rows.CopyFrom(rows)
@@ -164,49 +169,90 @@ HOSTILE = [
     pytest.param(reported(period_ns=U64_MAX), Malformed, Reason.BAD_NUMBER, id="period-large"),
 ]
 
+
+def columns_proto(groups: list[str], kinds: list[int], **numbers: list[int]) -> ColumnsProto:
+    packed = {name: varints(*column) for name, column in numbers.items()}
+    return ColumnsProto(groups=groups, kinds=varints(*kinds), **packed)
+
+
 ROWS = [
-    pytest.param(UsageColumns(groups=["a"]), Reason.BAD_COLUMNS, id="no-kinds"),
-    pytest.param(UsageColumns(groups=["a"], kinds=[1, 1]), Reason.BAD_COLUMNS, id="kinds-long"),
-    pytest.param(UsageColumns(topics=[1]), Reason.BAD_COLUMNS, id="a-column-without-rows"),
+    pytest.param(columns_proto(["a"], []), Reason.BAD_COLUMNS, id="no-kinds"),
+    pytest.param(columns_proto(["a"], [1, 1]), Reason.BAD_COLUMNS, id="kinds-long"),
+    pytest.param(columns_proto([], [], topics=[1]), Reason.BAD_COLUMNS, id="a-column-without-rows"),
+    pytest.param(columns_proto(["a"], [3], topics=[1]), Reason.BAD_COLUMNS, id="topics-short"),
     pytest.param(
-        UsageColumns(groups=["a"], kinds=[3], topics=[1]), Reason.BAD_COLUMNS, id="topics-short"
+        columns_proto(["a"], [1], unmet_bytes=[1, 2]), Reason.BAD_COLUMNS, id="unmet-long"
     ),
     pytest.param(
-        UsageColumns(groups=["a"], kinds=[1], unmet_bytes=[1, 2]),
+        columns_proto(["a", "b"], [1, 1], topics=[1], admitted_bytes=[1, 2, 3]),
         Reason.BAD_COLUMNS,
-        id="unmet-long",
+        id="as-many-numbers-in-all",
     ),
-    pytest.param(UsageColumns(groups=["a"], kinds=[0]), Reason.BAD_NUMBER, id="kinds-none"),
-    pytest.param(UsageColumns(groups=["a"], kinds=[4]), Reason.BAD_NUMBER, id="kinds-unknown"),
-    pytest.param(UsageColumns(groups=["a", "a"], kinds=[1, 2]), Reason.DUPLICATE, id="group-twice"),
     pytest.param(
-        UsageColumns(groups=["b", "a"], kinds=[1, 1]), Reason.BAD_STRUCTURE, id="unsorted"
+        ColumnsProto(groups=["a"], kinds=b"\x01", topics=b"\x80"),
+        Reason.BAD_COLUMNS,
+        id="number-cut-short",
     ),
-    pytest.param(UsageColumns(groups=[""], kinds=[1]), Reason.BAD_NAME, id="group-empty"),
-    pytest.param(UsageColumns(groups=["a b"], kinds=[1]), Reason.BAD_NAME, id="group-spaced"),
-    pytest.param(UsageColumns(groups=["a" * 513], kinds=[1]), Reason.BAD_NAME, id="group-long"),
     pytest.param(
-        UsageColumns(groups=["a"], kinds=[1], admitted_bytes=[COUNT_MAX + 1]),
+        ColumnsProto(groups=["a"], kinds=b"\x01", topics=b"\x01\x80", admitted_bytes=b"\x01"),
+        Reason.BAD_COLUMNS,
+        id="number-over-a-border",
+    ),
+    pytest.param(
+        ColumnsProto(groups=["a"], kinds=b"\x01", topics=bytes(1 << 20)),
+        Reason.BAD_COLUMNS,
+        id="more-bytes-than-rows-can-have",
+    ),
+    pytest.param(
+        columns_proto(["a"], [1], topics=[1 << 64]), Reason.BAD_NUMBER, id="number-of-65-bits"
+    ),
+    pytest.param(
+        ColumnsProto(groups=["a", "b"], kinds=b"\x01\x01", topics=b"\x80" * 11 + b"\0\0"),
+        Reason.BAD_NUMBER,
+        id="number-of-12-bytes",
+    ),
+    pytest.param(columns_proto(["a"], [0]), Reason.BAD_NUMBER, id="kinds-none"),
+    pytest.param(columns_proto(["a"], [4]), Reason.BAD_NUMBER, id="kinds-unknown"),
+    pytest.param(columns_proto(["a", "a"], [1, 2]), Reason.DUPLICATE, id="group-twice"),
+    pytest.param(columns_proto(["b", "a"], [1, 1]), Reason.BAD_STRUCTURE, id="unsorted"),
+    pytest.param(columns_proto([""], [1]), Reason.BAD_NAME, id="group-empty"),
+    pytest.param(columns_proto(["b", ""], [1, 1]), Reason.BAD_NAME, id="later-group-empty"),
+    pytest.param(columns_proto(["a", "b\nc"], [1, 1]), Reason.BAD_NAME, id="group-of-two-lines"),
+    pytest.param(columns_proto(["a b"], [1]), Reason.BAD_NAME, id="group-spaced"),
+    pytest.param(
+        columns_proto(["\N{LATIN SMALL LETTER E WITH ACUTE}"], [1]),
+        Reason.BAD_NAME,
+        id="group-accented",
+    ),
+    pytest.param(columns_proto(["a" * 513], [1]), Reason.BAD_NAME, id="group-long"),
+    pytest.param(
+        columns_proto(["a"], [1], admitted_bytes=[COUNT_MAX + 1]),
         Reason.BAD_NUMBER,
         id="rate-large",
     ),
     pytest.param(
-        UsageColumns(groups=["a"], kinds=[1], unmet_messages=[-1]),
-        Reason.BAD_NUMBER,
-        id="rate-negative",
+        columns_proto(["a"], [1], unmet_messages=[1]), Reason.BAD_NUMBER, id="wanted-negative"
     ),
     pytest.param(
-        UsageColumns(
-            groups=["a"], kinds=[1], admitted_messages=[COUNT_MAX], unmet_messages=[COUNT_MAX]
-        ),
+        columns_proto(["a"], [1], admitted_messages=[COUNT_MAX], unmet_messages=[2]),
         Reason.BAD_NUMBER,
         id="wanted-large",
     ),
     pytest.param(
-        UsageColumns(groups=["a"] * 70_000, kinds=[1] * 70_000), Reason.OVERSIZE, id="groups-many"
+        columns_proto(
+            ["a"], [1], admitted_bytes_total=[COUNT_MAX], unmet_bytes_total=[U64_MAX - 1]
+        ),
+        Reason.BAD_NUMBER,
+        id="wanted-total-largest",
     ),
     pytest.param(
-        UsageColumns(groups=[f"{number:05}" for number in range(40_000)], kinds=[3] * 40_000),
+        columns_proto(["a"], [1], admitted_messages_counted=[1]),
+        Reason.BAD_NUMBER,
+        id="counted-in-no-time",
+    ),
+    pytest.param(columns_proto(["a"] * 70_000, [1] * 70_000), Reason.OVERSIZE, id="groups-many"),
+    pytest.param(
+        columns_proto([f"{number:05}" for number in range(40_000)], [3] * 40_000),
         Reason.OVERSIZE,
         id="rows-many",
     ),
@@ -224,12 +270,14 @@ def test_what_is_no_message_is_refused_with_its_reason(
 
 @pytest.mark.parametrize(("rows", "reason"), ROWS)
 def test_columns_that_do_not_fit_are_refused_with_their_reason(
-    rows: UsageColumns, reason: Reason
+    rows: ColumnsProto, reason: Reason
 ) -> None:
     with pytest.raises(WireError) as caught:
         codec.decode(with_rows(rows))
     assert caught.value.reason is reason
 
+
+ONE = UsageColumns.of(row("a"))
 
 UNWRITABLE = [
     pytest.param(report_of(row("a"), row("a")), Reason.DUPLICATE, id="row-twice"),
@@ -238,9 +286,22 @@ UNWRITABLE = [
     pytest.param(report_of(row("a", wanted=Pair(0, -1))), Reason.BAD_NUMBER, id="wanted-negative"),
     pytest.param(report_of(row("a", topics=-1)), Reason.BAD_NUMBER, id="topics-negative"),
     pytest.param(
-        report_of(row("a", admitted_total=Pair(COUNT_MAX + 1, 0))),
+        report_of(row("a", admitted_total=Pair(0, -1))), Reason.BAD_NUMBER, id="total-negative"
+    ),
+    pytest.param(
+        replace(report_of(row("a")), rows=replace(ONE, kinds=np.array([2], np.uint8))),
         Reason.BAD_NUMBER,
-        id="total-large",
+        id="kind-unknown",
+    ),
+    pytest.param(
+        replace(report_of(row("a")), rows=replace(ONE, kinds=np.zeros(2, np.uint8))),
+        Reason.BAD_COLUMNS,
+        id="kinds-long",
+    ),
+    pytest.param(
+        replace(report_of(row("a")), rows=replace(ONE, wanted=np.zeros((2, 2), np.int64))),
+        Reason.BAD_COLUMNS,
+        id="wanted-long",
     ),
     pytest.param(Report(SPEAKER, -1, 1), Reason.BAD_NUMBER, id="sequence-negative"),
     pytest.param(Report(SPEAKER, 1, 1, weight=0), Reason.BAD_NUMBER, id="weight-0"),
@@ -263,7 +324,48 @@ def test_what_the_other_side_would_refuse_is_not_sent(value: Message, reason: Re
     assert caught.value.reason is reason
 
 
-def test_rows_out_of_order_are_not_written() -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [(row("b"), row("a")), (row("a", Kind.DISPATCH), row("a"))],
+)
+def test_rows_out_of_order_are_not_written(rows: tuple[UsageRow, ...]) -> None:
     with pytest.raises(Malformed) as caught:
-        columns.encode_rows([row("b"), row("a")])
+        columns.encode_rows(UsageColumns.of(*rows), ColumnsProto(), period_ns=1)
     assert caught.value.reason is Reason.BAD_STRUCTURE
+
+
+def one_rate(rate: int, period_ns: int) -> ColumnsProto:
+    proto = ColumnsProto()
+    admitted = Pair(rate, 0)
+    rows = UsageColumns.of(row("a", admitted=admitted, wanted=admitted))
+    columns.encode_rows(rows, proto, period_ns=period_ns)
+    assert columns.decode_rows(proto, period_ns=period_ns) == rows
+    return proto
+
+
+@pytest.mark.parametrize("count", [1, 7, 1234, 987_654_321])
+@pytest.mark.parametrize("period_ns", [99_999_999, 1_000_000_000, 1_000_311_420])
+def test_the_rate_of_a_whole_count_travels_as_the_count(count: int, period_ns: int) -> None:
+    proto = one_rate(count * 10**12 // period_ns, period_ns)
+    assert (proto.admitted_messages, proto.admitted_messages_counted) == (b"", varints(count))
+
+
+@pytest.mark.parametrize(
+    ("rate", "period_ns"),
+    [
+        pytest.param(1500, 1_000_000_000, id="half-a-message"),
+        pytest.param(1000, 0, id="no-time"),
+        pytest.param((1 << 53) + 1, 10**12, id="doubles-have-gaps"),
+        pytest.param(COUNT_MAX, 1_000_000_000, id="largest"),
+    ],
+)
+def test_any_other_rate_travels_as_it_is(rate: int, period_ns: int) -> None:
+    proto = one_rate(rate, period_ns)
+    assert (proto.admitted_messages, proto.admitted_messages_counted) == (varints(rate), b"")
+
+
+def test_a_count_that_makes_too_large_a_rate_is_refused() -> None:
+    proto = columns_proto(["a"], [1], admitted_messages_counted=[COUNT_MAX])
+    with pytest.raises(Malformed) as caught:
+        columns.decode_rows(proto, period_ns=1)
+    assert caught.value.reason is Reason.BAD_NUMBER

@@ -7,7 +7,15 @@ import json
 
 import pytest
 
-from rgd.core.policies.model import BLOCKED, NO_LIMIT, Group, Limit, Rates, SharePolicyName
+from rgd.core.policies.model import (
+    BLOCKED,
+    NO_LIMIT,
+    Group,
+    Limit,
+    Rates,
+    SharePolicyName,
+    TopicSplit,
+)
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX
 from rgd.wire.errors import Reason, WireError
@@ -44,6 +52,12 @@ GOLD = Group(
             id="group",
         ),
         pytest.param("group:gold", Group("gold", blocked=True), '{"blocked":true}', id="blocked"),
+        pytest.param(
+            "group:gold",
+            Group("gold", topic_split=TopicSplit.EVEN),
+            '{"topic_split":"even"}',
+            id="topic-split",
+        ),
         pytest.param("group:gold", Group("gold"), "{}", id="unlimited"),
         pytest.param("group:gold", None, "null", id="deleted"),
         pytest.param("tenant:acme", "gold", '"gold"', id="tenant"),

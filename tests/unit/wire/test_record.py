@@ -5,21 +5,31 @@ Not covered: whole ranges of values and arbitrary bytes (tests/property/test_wir
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire import record, record_pb2
 from rgd.wire.errors import Reason, UnknownVersion, WireError
 from rgd.wire.frame import PAYLOAD_MAX, Entry, decode_entry, encode_entry
+from tests.support.wire_values import varints
 
 USAGE = UsageRow("gold", Kind.PUBLISH, 2, Pair(1500, 0), Pair(2500, 1), Pair(10, 20), Pair(30, 40))
 ROW = ShareRow(
     USAGE, (2000, None), (100_000, None), SharePolicyName.STEAL, refused=Pair(1, 2), sent=False
 )
 RECORD = RoundRecord(
-    Speaker("b1", 7), 17, 1_000_500_000, (ROW,), peers=(("b2", 3), ("b0", 0)), isolated=True
+    Speaker("b1", 7),
+    17,
+    1_000_500_000,
+    ShareColumns.of(ROW),
+    peers=(("b2", 3), ("b0", 0)),
+    isolated=True,
+    weight=2500,
 )
 
 
@@ -48,6 +58,7 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
         "sequence": 17,
         "period_ms": 1000.5,
         "isolated": True,
+        "weight": 2.5,
         "peers": {"b2": 3, "b0": 0},
         "rows": [
             {
@@ -69,8 +80,18 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
 
 
 def test_a_share_of_nothing_is_not_unlimited() -> None:
-    blocked = replace(RECORD, rows=(replace(ROW, share=(0, 0), quota=(0, 0)),))
+    blocked = replace(RECORD, rows=ShareColumns.of(replace(ROW, share=(0, 0), quota=(0, 0))))
     assert record.decode_record(record.encode_record(blocked)) == blocked
+
+
+def test_a_record_without_a_weight_is_of_an_ordinary_broker() -> None:
+    assert record.decode_record(proto(weight=0).SerializeToString()).weight == 1000
+
+
+@pytest.mark.parametrize("policy", SharePolicyName)
+def test_each_policy_comes_back(policy: SharePolicyName) -> None:
+    value = replace(RECORD, rows=ShareColumns.of(replace(ROW, policy=policy)))
+    assert record.decode_record(record.encode_record(value)) == value
 
 
 def proto(**fields: object) -> record_pb2.RoundRecord:
@@ -83,8 +104,7 @@ def proto(**fields: object) -> record_pb2.RoundRecord:
 def shares(**columns: list[int]) -> record_pb2.RoundRecord:
     written = proto()
     for name, values in columns.items():
-        del getattr(written.shares, name)[:]
-        getattr(written.shares, name).extend(values)
+        setattr(written.shares, name, varints(*values))
     return written
 
 
@@ -105,6 +125,9 @@ def peers(*brokers: str) -> record_pb2.RoundRecord:
         pytest.param(shares(policy=[]), Reason.BAD_NUMBER, id="policy-left-out"),
         pytest.param(shares(quota_bytes=[1, 2]), Reason.BAD_COLUMNS, id="quota-long"),
         pytest.param(shares(share_bytes=[COUNT_MAX + 1]), Reason.BAD_NUMBER, id="share-large"),
+        pytest.param(shares(policy=[0xFF]), Reason.BAD_NUMBER, id="policy-far"),
+        pytest.param(shares(sent=[2]), Reason.BAD_NUMBER, id="sent-twice"),
+        pytest.param(proto(weight=1_000_000_001), Reason.BAD_NUMBER, id="weight-large"),
         pytest.param(shares(sent=[1, 1]), Reason.BAD_COLUMNS, id="sent-long"),
         pytest.param(peers("b2"), Reason.DUPLICATE, id="peer-twice"),
         pytest.param(peers(""), Reason.BAD_NAME, id="peer-unnamed"),
@@ -139,7 +162,9 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        pytest.param(replace(RECORD, rows=(ROW, ROW)), Reason.DUPLICATE, id="row-twice"),
+        pytest.param(
+            replace(RECORD, rows=ShareColumns.of(ROW, ROW)), Reason.DUPLICATE, id="row-twice"
+        ),
         pytest.param(
             replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE, id="peer-twice"
         ),
@@ -148,19 +173,34 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
             replace(RECORD, speaker=Speaker("b", -1)), Reason.BAD_NUMBER, id="incarnation"
         ),
         pytest.param(
-            replace(RECORD, rows=(replace(ROW, share=(-1, None)),)), Reason.BAD_NUMBER, id="share"
+            replace(RECORD, rows=ShareColumns.of(replace(ROW, share=(-2, None)))),
+            Reason.BAD_NUMBER,
+            id="share",
         ),
         pytest.param(
-            replace(RECORD, rows=(replace(ROW, refused=Pair(0, -1)),)),
+            replace(RECORD, rows=ShareColumns.of(replace(ROW, quota=(None, COUNT_MAX)))),
+            Reason.BAD_NUMBER,
+            id="quota-large",
+        ),
+        pytest.param(
+            replace(RECORD, rows=replace(RECORD.rows, policies=np.array([4], np.uint8))),
+            Reason.BAD_NUMBER,
+            id="policy-unknown",
+        ),
+        pytest.param(replace(RECORD, weight=0), Reason.BAD_NUMBER, id="weight-0"),
+        pytest.param(
+            replace(RECORD, rows=ShareColumns.of(replace(ROW, refused=Pair(0, -1)))),
             Reason.BAD_NUMBER,
             id="refused",
         ),
         pytest.param(
             replace(
                 RECORD,
-                rows=tuple(
-                    replace(ROW, usage=replace(USAGE, group=f"{number:0512}"))
-                    for number in range(11_000)
+                rows=ShareColumns.of(
+                    *(
+                        replace(ROW, usage=replace(USAGE, group=f"{number:0512}"))
+                        for number in range(11_000)
+                    )
                 ),
             ),
             Reason.OVERSIZE,

@@ -92,6 +92,7 @@ class SmallDaemon:
             blocked=group.blocked,
             shadow=group.shadow,
             policy=group.policy or "max-min",
+            topic_split=group.topic_split or "shared",
             state="live",
             publish=self._kind(group, Kind.PUBLISH),
             dispatch=self._kind(group, Kind.DISPATCH),

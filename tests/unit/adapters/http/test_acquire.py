@@ -53,7 +53,7 @@ async def ask(acquire: Acquire, body: object) -> Any:
 
 
 def test_names_become_full_and_the_rest_has_its_defaults() -> None:
-    assert request(**ORDERS) == Request(namespace="acme/orders")
+    assert request(**ORDERS) == Request(namespace="acme/orders", attempt=0)
     assert request(**ORDERS, topic="eu").topic == EU
 
 
@@ -72,13 +72,15 @@ def test_local_and_full_names_are_one_topic(names: Mapping[str, str]) -> None:
 
 
 def test_a_group_is_named_directly() -> None:
-    assert request(group="gold") == Request(group="gold")
+    assert request(group="gold") == Request(group="gold", attempt=0)
 
 
 def test_a_group_may_come_with_a_full_topic() -> None:
     asked = request(group="gold", topic=EU, subscription="billing")
 
-    assert asked == Request(group="gold", namespace="acme/orders", topic=EU, subscription="billing")
+    assert asked == Request(
+        group="gold", namespace="acme/orders", topic=EU, subscription="billing", attempt=0
+    )
 
 
 @pytest.mark.parametrize(

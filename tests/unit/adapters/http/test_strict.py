@@ -8,11 +8,12 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.strict import EXPLAINED_BYTES_MAX, BodyDecoder
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import COUNT_MAX, Kind
 
 ACQUIRE = BodyDecoder(AcquireBody)
@@ -116,7 +117,9 @@ def test_a_good_body_is_read_with_its_defaults() -> None:
     body = ACQUIRE.decode(b'{"group":"gold"}')
 
     assert (body.group, body.kind, body.messages, body.bytes) == ("gold", Kind.PUBLISH, 1, 0)
-    assert (body.attempt, body.held_messages, body.held_bytes) == (1, 0, 0)
+    assert (body.held_messages, body.held_bytes) == (0, 0)
+    # Unsaid is not the same as 1.
+    assert body.attempt is UNSET
 
 
 @pytest.mark.parametrize(
@@ -155,10 +158,15 @@ def test_a_rate_that_is_none_is_named_with_its_path(body: bytes, field: str, got
             b'{"policy":"fair"}',
             'policy: expected null or one of max-min, residual, proportional, steal, got "fair"',
         ),
+        (
+            b'{"topic_split":"fair"}',
+            'topic_split: expected null or one of shared, even, proportional, got "fair"',
+        ),
         (b'{"blocked":"yes"}', 'blocked: expected true or false, got "yes"'),
         (
             b'{"quota":1}',
-            "quota: unknown field; expected one of publish, dispatch, policy, shadow, blocked",
+            "quota: unknown field; expected one of publish, dispatch, policy, topic_split, shadow, "
+            "blocked",
         ),
     ],
 )
@@ -169,12 +177,13 @@ def test_a_fault_of_a_group_is_named(body: bytes, reason: str) -> None:
 def test_a_group_is_read_with_exact_numbers() -> None:
     body = GROUP.decode(
         b'{"publish":{"messages":9007199254740993,"bytes":5e6},'
-        b'"dispatch":{"messages":0.5,"bytes":null},"policy":"steal","blocked":true}'
+        b'"dispatch":{"messages":0.5,"bytes":null},"policy":"steal","topic_split":"even","blocked":true}'
     )
 
     assert body.publish.messages == 9_007_199_254_740_993
     assert (body.publish.bytes, body.dispatch.messages, body.dispatch.bytes) == (5e6, 0.5, None)
     assert (body.policy, body.shadow, body.blocked) == (SharePolicyName.STEAL, False, True)
+    assert body.topic_split is TopicSplit.EVEN
 
 
 @given(body=st.binary(max_size=200))

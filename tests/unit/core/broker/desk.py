@@ -24,7 +24,7 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message, Report, Speaker
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, Nanos
 from tests.unit.core.values import key, ms, rates
 
 ME = Speaker("b1", 1)
@@ -64,8 +64,21 @@ class Desk:
         due = self.broker.wake_at
         return None if due is None else due / NS_PER_MS
 
+    def rests_until(self, at: float) -> bool:
+        """Whether it wants to be woken then, and has nothing to say when it is woken before."""
+        while self.wake_at is not None and self.wake_at < at:
+            if self.wake(max(self.wake_at, self.broker._now / NS_PER_MS)):
+                return False
+        return self.wake_at == at
+
+    def catch_up(self) -> None:
+        """Let it reckon all shares that are marked, however long its rests are."""
+        while (due := self.broker.sharing.due_at) is not None and self.broker.sharing._has_marks:
+            self.handle(Woken(Nanos(max(due, self.broker._now))))
+
     def share(self) -> Rates:
-        """The share in force of the group, which is in use from now on."""
+        """The share in force of the group, which is in use from now on, when all is reckoned."""
+        self.catch_up()
         self.broker.limiter.acquire(Request(messages=0, group="gold"), self.broker._now)
         state = self.broker.limiter.state(key())
         assert state is not None

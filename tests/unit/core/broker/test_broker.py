@@ -8,26 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker import sharing as sharing_module
 from rgd.core.broker.effects import Append, Publish
-from rgd.core.broker.sharing import Mode
-from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import (
-    Ask,
-    Goodbye,
-    Hello,
-    Report,
-    RoundRecord,
-    ShareRow,
-    Speaker,
-    UsageRow,
-)
-from rgd.core.exchange.usage_map import told_hash
+from rgd.core.broker.rounds import SLICE_GROUPS
+from rgd.core.buckets.decision import Request
+from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, RoundRecord, Speaker
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.rows_hash import told_hash
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import SharePolicyName
-from rgd.core.units import Kind, Pair
+from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.units import Pair
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, gold, reports
+from tests.unit.core.broker.desk import ME, Desk, Effects, gold, reports
 from tests.unit.core.values import key, ms, rates, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
@@ -48,7 +40,7 @@ def test_before_its_start_a_broker_says_nothing_and_wants_no_waking(desk: Desk) 
 
 def test_it_starts_with_a_hello_and_wants_to_be_woken_for_its_round(desk: Desk) -> None:
     assert desk.start(at=50) == (Publish(Hello(ME)),)
-    assert desk.wake_at == 1050
+    assert desk.rests_until(1050)
 
 
 # Rounds.
@@ -57,12 +49,13 @@ def test_it_starts_with_a_hello_and_wants_to_be_woken_for_its_round(desk: Desk) 
 def test_a_round_without_demand_ends_with_a_heartbeat(live: Desk) -> None:
     live.run(2005, 2999)
     assert live.wake(3000) == (Publish(Report(speaker=ME, sequence=3, period_ns=ms(1000))),)
-    assert live.wake_at == 4000
+    live.read_back(3001)
+    assert live.rests_until(4000)
 
 
 def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk) -> None:
     desk.start()
-    heartbeat = Report(speaker=ME, sequence=1, period_ns=ms(1100))
+    heartbeat = Report(speaker=ME, sequence=1, period_ns=ms(1000))
     assert desk.wake(1000) == (Publish(heartbeat), Publish(Hello(ME)))
     desk.hear(Hello(ME), 1010)
     assert [type(effect.message) for effect in desk.wake(2000) if isinstance(effect, Publish)] == [
@@ -74,62 +67,164 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
     live.run(2005, 2999)
     live.hear(report("b2", sequence=8), 2500)
     live.ask(20, at=2900)
-    told = replace(usage(200, total=20), topics=1)
-    assert live.wake(3000) == (
-        Append(
-            RoundRecord(
-                speaker=ME,
-                sequence=2,
-                period_ns=ms(1000),
-                rows=(ShareRow(told, (50_000, None), (100_000, None), SharePolicyName.MAX_MIN),),
-                peers=(("b2", 8),),
-            )
-        ),
-        Publish(
-            Report(
-                speaker=ME,
-                sequence=3,
-                period_ns=ms(1000),
-                rows=(told,),
-                rows_hash=told_hash([told]),
-            )
-        ),
+    record, told = live.wake(3000)
+    assert record == Append(
+        RoundRecord(
+            speaker=ME,
+            sequence=3,
+            period_ns=ms(1000),
+            rows=ShareColumns.of(
+                ShareRow(
+                    usage(200, total=20), (50_000, None), (100_000, None), SharePolicyName.MAX_MIN
+                )
+            ),
+            peers=(("b2", 8),),
+        )
     )
+    (report_,) = reports((told,))
+    (row,) = report_.rows
+    assert (row.group, row.kind, row.topics, row.wanted) == (*key(), 1, Pair(20_000))
+    assert (row.admitted_total, row.wanted_total) == (Pair(20), Pair(20))
+    assert replace(report_, rows=NO_USAGE) == Report(
+        speaker=ME,
+        sequence=3,
+        period_ns=ms(1000),
+        rows_hash=told_hash([row]),
+        members=2,
+    )
+
+
+def test_the_log_has_what_was_counted_and_the_peers_hear_an_estimate(live: Desk) -> None:
+    live.run(2005, 2999)
+    live.ask(20, at=2900)
+    record, told = live.wake(3000)
+    assert isinstance(record, Append)
+    # The group was asked for 100 ms ago.
+    assert [row.usage.wanted for row in record.record.rows] == [Pair(200_000)]
+    assert [row.wanted for row in reports((told,))[0].rows] == [Pair(20_000)]
 
 
 def test_a_heartbeat_carries_the_hash_of_what_is_told_still(live: Desk) -> None:
     live.ask(20, at=2010)
     live.run(2010, 3000)
-    live.ask(20, at=3100)
+    live.ask(20, at=3010)
+    live.run(3010, 3999)
     (heartbeat,) = reports(live.wake(4000))
-    assert heartbeat.rows == ()
-    assert heartbeat.rows_hash == told_hash(live.broker.rounds.told.values()) != 0
+    assert heartbeat.rows == NO_USAGE
+    assert heartbeat.rows_hash == told_hash(live.broker.rounds.told()) != 0
 
 
 def test_a_report_says_our_weight_and_which_policies_file_we_have(seat: Seat) -> None:
     desk = seat(weight=2500)
     desk.change(gold(), at=0, policies_hash=77)
     desk.start()
-    (heartbeat,) = reports(desk.wake(1000))
+    desk.ask(1, at=10)
+    record, report_, *_ = desk.wake(1000)
+    assert isinstance(record, Append)
+    assert record.record.weight == 2500
+    (heartbeat,) = reports((report_,))
     assert (heartbeat.weight, heartbeat.policies_hash) == (2500, 77)
+
+
+def test_a_report_says_how_many_live_brokers_we_know_of(live: Desk) -> None:
+    live.hear(report("b2"), 2500)
+    live.hear(report("b3"), 2500)
+    (heartbeat,) = reports(live.wake(3000))
+    assert heartbeat.members == 3
 
 
 def test_a_round_ends_when_it_is_due_and_not_before(live: Desk) -> None:
     live.run(2005, 2999)
     assert live.wake(2999) == ()
     assert len(live.wake(3020)) == 1
-    assert live.wake_at == 4000
+    live.read_back(3021)
+    assert live.rests_until(4000)
 
 
 def test_rounds_that_were_slept_through_are_not_made_up_for(live: Desk) -> None:
-    live.wake(7300)
+    assert len(reports(live.wake(7300))) == 1
     assert live.wake(7300) == ()
     live.read_back(7305)
-    assert live.wake_at == 8000
+    assert live.rests_until(8000)
 
 
 def test_what_is_sent_is_counted(live: Desk) -> None:
     assert (live.broker.sequence, live.broker.reports_sent) == (2, 2)
+
+
+# Rounds of many groups.
+
+
+def ask_of_many(desk: Desk, at: float, *, count: int = 2 * SLICE_GROUPS + 1) -> list[str]:
+    """Have a message of each of so many groups granted."""
+    names = [f"g{place:04}" for place in range(count)]
+    desk.change(PolicyBook({name: Group(name, Limit(rates(100))) for name in names}), at)
+    for name in names:
+        desk.broker.limiter.acquire(Request(messages=1, group=name), ms(at))
+    return names
+
+
+def test_a_round_of_many_groups_takes_several_wakes_and_is_told_once(live: Desk) -> None:
+    live.run(2005, 2499)
+    names = ask_of_many(live, 2500)
+    live.run(2500, 2999)
+    assert live.wake(3000) == ()
+    # It wants to go on at once, and does not mind when it does.
+    assert live.wake_at == 3000
+    assert live.wake(3000) == ()
+    assert live.wake_at == 3000
+    record, told = live.wake(3004)
+    assert isinstance(record, Append)
+    assert list(record.record.rows.usage.groups) == names
+    assert record.record.period_ns == ms(1004)
+    (report_,) = reports((told,))
+    assert sorted(report_.rows.groups) == names
+    live.read_back(3005)
+    assert live.rests_until(4000)
+
+
+def test_thousands_of_groups_end_a_round_in_slices_of_so_many(live: Desk) -> None:
+    live.run(2005, 2499)
+    names = ask_of_many(live, 2500, count=5000)
+    live.run(2500, 2999)
+    wakes = 0
+    said: Effects = ()
+    while not reports(said):
+        assert live.wake_at is not None
+        assert live.wake_at <= 3000
+        said = live.wake(3000)
+        wakes += 1
+    assert wakes == -(-5000 // SLICE_GROUPS)
+    record = said[0]
+    assert isinstance(record, Append)
+    assert list(record.record.rows.usage.groups) == names
+
+
+def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> None:
+    live.run(2005, 2499)
+    ask_of_many(live, 2500)
+    live.run(2500, 2999)
+    live.wake(3000)
+    live.hear(report("b2", usage(5, group="g0000")), 3001)
+    live.hear(Ask(NOW, "b1"), 3001)
+    # The answer is whole by itself, and the round's report goes on where it was.
+    (answer,) = reports(live.wake(3002))
+    assert answer.full
+    assert answer.rows_hash == told_hash(answer.rows)
+    (rest,) = reports(live.wake(3003))
+    assert rest.rows_hash == told_hash(live.broker.rounds.told())
+    assert len(rest.rows) == 2 * SLICE_GROUPS + 1
+
+
+def test_a_broker_that_leaves_between_the_slices_logs_all_of_them(live: Desk) -> None:
+    live.run(2005, 2499)
+    names = ask_of_many(live, 2500)
+    live.run(2500, 2999)
+    live.wake(3000)
+    record, goodbye = live.stop(3001)
+    assert isinstance(record, Append)
+    assert list(record.record.rows.usage.groups) == names
+    assert goodbye == Publish(Goodbye(ME))
 
 
 # Early reports.
@@ -143,23 +238,17 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     assert live.calls == 1
     (first,) = reports(live.tell_unreported(2310))
     # 201 messages in the least period that a rate is reckoned over.
-    many = UsageRow(
-        *key(),
-        1,
-        Pair(2_000_000),
-        Pair(2_010_000),
-        admitted_total=Pair(200),
-        wanted_total=Pair(201),
-    )
-    assert first.rows == (many,)
+    many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000), Pair(200), Pair())
+    assert first.rows == UsageColumns.of(many)
     assert first.rows_hash == told_hash(first.rows)
-    assert live.wake_at == 2410
+    assert live.rests_until(2410)
     live.ask(9, at=2350)
     assert live.wake(2409) == ()
     (second,) = reports(live.wake(2410))
-    assert second.rows[0].wanted == Pair(90_000)
+    # And 210 since the first of them, of which 200 were granted.
+    assert [row.wanted for row in second.rows] == [Pair(210 * 10**6 // 110)]
     assert live.read_back(2411) == ()
-    assert live.wake_at == 3000
+    assert live.rests_until(3000)
 
 
 def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live: Desk) -> None:
@@ -168,7 +257,7 @@ def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live
     live.ask(200, at=3010)
     live.ask(1, at=3010)
     assert live.tell_unreported(3020) == ()
-    assert live.wake_at == 3100
+    assert live.rests_until(3100)
     assert live.tell_unreported(3050) == ()
     assert live.wake_at == 3100
     assert live.wake(3099) == ()
@@ -177,32 +266,44 @@ def test_an_early_report_waits_for_the_least_interval_since_the_last_report(live
 
 def test_a_call_without_a_refusal_behind_it_says_nothing(live: Desk) -> None:
     assert live.tell_unreported(2500) == ()
-    assert live.wake_at == 3000
+    assert live.rests_until(3000)
 
 
 def test_what_is_urgent_when_the_round_ends_goes_with_the_round(live: Desk) -> None:
-    live.run(2005, 2999)
+    live.run(2005, 2984)
+    live.hear(Hello(NOW), 2985)
+    assert len(reports(live.wake(2985))) == 1
     live.ask(200, at=2990)
     live.ask(1, at=2990)
-    live.hear(Hello(NOW), 2985)
-    live.wake(2985)
-    live.tell_unreported(2990)
-    assert live.wake_at == 3000
-    live.wake(3000)
-    assert live.broker.wake_at is not None
-    assert live.broker.wake_at > ms(3100)
+    assert live.tell_unreported(2990) == ()
+    assert live.rests_until(3000)
+    (row,) = reports(live.wake(3000))[0].rows
+    assert row.wanted.messages > 0
+    live.read_back(3005)
+    # Nothing is left to be said before the next round.
+    assert live.rests_until(4000)
 
 
-def test_a_window_that_an_early_report_has_just_closed_is_left_open_by_the_round(
-    live: Desk,
-) -> None:
-    live.run(2005, 2999)
-    live.ask(200, at=2950)
-    live.ask(1, at=2950)
-    live.tell_unreported(2950)
-    live.ask(3, at=2960)
-    (heartbeat,) = reports(live.wake(3000))
-    assert heartbeat.rows == ()
+def test_what_an_early_report_has_told_is_logged_as_sent(live: Desk) -> None:
+    live.run(2005, 2900)
+    live.ask(200, at=2940)
+    live.ask(1, at=2940)
+    assert len(reports(live.tell_unreported(2950))) == 1
+    record, _ = live.wake(3000)
+    assert isinstance(record, Append)
+    assert [row.sent for row in record.record.rows] == [True]
+
+
+def test_a_word_that_jumps_is_called_out_though_the_peers_know_of_the_group(live: Desk) -> None:
+    for at in range(2010, 2999, 100):
+        live.ask(5, at=at)
+    live.run(2999, 3005)
+    calls = live.calls
+    for at in range(3010, 3400, 20):
+        live.ask(20, at=at)
+    assert live.calls > calls
+    (early,) = reports(live.tell_unreported(3400))
+    assert [row.wanted.messages > 500_000 for row in early.rows] == [True]
 
 
 # Answers.
@@ -211,29 +312,58 @@ def test_a_window_that_an_early_report_has_just_closed_is_left_open_by_the_round
 def test_a_hello_and_a_question_to_us_are_answered_with_everything_we_told(live: Desk) -> None:
     live.ask(20, at=2100)
     live.run(2100, 3000)
-    for message in (Hello(LATER), Ask(LATER, "b1")):
-        live.hear(message, 3100)
-        assert live.wake_at == 3300
-        assert live.wake(3299) == ()
-        (answer,) = reports(live.wake(3300))
+    for message, at in ((Hello(LATER), 3100), (Ask(LATER, "b1"), 3400)):
+        live.hear(message, at)
+        assert live.rests_until(at + 200)
+        assert live.wake(at + 199) == ()
+        (answer,) = reports(live.wake(at + 200))
         assert answer.full
-        assert answer.rows == tuple(live.broker.rounds.told.values()) != ()
+        assert answer.rows == live.broker.rounds.told() != NO_USAGE
         assert answer.rows_hash == told_hash(answer.rows)
-        live.read_back(3305)
-        assert live.wake_at == 4000
+        live.read_back(at + 205)
+    assert live.rests_until(4000)
+
+
+def test_whoever_asks_whether_we_live_is_told_so_at_once_and_nothing_more(live: Desk) -> None:
+    live.ask(20, at=2010)
+    live.run(2010, 3299)
+    live.hear(Ask(LATER, "b1", full=False), 3300)
+    assert live.wake_at == 3300
+    (word,) = reports(live.wake(3300))
+    assert (word.rows, word.full) == (NO_USAGE, False)
+    assert word.rows_hash == told_hash(live.broker.rounds.told()) != 0
+    live.read_back(3305)
+    assert live.rests_until(4000)
+
+
+def test_whoever_asks_whether_we_live_waits_for_the_least_interval_and_any_word_will_do(
+    live: Desk,
+) -> None:
+    live.run(2005, 3005)
+    live.hear(Ask(LATER, "b1", full=False), 3020)
+    assert live.rests_until(3100)
+    live.hear(Hello(NOW), 3050)
+    assert len(reports(live.wake(3050))) == 1
+    live.read_back(3055)
+    assert live.rests_until(4000)
+
+
+def test_a_question_whether_another_lives_is_not_ours_to_answer(live: Desk) -> None:
+    live.hear(Ask(LATER, "b9", full=False), 2100)
+    assert live.rests_until(3000)
 
 
 def test_several_who_ask_get_one_answer_when_the_first_is_due(live: Desk) -> None:
     for asker in (LATEST, LATER, LATEST):
         live.hear(Hello(asker), 2100)
-    assert live.wake_at == 2300
+    assert live.rests_until(2300)
     assert len(reports(live.wake(2300))) == 1
     assert live.wake(2400) == ()
 
 
 def test_a_question_to_another_is_not_ours_to_answer(live: Desk) -> None:
     live.hear(Ask(LATER, "b9"), 2100)
-    assert live.wake_at == 3000
+    assert live.rests_until(3000)
 
 
 @pytest.mark.parametrize("round_ms", [1000, 10])
@@ -242,156 +372,9 @@ def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None
     for asker in range(50):
         desk = seat(round_ns=ms(round_ms))
         desk.start()
+        desk.read_back(0)
         desk.hear(Hello(Speaker("b2", asker * 987_654_321_987)), 0)
-        assert desk.wake_at is not None
-        due.add(int(desk.wake_at / round_ms * 10))
+        while not reports(desk.wake(desk.wake_at or 0)):
+            pass
+        due.add(int(desk.broker._now / ms(round_ms) * 10))
     assert due == {0, 1, 2, 3, 4}
-
-
-# Our own words.
-
-
-def test_our_hello_tells_how_long_a_word_takes(desk: Desk) -> None:
-    desk.start()
-    desk.read_back(30)
-    assert desk.broker.link.settle_ns == ms(30)
-
-
-def test_our_hello_makes_good_for_no_report(desk: Desk) -> None:
-    desk.start()
-    desk.wake(1000)
-    desk.hear(Hello(ME), 1010)
-    assert desk.broker.link.silent_at == ms(2100)
-
-
-def test_our_rows_count_when_they_are_read_back(live: Desk) -> None:
-    live.ask(20, at=2100)
-    live.wake(3000)
-    assert live.broker.usage.rows(key()) == {}
-    assert live.read_back(3005) == ()
-    assert set(live.broker.usage.rows(key())) == {"b1"}
-
-
-def test_a_word_of_ours_that_comes_late_or_twice_changes_nothing(live: Desk) -> None:
-    live.ask(20, at=2100)
-    live.wake(3000)
-    (first,) = live.said
-    live.ask(60, at=3100)
-    live.wake(4000)
-    live.read_back(4005)
-    held = dict(live.broker.usage.rows_of("b1"))
-    assert live.hear(first, 4010) == ()
-    assert live.broker.usage.rows_of("b1") == held
-    assert live.wake_at == 5000
-
-
-def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: Desk) -> None:
-    live.ask(20, at=2010)
-    live.wake(3000)
-    live.said.clear()
-    live.ask(20, at=3100)
-    live.wake(4000)
-    assert live.read_back(4005) == ()
-    assert live.wake_at == 4005
-    (again,) = reports(live.wake(4005))
-    assert again.full
-    assert live.read_back(4010) == ()
-    assert set(live.broker.usage.rows(key())) == {"b1"}
-    assert live.wake_at == 5000
-
-
-def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
-    """Else a broker with more rows than a map takes would never be silent again."""
-    live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), speaker=ME), 2100)
-    assert live.wake_at == 3000
-
-
-# Policies.
-
-
-def test_new_policies_are_in_force_at_once_and_silently(live: Desk) -> None:
-    assert live.share() == rates(100)
-    assert live.change(gold(40), at=2100) == ()
-    assert live.share() == rates(40)
-    assert live.change(gold(40, blocked=True), at=2200) == ()
-    assert not live.ask(1, at=2300)
-    live.broker.validate()
-    live.change(PolicyBook(), at=2400)
-    assert list(live.broker.limiter.states()) == []
-
-
-# The end.
-
-
-def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
-    live.ask(5, at=2010)
-    assert live.stop(2040) == (
-        Append(
-            RoundRecord(
-                speaker=ME,
-                sequence=2,
-                period_ns=ms(40),
-                rows=(
-                    ShareRow(
-                        usage(50, total=5),
-                        (100_000, None),
-                        (100_000, None),
-                        SharePolicyName.MAX_MIN,
-                    ),
-                ),
-            )
-        ),
-        Publish(Goodbye(ME)),
-    )
-
-
-# Self-checks.
-
-
-def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    desk = Desk()
-    desk.go_live()
-    desk.share()
-    desk.broker.validate()
-    monkeypatch.setattr(
-        sharing_module, "allocate", lambda policy, quota, rows, floor_ppm: (quota - 1,)
-    )
-    desk.broker.sharing.refresh_all(ms(2100))
-    with pytest.raises(InvariantBroken, match="do not sum to 100000"):
-        desk.broker.validate()
-
-
-def test_a_share_that_does_not_follow_the_map_is_a_bug() -> None:
-    desk = Desk()
-    desk.go_live()
-    desk.share()
-    desk.broker.peers.hear(Speaker("b2", 1), ms(2010))
-    with pytest.raises(InvariantBroken, match="settles on"):
-        desk.broker.validate()
-
-
-def test_policies_that_may_overshoot_are_not_held_to_the_sum(seat: Seat) -> None:
-    desk = seat(policy=SharePolicyName.RESIDUAL, floor_ppm=0)
-    desk.go_live()
-    desk.ask(20, at=2010)
-    desk.run(2010, 3005)
-    desk.hear(report("b2", usage(20)), 3100)
-    total = sum(share.messages or 0 for share in desk.broker.shares(key()).values())
-    assert total > 100_000
-
-
-def test_a_row_of_nobody_live_is_a_bug() -> None:
-    desk = Desk()
-    desk.broker.usage.apply(report("b9", usage(5, kind=Kind.DISPATCH)))
-    with pytest.raises(InvariantBroken, match="b9"):
-        desk.broker.validate()
-
-
-def test_time_that_an_event_brings_never_runs_backwards(live: Desk) -> None:
-    assert live.believes() is Mode.LIVE
-    live.wake(2900)
-    live.hear(report("b2"), 2000)
-    assert live.broker.is_past_start
-    assert live.broker._now == ms(2900)

@@ -10,13 +10,25 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Halt, Publish, Remember
 from rgd.core.broker.sharing import Mode
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.columns import NO_USAGE
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Speaker
 from tests.unit.core.broker.conftest import Seat
-from tests.unit.core.broker.desk import ME, Desk, reports
-from tests.unit.core.values import key, rates, report, usage
+from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.values import held, key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Speaker("b2", 1), Speaker("b2", 2), Speaker("b3", 1)
 NAMESAKE = Speaker("b1", 9)
+
+
+def asked(effects: Effects) -> list[str]:
+    """Who is asked whether it lives."""
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    return [message.broker for message in said if isinstance(message, Ask) and not message.full]
+
+
+def alarms(effects: Effects) -> list[Alarm]:
+    """The alarms among effects."""
+    return [effect for effect in effects if isinstance(effect, Alarm)]
 
 
 def wants_all(desk: Desk) -> None:
@@ -54,7 +66,7 @@ def test_a_report_that_was_heard_before_changes_nothing(live: Desk) -> None:
     live.hear(report("b2", usage(30), sequence=2), 2100)
     assert live.hear(report("b2", usage(500), sequence=1), 2200) == ()
     assert live.hear(report("b2", usage(500), sequence=2), 2300) == ()
-    assert live.broker.usage.rows(key())["b2"] == usage(30)
+    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
     assert live.broker.reports_received == 1
 
 
@@ -116,12 +128,14 @@ def test_a_restart_makes_the_rows_of_the_incarnation_before_void(live: Desk) -> 
     assert live.share() == rates(50)
     assert live.hear(Hello(B2_AGAIN), 2200) == ()
     restarted = (Alarm(AlarmCode.PEER_RESTARTED, "b2"),)
-    assert live.hear(report("b2", incarnation=2), 2300) == restarted
+    # A live owner of the name would have answered by then.
+    assert live.hear(report("b2", incarnation=2), 2899) == ()
+    assert live.hear(report("b2", sequence=2, incarnation=2), 2900) == restarted
     assert set(live.broker.usage.rows(key())) == {"b1"}
-    live.run(2300, 2500)
-    assert live.share() == rates(99.5)
-    assert live.hear(report("b2", usage(500), sequence=10), 2600) == ()
-    assert live.hear(report("b2", usage(500), sequence=2, incarnation=2), 2700) == ()
+    live.run(2900, 2990)
+    assert live.hear(report("b2", usage(500), sequence=10), 2991) == ()
+    assert set(live.broker.usage.rows(key())) == {"b1"}
+    assert live.hear(report("b2", usage(500), sequence=3, incarnation=2), 2992) == ()
     assert live.share() == rates(50)
 
 
@@ -129,8 +143,8 @@ def test_what_a_restarted_peer_said_too_early_is_asked_for(live: Desk) -> None:
     live.hear(report("b2", usage(500)), 2100)
     early = report("b2", usage(70), incarnation=2)
     assert live.hear(early, 2200) == ()
-    assert live.broker.usage.rows(key())["b2"] == usage(500)
-    assert live.hear(replace(early, sequence=2, rows=()), 2300) == (
+    assert live.broker.usage.rows(key())["b2"] == held(usage(500))
+    assert live.hear(replace(early, sequence=2, rows=NO_USAGE), 2900) == (
         Alarm(AlarmCode.PEER_RESTARTED, "b2"),
         Alarm(AlarmCode.REPORTS_MISSED, "b2"),
         Publish(Ask(ME, "b2")),
@@ -145,14 +159,17 @@ def test_a_namesake_of_a_live_peer_is_answered_and_takes_none_of_its_share_away(
     live.wake(3000)
     namesake = Speaker("b2", 1 ^ 300_000_000)
     assert live.hear(Hello(namesake), 3100) == ()
-    assert live.wake_at == 3400
     early = replace(report("b2", usage(9)), speaker=namesake)
     assert live.hear(early, 3110) == ()
     # The owner answers the namesake, which then goes.
     assert live.hear(report("b2", usage(500), sequence=2, full=True), 3120) == ()
     assert live.hear(Goodbye(namesake), 3130) == ()
     assert live.share() == rates(50)
-    assert live.broker.usage.rows(key())["b2"] == usage(500)
+    assert live.broker.usage.rows(key())["b2"] == held(usage(500))
+    # And so do we: if it is no namesake but the owner again, it needs to know us.
+    live.read_back(3131)
+    assert live.rests_until(3400)
+    assert reports(live.wake(3400))[0].full
 
 
 # Leaving.
@@ -187,19 +204,26 @@ def test_what_a_peer_said_before_its_goodbye_does_not_bring_it_back(live: Desk) 
 # Falling silent.
 
 
-def test_who_is_silent_for_longer_than_expiry_rounds_is_forgotten_with_the_round(
-    live: Desk,
-) -> None:
+def test_who_is_silent_for_longer_than_expiry_rounds_is_forgotten(live: Desk) -> None:
     live.hear(report("b2", usage(500)), 2100)
     live.hear(report("b3", usage(500)), 2500)
-    live.run(2500, 5000)
+    live.run(2500, 5199)
     assert live.broker.peers.names() == ["b2", "b3"]
-    assert live.wake(6000)[:3] == (
+    # A heartbeat takes up to 100 ms, and is looked for four times a round.
+    live.said.clear()
+    *_, first, second = [alarm for at in (5255, 5505, 5755) for alarm in alarms(live.wake(at))]
+    assert (first, second) == (
         Alarm(AlarmCode.PEER_EXPIRED, "b2"),
         Alarm(AlarmCode.PEER_EXPIRED, "b3"),
-        Remember(()),
     )
     assert live.broker.usage.brokers() == set()
+
+
+def test_an_expired_peer_is_not_remembered(live: Desk) -> None:
+    live.hear(report("b2"), 2100)
+    live.hear(report("b3"), 3000)
+    live.run(2500, 5199)
+    assert live.wake(5255)[:2] == (Alarm(AlarmCode.PEER_EXPIRED, "b2"), Remember(("b3",)))
 
 
 def test_a_heartbeat_is_a_sign_of_life(live: Desk) -> None:
@@ -210,16 +234,87 @@ def test_a_heartbeat_is_a_sign_of_life(live: Desk) -> None:
     assert live.broker.peers.names() == ["b2"]
 
 
+def test_who_is_silent_for_one_round_less_than_that_is_asked_whether_it_lives(live: Desk) -> None:
+    live.hear(report("b3"), 2200)
+    live.hear(report("b2"), 2100)
+    said = {}
+    for at in range(2255, 5200, 250):
+        said[at] = asked(live.wake(at))
+        live.read_back(at + 5)
+    # Two rounds and the longest way after its last word, and four times a round from there on.
+    assert {at: who for at, who in said.items() if who} == {
+        4255: ["b2"],
+        4505: ["b2", "b3"],
+        4755: ["b2", "b3"],
+        5005: ["b2", "b3"],
+    }
+
+
+def test_any_word_of_the_one_that_is_asked_is_an_answer(live: Desk) -> None:
+    live.hear(report("b2", usage(5)), 2100)
+    live.run(2255, 4250)
+    assert asked(live.wake(4255)) == ["b2"]
+    live.hear(replace(report("b2", usage(5), sequence=2), rows=NO_USAGE), 4300)
+    live.run(4300, 6399)
+    assert live.broker.peers.names() == ["b2"]
+    assert live.broker.usage.rows(key())["b2"] == held(usage(5))
+
+
+def test_cut_off_nobody_is_asked_for_it_may_be_we_who_cannot_hear(live: Desk) -> None:
+    live.hear(report("b2"), 2100)
+    assert [asked(live.wake(at)) for at in range(2255, 9000, 250)] == [[]] * 27
+
+
+def test_between_two_looks_for_the_silent_nothing_is_asked_or_forgotten(live: Desk) -> None:
+    live.hear(report("b2"), 2100)
+    live.run(2255, 4250)
+    assert asked(live.wake(4255)) == ["b2"]
+    assert asked(live.wake(4504)) == []
+    live.run(4505, 5199)
+    # Its time is over, but it is looked for at 5255 only.
+    assert alarms(live.wake(5210)) == []
+    assert alarms(live.wake(5255)) == [Alarm(AlarmCode.PEER_EXPIRED, "b2")]
+
+
+def test_a_broker_with_one_round_of_patience_forgets_after_that_and_the_longest_way(
+    seat: Seat,
+) -> None:
+    desk = seat(expiry_rounds=1)
+    desk.go_live()
+    desk.hear(report("b2"), 2100)
+    said = [(at, bool(asked(desk.wake(at)))) for at in range(2255, 3201, 250)]
+    assert said == [(2255, True), (2505, True), (2755, True), (3005, True)]
+    assert alarms(desk.wake(3255)) == [Alarm(AlarmCode.PEER_EXPIRED, "b2")]
+
+
 # Namesakes.
 
 
 def test_starting_under_a_name_whose_owner_answers_is_refused(desk: Desk) -> None:
     desk.start()
-    conflict, halt = desk.hear(report("b1", incarnation=9, full=True), 10)
+    conflict, halt = desk.hear(report("b1", incarnation=9, full=True), 500)
     assert conflict == Alarm(AlarmCode.NAME_CONFLICT, "b1")
     assert isinstance(halt, Halt)
     assert "'b1'" in halt.reason
     assert "broker.name" in halt.reason
+
+
+def test_an_answer_before_half_a_round_is_a_late_word_of_one_that_crashed(desk: Desk) -> None:
+    desk.start()
+    assert desk.hear(report("b1", incarnation=9, full=True), 499) == ()
+
+
+def test_an_owner_that_answers_until_we_have_counted_on_nobody_makes_us_go(desk: Desk) -> None:
+    answer = report("b1", incarnation=9, full=True)
+    desk.start()
+    assert isinstance(desk.hear(answer, 1999)[1], Halt)
+    assert desk.hear(answer, 2000) == (Alarm(AlarmCode.NAME_CONFLICT, "b1"),)
+
+
+def test_before_its_start_a_broker_yields_to_a_namesake_too(desk: Desk) -> None:
+    alarm, halt = desk.hear(Hello(Speaker("b1", 0)), 10)
+    assert alarm == Alarm(AlarmCode.NAME_CONFLICT, "b1")
+    assert isinstance(halt, Halt)
 
 
 def test_of_two_that_start_together_the_lower_incarnation_stays(seat: Seat) -> None:
@@ -227,23 +322,35 @@ def test_of_two_that_start_together_the_lower_incarnation_stays(seat: Seat) -> N
     lower.start()
     higher.start()
     alarm = Alarm(AlarmCode.NAME_CONFLICT, "b1")
-    assert lower.hear(Hello(NAMESAKE), 10)[0] == alarm
-    assert reports(lower.hear(Hello(NAMESAKE), 10))[0].full
+    assert lower.hear(Hello(NAMESAKE), 10) == (alarm,)
     first, halt = higher.hear(Hello(ME), 10)
     assert first == alarm
     assert isinstance(halt, Halt)
 
 
-def test_a_live_owner_answers_a_namesakes_hello_at_once_and_stays(live: Desk) -> None:
-    live.ask(20, at=2100)
-    live.run(2100, 3005)
-    alarm, answer = live.hear(Hello(NAMESAKE), 3100)
-    assert alarm == Alarm(AlarmCode.NAME_CONFLICT, "b1")
-    assert isinstance(answer, Publish)
-    assert isinstance(answer.message, Report)
-    assert answer.message.full
-    assert answer.message.rows != ()
+def test_a_live_owner_answers_a_namesakes_hello_half_a_round_later_and_stays(live: Desk) -> None:
+    live.ask(20, at=2010)
+    live.run(2010, 3005)
+    assert live.hear(Hello(NAMESAKE), 3100) == (Alarm(AlarmCode.NAME_CONFLICT, "b1"),)
+    assert live.rests_until(3600)
+    (answer,) = reports(live.wake(3600))
+    assert answer.full
+    assert len(answer.rows) == 1
     assert live.believes() is Mode.LIVE
+
+
+def test_the_answer_of_a_live_owner_comes_when_a_namesake_takes_it_for_no_late_word(
+    seat: Seat,
+) -> None:
+    owner, namesake = seat(), seat(speaker=NAMESAKE)
+    owner.go_live()
+    owner.run(2005, 2100)
+    namesake.start(at=2100)
+    owner.hear(Hello(NAMESAKE), 2100)
+    assert owner.rests_until(2600)
+    (answer,) = reports(owner.wake(2600))
+    _, halt = namesake.hear(answer, 2600)
+    assert isinstance(halt, Halt)
 
 
 def test_of_two_that_are_live_neither_goes_but_both_say_so(live: Desk) -> None:

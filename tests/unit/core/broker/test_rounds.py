@@ -1,7 +1,7 @@
-"""What a round says and logs: each window once, and no count lost.
+"""What a round says and logs: each window once, in slices, and no count lost.
 
-Not covered: which changes are worth telling (tests/unit/core/exchange/test_suppression.py), when a
-round ends (test_broker.py).
+Not covered: which changes are worth telling (tests/unit/core/exchange/test_suppression.py), what is
+estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,13 +9,16 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from rgd.core.broker.link import Link
-from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.exchange.messages import RoundRecord, ShareRow, Speaker, UsageRow
+from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Speaker
 from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, SharePolicyName
@@ -25,26 +28,44 @@ from tests.unit.core.values import BUCKETS, key, ms, rates
 SETTINGS = BrokerSettings(Speaker("b1", 1), full_every_rounds=1_000_000)
 GROUPS = {
     "gold": Group("gold", Limit(rates(100))),
-    "trial": Group("trial", Limit(rates(1000)), policy=SharePolicyName.STEAL),
+    "trial": Group("trial", Limit(rates(1000))),
 }
+#: More than two slices of them.
+MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * SLICE_GROUPS + 5)}
 
 
 @dataclass
 class House:
-    """Rounds over a real limiter; every request is of one group, named directly."""
+    """Rounds over a real limiter that alone is live; every request is of one group, named directly."""
 
     settings: BrokerSettings = SETTINGS
+    groups: dict[str, Group] = field(default_factory=lambda: dict(GROUPS))
     granted: int = 0
-    log: list[RoundRecord] = field(default_factory=list)
+    log: list[ShareColumns] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.index = GroupIndex()
+        self.usage = UsageMap(self.index)
+        self.peers = Peers(0)
         self.sharing = Sharing(
-            self.settings, UsageMap(), Peers(0), Link(1, 1), apply=lambda *told: None
+            self.settings,
+            self.usage,
+            self.peers,
+            Link(1, 1),
+            apply=lambda *told: None,
+            count_brokers=lambda count: None,
         )
-        self.sharing.book = PolicyBook(GROUPS)
-        self.limiter = Limiter(BUCKETS, lambda group, kind: group.rates(kind))
-        self.limiter.set_book(PolicyBook(GROUPS), ms(0))
-        self.rounds = Rounds(self.settings, self.limiter, self.sharing)
+        self.sharing.mode = Mode.LIVE
+        self.limiter = Limiter(
+            BUCKETS, lambda group, kind: self.sharing.share_of(group, kind, ms(0))
+        )
+        self.change(self.groups)
+        self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)
+
+    def change(self, groups: dict[str, Group], at: float = 0) -> None:
+        """Put these groups in force, in place of every other."""
+        self.sharing.set_book(PolicyBook(groups), ms(at))
+        self.limiter.set_book(PolicyBook(groups), ms(at))
 
     def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
         request = Request(messages=messages, bytes=size, group=group, topic="t")
@@ -52,18 +73,39 @@ class House:
         assert isinstance(answer, Decision)
         self.granted += answer.messages
 
-    def end(self, at: float, *, is_last: bool = False) -> list[UsageRow]:
-        rows = self.rounds.end(ms(at), is_last=is_last)
-        self.log.append(self.rounds.record(len(self.log), (), ms(at)))
-        return rows
+    def early(self, at: float) -> list[UsageRow]:
+        return list(self.rounds.early(ms(at)))
+
+    def step_through(self, at: float) -> int:
+        """End the round that was begun; returns in how many slices."""
+        slices = 0
+        while self.rounds.is_ending:
+            self.rounds.step(ms(at))
+            slices += 1
+        return slices
+
+    def finish(self) -> list[UsageRow]:
+        """The rows that the round tells; what it logs is in `log`."""
+        told, shown = self.rounds.finish()
+        self.log.append(shown)
+        return list(told)
+
+    def end(self, at: float) -> list[UsageRow]:
+        self.rounds.begin()
+        self.step_through(at)
+        return self.finish()
+
+    def told(self) -> dict[str, UsageRow]:
+        """What the peers were told and was not taken back."""
+        return {row.group: row for row in self.rounds.told()}
 
     def logged(self, group: str = "gold") -> ShareRow:
         """The row of the newest record."""
-        return next(row for row in self.log[-1].rows if row.usage.group == group)
+        return next(row for row in self.log[-1] if row.usage.group == group)
 
     def logged_total(self) -> int:
         """What the log says was admitted of gold since the start."""
-        rows = (row for record in self.log for row in record.rows if row.usage.group == "gold")
+        rows = (row for record in self.log for row in record if row.usage.group == "gold")
         return max(row.usage.admitted_total.messages for row in rows)
 
 
@@ -79,17 +121,22 @@ def test_a_round_tells_what_was_asked_for_in_it() -> None:
     assert (gold.group, gold.kind, gold.topics) == ("gold", Kind.PUBLISH, 1)
     assert gold.admitted == gold.wanted == Pair(20_000)
     assert gold.admitted_total == gold.wanted_total == Pair(20)
-    # A group that was idle is reckoned from its first request on.
-    assert wanted(trial) == 20
-    assert house.rounds.told == {key(): gold, key("trial"): trial}
+    # A single request says nothing of a rate: one in a round.
+    assert wanted(trial) == 10
+    assert house.told() == {"gold": gold, "trial": trial}
 
 
-def test_a_known_group_is_reckoned_over_the_whole_round() -> None:
+def test_a_rate_is_that_of_the_newest_flow_and_the_log_has_what_was_counted() -> None:
     house = House()
-    house.ask(20, at=0)
+    for at in range(0, 1000, 100):
+        house.ask(2, at=at)
     house.end(1000)
-    house.ask(10, at=1500)
-    assert [wanted(row) for row in house.end(2000)] == [10]
+    for at in range(1000, 2000, 100):
+        house.ask(2 if at < 1500 else 8, at=at)
+    (row,) = house.end(2000)
+    # The step of 1500 is believed as if it had been there all the time.
+    assert wanted(row) == pytest.approx(80, rel=0.01)
+    assert house.logged().usage.wanted == house.logged().usage.admitted == Pair(50_000)
 
 
 def test_nothing_asked_is_nothing_told_or_logged() -> None:
@@ -97,7 +144,7 @@ def test_nothing_asked_is_nothing_told_or_logged() -> None:
     assert house.end(1000) == []
     house.ask(0, at=1000)
     assert house.end(2000) == []
-    assert [[row.sent for row in record.rows] for record in house.log] == [[], [False]]
+    assert [[row.sent for row in record] for record in house.log] == [[], [False]]
 
 
 def test_a_round_is_logged_with_what_was_allowed_in_it() -> None:
@@ -105,28 +152,42 @@ def test_a_round_is_logged_with_what_was_allowed_in_it() -> None:
     house.ask(100, at=0)
     house.ask(30, at=0)
     house.ask(30, at=0)
-    house.ask(5, at=500, group="trial")
-    (row, _) = house.end(1000)
-    assert house.logged() == ShareRow(
-        usage=row,
+    house.end(1000)
+    row = house.logged()
+    assert row == ShareRow(
+        usage=row.usage,
         share=(100_000, None),
         quota=(100_000, None),
         policy=SharePolicyName.MAX_MIN,
         refused=Pair(60),
         sent=True,
     )
-    assert house.logged("trial").policy is SharePolicyName.STEAL
-    assert [row.usage.group for row in house.log[-1].rows] == ["gold", "trial"]
+    # Retries or not: nobody said, so what is wanted is what was asked in all.
+    assert (row.usage.admitted, row.usage.wanted) == (Pair(100_000), Pair(160_000))
 
 
-def test_a_record_says_whose_when_and_how_long() -> None:
-    house = House()
-    first = house.rounds.record(7, (("b2", 3),), ms(1000))
-    assert (first.speaker, first.sequence, first.peers) == (Speaker("b1", 1), 7, (("b2", 3),))
-    assert (first.period_ns, first.isolated) == (ms(1000), False)
-    house.sharing.mode = Mode.EQUAL
-    second = house.rounds.record(8, (), ms(2500))
-    assert (second.period_ns, second.isolated) == (ms(1500), True)
+def test_a_round_is_logged_with_the_policy_of_the_group() -> None:
+    house = House(groups=GROUPS | {"third": Group("third", policy=SharePolicyName.STEAL)})
+    house.ask(5, at=500)
+    house.ask(5, at=500, group="third")
+    house.end(1000)
+    assert house.logged().policy is SharePolicyName.MAX_MIN
+    assert house.logged("third").policy is SharePolicyName.STEAL
+
+
+def test_a_round_is_logged_in_the_order_of_groups() -> None:
+    house = House(groups={name: Group(name) for name in ("c", "a", "b")})
+    for name in ("c", "a", "b"):
+        house.ask(1, at=0, group=name)
+    house.end(1000)
+    assert [row.usage.group for row in house.log[-1]] == ["a", "b", "c"]
+
+
+def test_an_unlimited_rate_is_logged_as_such() -> None:
+    house = House(groups={"gold": Group("gold")})
+    house.ask(1, at=0)
+    house.end(1000)
+    assert (house.logged().share, house.logged().quota) == ((None, None), (None, None))
 
 
 def test_a_row_that_is_held_back_is_logged_as_such_and_counted() -> None:
@@ -147,97 +208,150 @@ def test_an_idle_group_is_told_and_logged_as_zero_once_with_its_true_totals() ->
     for start in (0, 1000, 2000):
         house.ask(20, at=start)
         house.end(start + 1000)
-    assert house.rounds.told[key()].admitted_total == Pair(20)
+    assert house.told()["gold"].admitted_total == Pair(20)
     (idle,) = house.end(4000)
     assert idle.is_idle
     assert (idle.topics, idle.admitted_total, idle.wanted_total) == (0, Pair(60), Pair(60))
     assert (house.logged().usage, house.logged().sent) == (idle, True)
+    assert house.told() == {}
     assert house.end(5000) == []
-    assert house.log[-1].rows == ()
+    assert list(house.log[-1]) == []
 
 
 def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
     house = House()
     house.ask(20, at=0)
     house.end(1000)
-    house.limiter.set_book(PolicyBook(), ms(1000))
-    assert [row.is_idle for row in house.end(2000)] == [True]
-    assert house.log[-1].rows == ()
-    assert house.rounds.told == {}
+    house.change({}, at=1000)
+    (idle,) = house.end(2000)
+    assert idle.is_idle
+    assert idle.admitted_total == Pair(20)
+    assert list(house.log[-1]) == []
+    assert house.told() == {}
+    assert house.rounds.told_hash == 0
+    assert house.end(3000) == []
+
+
+def test_a_group_that_was_deleted_and_is_back_is_estimated_afresh() -> None:
+    house = House(groups={"gold": Group("gold", Limit(rates(10_000)))})
+    for round_ in range(8):
+        # Noise that is large enough to hide what comes after.
+        for at in range(0, 1000, 50):
+            house.ask(40 if round_ % 2 else 80, at=1000 * round_ + at)
+        house.end(1000 * (round_ + 1))
+    house.change({}, at=8000)
+    house.end(9000)
+    house.change(GROUPS, at=9000)
+    for at in range(9000, 10_000, 50):
+        house.ask(1, at=at)
+    (row,) = house.end(10_000)
+    assert wanted(row) == pytest.approx(20, rel=0.1)
 
 
 # Early reports.
 
 
-def test_unreported_is_what_was_refused_and_not_told() -> None:
+def test_what_was_refused_and_not_told_is_called_out_and_told_early() -> None:
     house = House()
-    assert house.rounds.unreported() == []
     house.ask(100, at=0)
-    assert house.rounds.unreported() == []
-    house.ask(1, at=0)
-    assert house.rounds.unreported() == [key()]
-    house.rounds.early([key()], ms(100))
-    assert house.rounds.unreported() == []
+    assert house.early(50) == []
+    house.ask(1, at=60)
+    assert list(house.limiter.urgent) == [key()]
+    (row,) = house.early(100)
+    assert (row.group, wanted(row)) == ("gold", 1010)
+    assert house.limiter.urgent == {}
+    assert house.told() == {"gold": row}
 
 
-def test_an_early_report_closes_the_windows_of_its_groups_alone() -> None:
+def test_an_early_report_counts_nothing() -> None:
+    """Its totals are those of now, and the windows go on: the round logs each count once."""
     house = House()
-    house.ask(20, at=0)
+    house.ask(100, at=0)
+    house.ask(30, at=0, size=70)
+    (row,) = house.early(100)
+    assert row.admitted_total == Pair(100)
+    for at in (605, 610):
+        house.ask(50, at=at, size=10)
+    house.early(700)
+    house.ask(10, at=900)
+    house.end(1000)
+    assert house.logged().usage.admitted_total == Pair(house.granted) == Pair(110)
+    assert house.logged().usage.admitted == Pair(110_000)
+    assert house.logged().refused == Pair(130, 90)
+
+
+def test_an_early_report_tells_of_its_groups_alone() -> None:
+    house = House()
     house.ask(20, at=0, group="trial")
-    (row,) = house.rounds.early([key()], ms(200))
-    assert (row.group, wanted(row)) == ("gold", 100)
-    house.ask(4, at=300)
-    rows = {row.group: wanted(row) for row in house.end(1000)}
-    assert rows == {"gold": 5, "trial": 20}
+    house.ask(100, at=0)
+    house.ask(1, at=0)
+    assert [row.group for row in house.early(200)] == ["gold"]
+    assert {row.group: wanted(row) for row in house.end(1000)}["trial"] == 20
+
+
+def test_the_first_moments_of_a_group_are_told_once_more() -> None:
+    house = House()
+    house.ask(100, at=0)
+    house.ask(1, at=0)
+    told = [house.early(10)]
+    follows_up = [house.rounds.follows_up]
+    house.ask(1, at=200)
+    for at in (200, 300):
+        told.append(house.early(at))
+        follows_up.append(house.rounds.follows_up)
+    assert follows_up == [True, False, False]
+    (first,), (again,), nothing = told
+    assert wanted(again) < wanted(first)
+    assert nothing == []
+
+
+def test_the_first_moments_are_not_told_once_more_after_the_round_has_ended() -> None:
+    house = House()
+    house.ask(100, at=900)
+    house.ask(1, at=900)
+    house.early(950)
+    house.end(1000)
+    assert not house.rounds.follows_up
+
+
+def test_more_that_is_urgent_than_a_slice_is_told_in_several() -> None:
+    house = House(groups=MANY)
+    for name in MANY:
+        house.ask(1000, at=0, group=name)
+        house.ask(1, at=0, group=name)
+    first = house.early(100)
+    assert len(first) == SLICE_GROUPS
+    assert house.rounds.follows_up
+    told = {row.group for row in first}
+    for at in (200, 300):
+        told |= {row.group for row in house.early(at)}
+    assert told == set(MANY)
 
 
 def test_an_early_report_is_logged_as_sent_even_if_the_round_adds_nothing_to_it() -> None:
     house = House()
-    house.ask(20, at=0)
-    house.rounds.early([key()], ms(200))
-    house.ask(80, at=600)
+    house.ask(100, at=0)
+    house.ask(0, at=10)
+    house.limiter.urgent[key()] = None
+    (row,) = house.early(1000)
+    assert wanted(row) == 100
     assert house.end(1000) == []
     assert house.logged().sent
     assert house.logged().usage.admitted_total == Pair(100)
     assert house.rounds.rows_suppressed == 0
-
-
-def test_refusals_of_an_early_window_are_logged_with_the_round() -> None:
-    house = House()
-    house.ask(100, at=0)
-    house.ask(7, at=0, size=70)
-    house.rounds.early([key()], ms(200))
-    house.ask(5, at=300, size=50)
-    house.end(1000)
-    assert house.logged().refused == Pair(12, 120)
-
-
-def test_a_window_that_an_early_report_has_just_closed_stays_open() -> None:
-    house = House()
-    house.ask(20, at=0)
-    house.rounds.early([key()], ms(950))
-    house.ask(3, at=960)
-    assert house.end(1000) == []
-    # The three are counted once, in the round that follows.
-    assert house.logged().usage.admitted_total == Pair(20)
-    (row,) = house.end(2000)
-    assert row.admitted_total == Pair(23)
-    assert wanted(row) == pytest.approx(3 / 1.05, abs=0.001)
-
-
-def test_a_window_as_long_as_the_least_interval_is_closed() -> None:
-    house = House()
-    house.ask(20, at=900)
-    (row,) = house.end(1000)
-    assert wanted(row) == 200
+    # Of that round alone.
+    house.ask(100, at=1000)
+    house.end(2000)
+    assert not house.logged().sent
 
 
 def test_an_early_report_of_nothing_says_nothing() -> None:
     house = House()
     house.ask(0, at=0)
-    assert house.rounds.early([key(), key("never-asked")], ms(200)) == []
-    assert house.rounds.early([key()], ms(300)) == []
-    assert house.rounds.told == {}
+    house.limiter.urgent.update({key(): None, key("never-asked"): None})
+    assert house.early(200) == []
+    assert house.limiter.urgent == {}
+    assert house.told() == {}
 
 
 def test_after_a_round_a_refusal_is_called_out_again_unless_the_peers_know() -> None:
@@ -252,22 +366,39 @@ def test_after_a_round_a_refusal_is_called_out_again_unless_the_peers_know() -> 
     assert not gold.reported
 
 
-# The end.
-
-
-def test_the_last_round_counts_what_was_asked_a_moment_before() -> None:
+def test_a_jump_is_called_out_by_what_the_peers_were_told_last() -> None:
     house = House()
-    house.ask(10, at=0)
+    for at in range(0, 1000, 100):
+        house.ask(5, at=at)
     house.end(1000)
-    house.ask(5, at=1030)
-    house.end(1050, is_last=True)
-    assert house.logged_total() == house.granted == 15
+    house.limiter.urgent.clear()
+    for at in range(1000, 1400, 50):
+        house.ask(100, at=at)
+    assert list(house.limiter.urgent) == [key()]
 
 
-def test_a_lesser_interval_makes_shorter_windows() -> None:
-    house = House(replace(SETTINGS, min_interval_ns=ms(10)))
-    house.ask(1, at=0)
-    house.rounds.early([key()], ms(985))
-    house.ask(1, at=990)
-    (row,) = house.end(1000)
-    assert wanted(row) == pytest.approx(66.6, abs=0.1)
+def steady(house: House, since: int, until: int) -> None:
+    """Ask for 20 a second, evenly."""
+    for at in range(since, until, 100):
+        house.ask(2, at=at)
+
+
+def test_everything_is_told_anyway_once_in_so_many_rounds() -> None:
+    house = House(replace(SETTINGS, full_every_rounds=3))
+    told = []
+    for start in range(0, 10_000, 1000):
+        steady(house, start, start + 1000)
+        told.append(len(house.end(start + 1000)))
+    assert told[0] == 1
+    assert told[1:4].count(1) == 1
+    assert told[1:4] == told[4:7] == told[7:10]
+
+
+def test_an_early_report_tells_nothing_anyway() -> None:
+    house = House(replace(SETTINGS, full_every_rounds=1))
+    for start in range(0, 3000, 1000):
+        steady(house, start, start + 1000)
+        assert len(house.end(start + 1000)) == 1
+    steady(house, 3000, 3600)
+    house.limiter.urgent[key()] = None
+    assert house.early(3600) == []

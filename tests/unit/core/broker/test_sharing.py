@@ -1,75 +1,22 @@
 """From the usage map to the share in force, in every mode.
 
 Not covered: when the mode changes (test_standing.py), what a policy does (tests/unit/core/shares),
-any sequence of targets (tests/property/test_settling.py).
+any sequence of targets (tests/property/test_settling.py), who has which rank (test_ranks.py).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from rgd.core.broker.link import Link
-from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, SettlingRate, Sharing
-from rgd.core.buckets.level import GroupKey
-from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Speaker, UsageRow
-from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
+from rgd.core.broker.sharing import Mode
+from rgd.core.exchange.suppression import OwnRates
 from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Limit, Rates, SharePolicyName
-from rgd.core.units import Kind, Nanos
-from tests.unit.core.values import key, ms, rates, report, usage
-
-SETTINGS = BrokerSettings(Speaker("b1", 1), floor_ppm=10_000)
-START = Nanos(0)
-
-
-@dataclass
-class House:
-    """A Sharing with what it reads, and what it told the limiter."""
-
-    settings: BrokerSettings = SETTINGS
-    usage: UsageMap = field(default_factory=UsageMap)
-    peers: Peers = field(default_factory=lambda: Peers(0))
-    link: Link = field(default_factory=lambda: Link(ms(1100), ms(100)))
-    applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.sharing = Sharing(
-            self.settings,
-            self.usage,
-            self.peers,
-            self.link,
-            apply=lambda *told: self.applied.append(told),
-        )
-        self.sharing.mode = Mode.LIVE
-
-    def quota(self, messages: float | None = 100, size: float | None = None) -> Group:
-        """Put a group of this quota in force, in place of every other."""
-        group = Group("gold", Limit(rates(messages, size), rates(messages, size)))
-        self.sharing.book = PolicyBook({"gold": group})
-        return group
-
-    def use(self, messages: float | None = 100, size: float | None = None) -> Rates:
-        """Ask for the group for the first time."""
-        return self.sharing.share_of(self.quota(messages, size), Kind.PUBLISH, START)
-
-    def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
-        """Let a peer tell rows."""
-        told = report(broker, *rows, weight=weight)
-        self.peers.hear(told.speaker, START)
-        self.peers.advance(told)
-        self.usage.apply(told)
-
-    def due(self) -> Nanos | None:
-        """When the next raise comes into force."""
-        return self.sharing.settles_at
-
-    def own(self, *rows: UsageRow) -> None:
-        """Read our own rows back."""
-        self.usage.apply(report("b1", *rows))
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import Kind
+from tests.unit.core.broker.sharing_house import SETTINGS, START, House
+from tests.unit.core.values import key, rates, usage
 
 
 @pytest.fixture
@@ -96,10 +43,13 @@ def test_a_live_broker_without_a_row_has_its_floor(house: House) -> None:
     assert house.use() == rates(99.5)
 
 
-def test_each_dimension_is_shared_by_its_own_rates(house: House) -> None:
-    house.own(usage(90, size=100))
-    house.peer(usage(90, size=1000))
-    assert house.use(100, 400) == rates(50, 100)
+def test_both_dimensions_are_shared_as_one_decision() -> None:
+    house = House(replace(SETTINGS, floor_ppm=0))
+    house.own(usage(100, size=50))
+    house.peer(usage(50, size=100))
+    # Design 3, law 5.
+    assert house.use(100, 100) == Rates(66_667, 33_333)
+    assert house.sharing.shares(key())["b2"] == Rates(33_333, 66_667)
 
 
 def test_an_unlimited_dimension_is_not_shared(house: House) -> None:
@@ -119,9 +69,7 @@ def test_a_groups_own_policy_stands_above_the_daemons() -> None:
     house.own(usage(200, 75))
     house.peer(usage(200, 25))
     assert house.use() == rates(75)
-    house.sharing.book = PolicyBook(
-        {"gold": replace(house.quota(), policy=SharePolicyName.MAX_MIN)}
-    )
+    house.change(replace(house.quota(), policy=SharePolicyName.MAX_MIN))
     assert house.sharing.shares(key())["b1"] == rates(50)
 
 
@@ -130,20 +78,122 @@ def test_a_group_that_does_not_exist_is_unlimited(house: House) -> None:
     assert house.sharing.shares(key("gone")) == {"b1": UNLIMITED}
 
 
-def test_shares_can_be_reckoned_with_another_row_in_place_of_ours(house: House) -> None:
+def test_the_shares_of_many_groups_are_reckoned_each_by_its_own_rows(house: House) -> None:
+    groups = [Group(f"g{place}", Limit(rates(100 + place))) for place in range(5)]
+    house.change(*groups)
+    house.own(*(usage(90, group=group.name) for group in groups[1:]))
+    house.peer(*(usage(10 * place, group=f"g{place}") for place in range(1, 5)))
+    in_use = {group.name: house.sharing.share_of(group, Kind.PUBLISH, START) for group in groups}
+    assert in_use == {
+        # Of nobody, evenly; and what nobody wants, evenly.
+        "g0": rates(50),
+        "g1": rates(90.5),
+        "g2": rates(82),
+        "g3": rates(73),
+        "g4": rates(64),
+    }
+
+
+# Whether a change of ours moves a share.
+
+
+def test_a_change_of_ours_that_moves_anybodys_share_by_more_than_a_percent_is_seen(
+    house: House,
+) -> None:
     house.own(usage(30))
     house.peer(usage(90))
     house.use()
-    assert house.sharing.shares_if(key(), usage(200)) == (50_000, 50_000)
-    assert house.sharing.shares_if(key(), usage(0)) == (5_250, 94_750)
+    # What we leave is b2's: 70 it has of us wanting 30.
+    assert not house.moves_share(usage(30), usage(30))
+    assert not house.moves_share(usage(30), usage(30.2))
+    assert house.moves_share(usage(30), usage(31))
+    assert house.moves_share(usage(30), usage(29))
+    # Beyond the equal part more of the same moves nothing.
+    assert not house.moves_share(usage(60), usage(600))
     # The map is as it was.
     assert house.sharing.shares(key())["b1"] == rates(30)
 
 
-def test_shares_of_a_limited_dimension_alone_are_compared(house: House) -> None:
+def test_a_share_of_another_that_moves_counts_as_ours_does() -> None:
+    house = House(replace(SETTINGS, floor_ppm=0))
+    house.own(usage(95))
     house.peer(usage(90))
+    house.use(1000)
+    # Both want less than there is; what is left is halved.
+    assert house.moves_share(usage(10), usage(60))
+    house.quota(10_000)
+    assert not house.moves_share(usage(10), usage(60))
+
+
+def test_a_share_that_comes_out_of_nothing_moves(house: House) -> None:
+    house = House(replace(SETTINGS, floor_ppm=0))
+    house.peer(usage(500))
+    house.use()
+    assert house.moves_share(usage(0), usage(0.001))
+
+
+def test_in_an_unlimited_dimension_nothing_moves(house: House) -> None:
+    house.peer(usage(90))
+    house.use(None, 400)
+    assert not house.moves_share(usage(1), usage(1000))
+    assert house.moves_share(usage(1, size=1), usage(1, size=100))
+
+
+def test_whether_a_group_moves_does_not_depend_on_the_others_asked_for(house: House) -> None:
+    house.change(*(Group(f"g{place}", Limit(rates(100))) for place in range(3)))
+    house.peer(*(usage(90, group=f"g{place}") for place in range(3)))
+    for group in house.sharing.book.groups.values():
+        house.sharing.share_of(group, Kind.PUBLISH, START)
+    wanted = np.array([[30_000, 0]] * 3)
+    more = np.array([[30_000, 0], [35_000, 0], [30_000, 0]])
+    places = house.places(*(key(f"g{place}") for place in range(3)))
+    moves = house.sharing.moves_share(places, OwnRates(wanted, wanted), OwnRates(more, more))
+    assert moves.tolist() == [False, True, False]
+
+
+# Whether a group is short.
+
+
+@pytest.mark.parametrize(
+    ("messages", "size", "is_short"),
+    [
+        pytest.param(50, 0, False, id="all-of-it"),
+        pytest.param(50.001, 0, True, id="messages"),
+        pytest.param(1, 101, True, id="bytes"),
+        pytest.param(1, 100, False, id="bytes-all-of-it"),
+    ],
+)
+def test_a_group_is_short_of_which_more_is_wanted_than_there_is(
+    house: House, messages: float, size: float, is_short: bool
+) -> None:
+    house.own(usage(50, size=100))
+    house.peer(usage(messages, 0, size=size))
+    house.use(100, 200)
+    assert house.sharing.is_short(house.places(key())).tolist() == [is_short]
+
+
+def test_what_is_unlimited_is_never_short_nor_what_is_not_in_use(house: House) -> None:
+    house.peer(usage(10**9), usage(10**9, group="other"))
+    house.use(None, 100)
+    assert house.sharing.is_short(house.places(key(), key("other"), key("new"))).tolist() == (
+        [False] * 3
+    )
+
+
+def test_quotas_are_those_of_the_book_and_unlimited_where_nothing_is_in_use(house: House) -> None:
     house.use(100, None)
-    assert len(house.sharing.shares_if(key(), usage(1))) == 2
+    assert house.sharing.quotas(house.places(key(), key("other"))).tolist() == [
+        [100_000, -1],
+        [-1, -1],
+    ]
+    house.quota(None, 7)
+    assert house.sharing.quotas(house.places(key())).tolist() == [[-1, 7_000]]
+    # Many more than there was room for at first.
+    others = house.places(*(key(f"g{place}") for place in range(500)))
+    assert (house.sharing.quotas(others) == NO_RATE).all()
+    house.peer(*(usage(5, group=f"g{place}") for place in range(500)))
+    assert not house.sharing.is_short(others).any()
+    assert house.sharing.quotas(house.places(key())).tolist() == [[-1, 7_000]]
 
 
 # Who is known.
@@ -163,6 +213,7 @@ def test_known_are_never_fewer_than_expected_stored_or_heard(
     house = House(replace(SETTINGS, expected_brokers=expected, stored_peers=stored))
     house.peer()
     assert house.sharing.known_brokers() == known
+    assert house.counted[-1] == known
 
 
 # The other modes.
@@ -176,10 +227,11 @@ def test_while_starting_the_floor_is_granted_as_for_everybody_known() -> None:
     assert House().use(100) == rates(100)
 
 
-def test_cut_off_and_equal_the_part_is_the_quota_over_everybody_known() -> None:
+@pytest.mark.parametrize("mode", [Mode.EQUAL, Mode.REJOINING])
+def test_cut_off_and_equal_the_part_is_the_quota_over_everybody_known(mode: Mode) -> None:
     house = House(replace(SETTINGS, stored_peers=frozenset({"b2", "b3"})))
     house.own(usage(5))
-    house.sharing.mode = Mode.EQUAL
+    house.sharing.mode = mode
     assert house.use(100, None) == Rates(33_333, None)
 
 
@@ -194,144 +246,12 @@ def test_cut_off_and_holding_the_map_goes_on_to_count(house: House, mode: Mode) 
 def test_cut_off_and_open_nothing_is_limited_but_what_is_blocked(house: House) -> None:
     house.sharing.mode = Mode.OPEN
     assert house.use(100, 100) == UNLIMITED
-    house.sharing.book = PolicyBook({"gold": replace(house.quota(), blocked=True)})
-    house.sharing.refresh_all(START)
-    assert house.applied == [(key(), BLOCKED, START)]
+    house.change(replace(house.quota(), blocked=True))
+    assert [(one, share) for one, share, _ in house.applied] == [(key(), BLOCKED)]
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_modes_of_one_cut_off_are_told_from_the_others(mode: Mode) -> None:
-    assert mode.is_isolated is (mode not in {Mode.STARTING, Mode.LIVE})
-
-
-# Settling.
-
-
-def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House) -> None:
-    house.peer(usage(90))
-    house.own(usage(90))
-    assert house.use() == rates(50)
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    house.sharing.refresh([key()], ms(1000))
-    assert house.applied == [(key(), rates(50), ms(1000))]
-    assert house.due() == ms(1100)
-    house.sharing.settle(ms(1099))
-    assert len(house.applied) == 1
-    house.sharing.settle(ms(1100))
-    assert house.applied[1:] == [(key(), rates(80), ms(1100))]
-    assert house.due() is None
-    house.usage.apply(report("b2", usage(90), sequence=3))
-    house.sharing.refresh([key()], ms(1200))
-    assert house.applied[2:] == [(key(), rates(50), ms(1200))]
-
-
-def test_each_dimension_settles_by_itself(house: House) -> None:
-    house.peer(usage(90, size=90))
-    house.own(usage(90, size=90))
-    assert house.use(100, 100) == rates(50, 50)
-    house.usage.apply(report("b2", usage(20, size=200), sequence=2))
-    house.usage.apply(report("b1", usage(90, size=20), sequence=2))
-    house.sharing.refresh([key()], ms(1000))
-    assert house.applied == [(key(), rates(50, 20), ms(1000))]
-    house.sharing.settle(ms(1100))
-    assert house.applied[1:] == [(key(), rates(80, 20), ms(1100))]
-
-
-def test_the_earliest_raise_of_any_group_is_waited_for(house: House) -> None:
-    groups = {name: Group(name, Limit(rates(100))) for name in ("gold", "trial")}
-    house.sharing.book = PolicyBook(groups)
-    house.peer(usage(100, group="gold"), usage(100, group="trial"))
-    for group in groups.values():
-        house.sharing.share_of(group, Kind.PUBLISH, START)
-    house.usage.apply(report("b2", usage(40, group="gold"), sequence=2))
-    house.sharing.refresh([key("gold")], ms(20))
-    house.usage.apply(report("b2", usage(40, group="trial"), sequence=3))
-    house.sharing.refresh([key("trial")], ms(10))
-    assert house.due() == ms(110)
-
-
-def test_a_raise_waits_as_long_as_reports_take(house: House) -> None:
-    house.link.said(1, ms(0))
-    house.link.heard(1, ms(30))
-    house.peer(usage(90))
-    house.own(usage(90))
-    house.use()
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    house.sharing.refresh([key()], ms(1000))
-    assert house.due() == ms(1030)
-
-
-def test_a_new_book_does_not_hasten_a_raise(house: House) -> None:
-    house.peer(usage(90))
-    house.own(usage(90))
-    house.use()
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    house.sharing.refresh([key()], ms(1000))
-    # As the limiter asks for every group in use when the book changes.
-    assert house.sharing.share_of(house.quota(), Kind.PUBLISH, ms(1050)) == rates(50)
-    assert house.due() == ms(1100)
-
-
-def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: House) -> None:
-    assert house.use(None) == UNLIMITED
-    house.quota(100)
-    house.sharing.refresh_all(ms(0))
-    house.quota(None)
-    house.sharing.refresh_all(ms(1000))
-    house.sharing.settle(ms(1100))
-    assert [share for _, share, _ in house.applied] == [rates(100), rates(100), UNLIMITED]
-
-
-def test_a_group_that_is_not_in_use_is_not_reckoned(house: House) -> None:
-    house.quota()
-    house.sharing.refresh([key()], START)
-    assert house.applied == []
-
-
-def test_a_group_that_is_gone_is_forgotten_and_settles_anew_when_it_is_back(house: House) -> None:
-    house.peer(usage(90))
-    house.own(usage(90))
-    house.use()
-    house.sharing.book = PolicyBook()
-    house.sharing.refresh_all(ms(1000))
-    assert house.applied == []
-    house.usage.apply(report("b2", usage(20), sequence=2))
-    assert house.sharing.share_of(house.quota(), Kind.PUBLISH, ms(2000)) == rates(80)
-
-
-def test_a_share_that_was_not_reckoned_anew_is_a_bug() -> None:
-    house = House()
-    house.use()
-    house.peer(usage(90))
-    with pytest.raises(InvariantBroken, match="settles on"):
-        house.sharing.validate()
-
-
-# One rate.
-
-
-def test_a_rate_in_force_is_the_first_of_rising_targets() -> None:
-    rate = SettlingRate(10, ms(0))
-    rate.aim(20, ms(5))
-    rate.aim(30, ms(7))
-    assert (rate.at(ms(14), ms(10)), rate.next_at(ms(10)), rate.target) == (10, ms(15), 30)
-    assert (rate.at(ms(15), ms(10)), rate.next_at(ms(10))) == (20, ms(17))
-    assert (rate.at(ms(99), ms(10)), rate.next_at(ms(10))) == (30, None)
-
-
-def test_the_same_target_again_is_not_put_off() -> None:
-    rate = SettlingRate(10, ms(0))
-    for now in range(5, 15):
-        rate.aim(20, ms(now))
-    assert rate.at(ms(15), ms(10)) == 20
-
-
-def test_a_cut_forgets_the_raises_above_it_alone() -> None:
-    rate = SettlingRate(10, ms(0))
-    for now, target in ((1, 20), (2, 30), (3, None), (4, 25)):
-        rate.aim(target, ms(now))
-    assert rate.at(ms(11), ms(10)) == 20
-    # It was at least 25 since the target of 30.
-    assert rate.at(ms(12), ms(10)) == 25
-    rate.aim(5, ms(15))
-    assert rate.at(ms(15), ms(10)) == 5
+    assert mode.is_isolated is (mode not in {Mode.STARTING, Mode.LIVE, Mode.REJOINING})
+    assert mode.is_waiting is (mode in {Mode.STARTING, Mode.REJOINING})
+    assert mode.believes_map is (mode in {Mode.LIVE, Mode.HOLDING, Mode.HOLD})

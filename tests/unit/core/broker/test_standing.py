@@ -4,12 +4,14 @@ Each row of design 3's last table as one broker lives it. Not covered: several o
 (tests/simulation), what each mode grants (test_sharing.py).
 """
 
+from dataclasses import replace
+
 import pytest
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Publish
+from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.settings import OnIsolation
 from rgd.core.broker.sharing import Mode
-from rgd.core.exchange.messages import Goodbye, Hello, Speaker
+from rgd.core.exchange.messages import Goodbye, Hello, Report, Speaker
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension
 from tests.unit.core.broker.conftest import Seat
@@ -61,16 +63,36 @@ def test_a_broker_that_counts_on_nobody_waits_two_rounds_after_it_reached_the_ex
     assert burst(desk, 3000) == 25
 
 
+def believed_from(desk: Desk, since: float) -> float:
+    """When a starting broker believes the map, if it is read back and hears nothing more."""
+    now = since
+    while desk.believes() is Mode.STARTING:
+        assert desk.wake_at is not None
+        now = max(now, desk.wake_at)
+        desk.wake(now)
+        desk.read_back(now)
+    return now
+
+
 def test_shares_are_believed_when_all_that_are_expected_have_told_everything(seat: Seat) -> None:
     desk = seat(expected_brokers=3)
     desk.start()
     desk.read_back(5)
     desk.hear(report("b2", usage(5), full=True), 10)
-    assert desk.believes() is Mode.STARTING
     desk.hear(report("b3", rows_hash=99), 20)
+    desk.run(20, 700)
     assert desk.believes() is Mode.STARTING
-    desk.hear(report("b3", usage(5), sequence=2, full=True), 30)
+    desk.hear(report("b3", usage(5), sequence=2, full=True), 710)
     assert desk.believes() is Mode.LIVE
+
+
+def test_nobody_is_believed_before_a_namesake_would_have_answered(seat: Seat) -> None:
+    desk = seat(expected_brokers=2)
+    desk.start()
+    desk.read_back(5)
+    desk.hear(report("b2", usage(5), full=True), 10)
+    # Half a round, and as long as a word may take.
+    assert believed_from(desk, 10) == 605
 
 
 def test_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
@@ -79,8 +101,9 @@ def test_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
     desk.read_back(5)
     desk.hear(report("b2"), 10)
     desk.hear(report("b4"), 20)
+    desk.run(20, 700)
     assert desk.believes() is Mode.STARTING
-    desk.hear(report("b3"), 30)
+    desk.hear(report("b3"), 710)
     assert desk.believes() is Mode.LIVE
 
 
@@ -90,9 +113,46 @@ def test_whoever_is_there_is_waited_for_too(seat: Seat) -> None:
     desk.read_back(5)
     desk.hear(report("b3", rows_hash=99), 10)
     desk.hear(report("b2"), 20)
+    desk.run(20, 700)
     assert desk.believes() is Mode.STARTING
-    desk.hear(Goodbye(Speaker("b3", 1)), 30)
+    desk.hear(Goodbye(Speaker("b3", 1)), 710)
     assert desk.believes() is Mode.LIVE
+
+
+def test_all_that_an_answer_counts_are_waited_for(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.hear(replace(report("b2", full=True), members=3), 10)
+    desk.run(10, 700)
+    assert desk.believes() is Mode.STARTING
+    desk.hear(replace(report("b3", full=True), members=3), 710)
+    # Nobody else needs to be told of: the start is over before two rounds.
+    assert desk.believes() is Mode.LIVE
+
+
+def test_the_most_that_any_answer_counts_is_waited_for(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.hear(replace(report("b2", full=True), members=4), 10)
+    desk.hear(replace(report("b3", full=True), members=2), 20)
+    desk.run(20, 1900)
+    assert desk.believes() is Mode.STARTING
+    assert believed_from(desk, 1900) == 2005
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param(report("b2"), id="not-an-answer"),
+        pytest.param(report("b2", rows_hash=99, full=True), id="not-all-of-it-arrived"),
+    ],
+)
+def test_only_a_whole_answer_says_how_many_there_are(desk: Desk, word: Report) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.hear(replace(word, members=2), 10)
+    desk.run(10, 1900)
+    assert desk.believes() is Mode.STARTING
 
 
 def test_the_hello_of_one_that_starts_is_all_it_has_to_tell(seat: Seat) -> None:
@@ -100,7 +160,7 @@ def test_the_hello_of_one_that_starts_is_all_it_has_to_tell(seat: Seat) -> None:
     desk.start()
     desk.read_back(5)
     desk.hear(Hello(Speaker("b2", 1)), 10)
-    assert desk.believes() is Mode.LIVE
+    assert believed_from(desk, 10) == 605
 
 
 def test_the_hello_of_one_that_has_told_something_is_not(seat: Seat) -> None:
@@ -110,7 +170,7 @@ def test_the_hello_of_one_that_has_told_something_is_not(seat: Seat) -> None:
     desk.hear(report("b2", rows_hash=99), 10)
     desk.hear(Hello(Speaker("b2", 1)), 20)
     desk.hear(Hello(Speaker("b2", 2)), 20)
-    assert desk.believes() is Mode.STARTING
+    assert believed_from(desk, 20) == 2005
 
 
 def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
@@ -119,19 +179,19 @@ def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
     desk.read_back(5)
     desk.hear(report("b2"), 10)
     desk.hear(Hello(Speaker("b2", 2)), 20)
-    desk.hear(report("b2", incarnation=2, rows_hash=99), 120)
-    desk.hear(report("b3"), 130)
-    assert desk.believes() is Mode.STARTING
+    desk.hear(report("b2", incarnation=2, rows_hash=99), 720)
+    desk.hear(report("b3"), 730)
+    assert believed_from(desk, 730) == 2005
 
 
 def test_answers_before_the_exchange_was_reached_both_ways_are_not_enough(seat: Seat) -> None:
     desk = seat(expected_brokers=2)
     desk.start()
     desk.hear(report("b2"), 10)
+    desk.wake(700)
     assert desk.believes() is Mode.STARTING
-    desk.read_back(20)
-    desk.hear(report("b2", sequence=2), 30)
-    assert desk.believes() is Mode.LIVE
+    desk.read_back(720)
+    assert believed_from(desk, 720) == 1320
 
 
 def test_without_all_the_answers_two_rounds_are_enough(seat: Seat) -> None:
@@ -220,149 +280,3 @@ def test_reached_once_and_cut_off_one_that_is_not_alone_acts_as_told(desk: Desk)
     # Said at 1000, missing from 2100 on.
     assert desk.wake(3000)[0] == ISOLATED
     assert desk.believes() is Mode.EQUAL
-
-
-# Silence.
-
-
-def test_when_our_words_do_not_come_back_we_hold_and_then_act_as_told(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2", "b3", "b4"}))
-    desk.go_live()
-    assert desk.share() == rates(100)
-    desk.wake(3000)
-    desk.wake(4000)
-    # Said at 3000, missing after a round and the longest settling.
-    assert desk.wake_at == 4100
-    assert desk.wake(4099) == ()
-    assert desk.wake(4100) == (ISOLATED,)
-    assert (desk.believes(), desk.share()) == (Mode.HOLDING, rates(100))
-    for now in (5000, 6000):
-        assert ISOLATED not in desk.wake(now)
-    assert desk.wake_at == 6100
-    assert desk.wake(6099) == ()
-    assert desk.wake(6100) == ()
-    assert (desk.believes(), desk.share()) == (Mode.EQUAL, rates(25))
-    desk.wake(9000)
-    assert desk.believes() is Mode.EQUAL
-
-
-@pytest.mark.parametrize("on_isolation", OnIsolation)
-def test_each_way_to_act_is_reached_after_the_hold(seat: Seat, on_isolation: OnIsolation) -> None:
-    desk = seat(on_isolation=on_isolation, isolation_hold_rounds=0)
-    desk.go_live()
-    desk.wake(3000)
-    desk.wake(4100)
-    assert desk.believes() is Mode.HOLDING
-    desk.wake(4100)
-    assert desk.believes() == Mode(on_isolation)
-
-
-def test_cut_off_nobody_is_thought_dead(live: Desk) -> None:
-    live.hear(report("b2", usage(5)), 2100)
-    for now in range(3000, 12_000, 1000):
-        live.wake(now)
-    assert live.broker.peers.names() == ["b2"]
-
-
-def test_records_of_rounds_cut_off_say_so(live: Desk) -> None:
-    live.ask(5, at=2900)
-    live.wake(3000)
-    live.ask(5, at=3900)
-    live.wake(4100)
-    live.ask(5, at=4200)
-    (append, *_) = live.wake(5000)
-    assert append.record.isolated  # type: ignore[union-attr]
-
-
-# Coming back.
-
-
-def test_back_while_holding_the_map_is_believed_again_at_once(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.share()
-    live.wake(3000)
-    live.wake(4100)
-    assert live.believes() is Mode.HOLDING
-    first, second, *_ = live.read_back(4200)
-    assert (first, second) == (REJOINED, Publish(Hello(ME)))
-    assert live.believes() is Mode.LIVE
-    # It was we who could not hear: b2 has all the time again.
-    live.run(4200, 7000)
-    assert live.broker.peers.names() == ["b2"]
-    live.run(7000, 8005)
-    assert live.broker.peers.names() == []
-
-
-def test_back_later_the_peers_are_asked_first(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    live.share()
-    for now in (3000, 4100, 5000, 6100, 6200):
-        live.wake(now)
-    assert (live.believes(), live.share()) == (Mode.EQUAL, rates(50))
-    live.said = live.said[-1:]
-    assert live.read_back(6500) == (REJOINED, Publish(Hello(ME)))
-    assert (live.believes(), live.share()) == (Mode.STARTING, rates(0.5))
-    live.hear(report("b2", usage(500), sequence=2), 6600)
-    assert live.believes() is Mode.LIVE
-
-
-def test_back_later_and_never_answered_two_rounds_are_enough(live: Desk) -> None:
-    live.hear(report("b2", usage(500)), 2100)
-    for now in (3000, 4100, 5000, 6100):
-        live.wake(now)
-    live.read_back(6500)
-    assert live.believes() is Mode.STARTING
-    live.run(6500, 8499)
-    assert live.believes() is Mode.STARTING
-    live.run(8499, 8500)
-    assert live.believes() is Mode.LIVE
-
-
-def test_reached_at_last_a_broker_cut_off_from_the_start_starts_over(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2"}))
-    desk.start()
-    for now in (1000, 2000, 3000):
-        desk.wake(now)
-    assert desk.believes() is Mode.EQUAL
-    assert desk.hear(Hello(ME), 3500) == (REJOINED, Publish(Hello(ME)))
-    assert desk.believes() is Mode.STARTING
-    # What was lost before is not held against the exchange.
-    desk.run(3500, 5500)
-    assert desk.believes() is Mode.LIVE
-
-
-def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
-    desk = seat(stored_peers=frozenset({"b2", "b3"}))
-    desk.start()
-    for now in (1000, 2000, 3000):
-        desk.wake(now)
-    desk.hear(Hello(ME), 3500)
-    desk.hear(report("b2"), 3510)
-    assert desk.believes() is Mode.STARTING
-    desk.hear(report("b3"), 3520)
-    assert desk.believes() is Mode.LIVE
-
-
-def test_to_be_read_back_changes_nothing_for_one_that_was_not_cut_off(live: Desk) -> None:
-    live.wake(3000)
-    assert live.read_back(3005) == ()
-    assert live.believes() is Mode.LIVE
-
-
-def test_a_goodbye_of_our_own_that_comes_back_is_no_word_of_the_living(live: Desk) -> None:
-    live.wake(3000)
-    live.said.clear()
-    live.stop(3010)
-    assert live.read_back(3020) == ()
-    assert live.wake_at == 4000
-
-
-def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None:
-    desk = seat(expected_brokers=4)
-    desk.share()
-    desk.start()
-    desk.wake(1000)
-    desk.wake(2000)
-    assert desk.believes() is Mode.EQUAL
-    desk.change(gold(40), at=2200)
-    assert desk.share() == rates(10)

@@ -5,6 +5,8 @@ Not covered: all-or-nothing under any load, and each level's bound (tests/proper
 
 import pytest
 
+from rgd.core.buckets import level as level_module
+from rgd.core.buckets.bucket import TokenBucket
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
@@ -268,10 +270,110 @@ def test_a_retry_is_not_wanted_once_more() -> None:
     assert wanted(one) == Pair(107)
 
 
+def test_a_retry_is_counted_as_refused_by_the_group_that_refused_it_and_by_no_other() -> None:
+    one = limiter(gold(100), Group("t", limit(1000)))
+    ask(one, 100)
+    ask(one, 7, attempt=2)
+    for group, refused in (("gold", 7), ("t", 0)):
+        demand = state(one, group).meter.drain(ms(1000))
+        assert demand is not None
+        assert demand.refused == Pair(refused)
+
+
 def test_what_a_caller_holds_back_is_wanted_of_each_group() -> None:
     one = limiter(gold(100), Group("t", limit(100)))
     ask(one, 10, held=Pair(50, 500))
     assert wanted(one) == wanted(one, "t") == Pair(60, 500)
+
+
+def ask_evenly(
+    one: Limiter, rate: int, *, seconds: int = 1, partial: bool = False, attempt: int = 1
+) -> None:
+    """One message at a time (or a hundred, of which a part is welcome), over so many seconds."""
+    for order in range(1, rate * seconds + 1):
+        ask(
+            one,
+            100 if partial else 1,
+            now=ms(order * 1000 / rate),
+            partial=partial,
+            attempt=attempt,
+        )
+
+
+def wanted_later(one: Limiter, group: str = "gold", *, seconds: int) -> float:
+    """Wanted over the seconds since the start, messages a second."""
+    demand = state(one, group).meter.drain(ms(seconds * 1000))
+    assert demand is not None
+    return demand.wanted.messages / 1000
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_a_topic_limit_bounds_what_is_wanted_of_the_group_that_refuses(attempt: int) -> None:
+    one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(20)}), share=rates(5))
+    ask_evenly(one, 200, seconds=20, attempt=attempt)
+    # The topic's bucket starts with a quarter of a second.
+    assert wanted_later(one, seconds=20) == pytest.approx(20.25, abs=0.5)
+
+
+def test_a_topic_that_asks_for_less_than_its_limit_is_counted_whole() -> None:
+    one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(300)}), share=rates(5))
+    ask_evenly(one, 200, seconds=5)
+    assert wanted_later(one, seconds=5) == pytest.approx(200, rel=0.001)
+
+
+def test_a_greedy_group_takes_nothing_from_what_a_limit_would_grant_another() -> None:
+    one = limiter(gold(100), share=rates(5))
+    calm = Group("calm", limit(100))
+    book = PolicyBook(
+        {"gold": gold(100), "calm": calm},
+        Attachments(namespaces={NAMESPACE: "gold", "acme/calm": "calm"}),
+        Limits(broker=limit(50)),
+    )
+    one.set_book(book, START)
+    for order in range(1, 4001):
+        now = ms(order * 2.5)
+        ask(one, now=now)
+        if order % 20 == 0:
+            one.acquire(Request(namespace="acme/calm"), now)
+    assert wanted_later(one, "calm", seconds=10) == pytest.approx(20, abs=0.5)
+    assert wanted_later(one, seconds=10) == pytest.approx(45, abs=2)
+
+
+def test_two_groups_of_a_chain_do_not_wait_for_each_other() -> None:
+    one = limiter(gold(100), Group("t", limit(100)), share=rates(5))
+    one.live_brokers = 2
+    ask_evenly(one, 80, seconds=10)
+    # Each would have been granted the other's even part.
+    for group in ("gold", "t"):
+        assert wanted_later(one, group, seconds=10) == pytest.approx(50, abs=1)
+
+
+def test_parts_count_for_what_all_others_would_have_granted() -> None:
+    one = limiter(gold(100), limits=Limits(topics={TOPIC: limit(20)}), share=rates(5))
+    ask_evenly(one, 10, seconds=20, partial=True)
+    assert wanted_later(one, seconds=20) == pytest.approx(20.25, abs=1)
+
+
+def test_a_shadow_bounds_nothing() -> None:
+    shadow = Group("t", limit(1), shadow=True)
+    one = limiter(gold(100), shadow, share=rates(5))
+    ask_evenly(one, 50, seconds=4)
+    assert wanted_later(one, seconds=4) == pytest.approx(50, rel=0.01)
+
+
+def test_a_chain_of_one_level_keeps_no_twin() -> None:
+    one = limiter(gold(100), share=rates(5))
+    ask_evenly(one, 50)
+    assert type(state(one).messages) is TokenBucket
+
+
+def test_a_level_takes_only_so_many_groups_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(level_module, "TWINS_MAX", 1)
+    one = limiter(gold(100), Group("t", limit(100)), limits=Limits(limit(50)), share=rates(5))
+    one.live_brokers = 2
+    ask_evenly(one, 80, seconds=4)
+    for level in (state(one), state(one, "t")):
+        assert len(level._twins) <= 1
 
 
 # Telling the peers.
@@ -286,6 +388,21 @@ def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
     ask(one)
     assert calls == ["called"]
     assert state(one).reported
+    assert list(one.urgent) == [key()]
+
+
+def test_a_jump_of_a_reported_group_is_called_out_once_a_slot() -> None:
+    one, calls = limiter(gold(100), share=rates(5)), []
+    ask_evenly(one, 50)
+    meter = state(one).meter
+    meter.drain(ms(1000))
+    meter.tell(Pair(5000), Pair(100), hungry=True)
+    one.urgent.clear()
+    one.on_unreported = lambda: calls.append("called")
+    for order in range(1, 11):
+        ask(one, now=ms(1000 + order * 20))
+    assert len(calls) == 2
+    assert list(one.urgent) == [key()]
 
 
 def test_a_refusal_of_a_group_that_the_peers_know_is_not_called_out() -> None:

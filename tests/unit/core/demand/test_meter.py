@@ -1,12 +1,17 @@
-"""What a window showed, and what has been since the start.
+"""What a window showed, what has been since the start, and which rate a flow is measured at.
 
-Not covered: any sequence of calls against a plain model (tests/property/test_meter.py).
+Not covered: any sequence of calls against a plain model (tests/property/test_meter.py), and what is
+made of the rates (test_estimator.py).
 """
+
+from collections.abc import Iterable
+from itertools import pairwise
+from math import isnan
 
 import pytest
 
 from rgd.core.demand import meter as meter_module
-from rgd.core.demand.meter import Demand, DemandMeter
+from rgd.core.demand.meter import Demand, DemandMeter, Measured
 from rgd.core.units import MILLI, Nanos, Pair
 from tests.unit.core.values import ms
 
@@ -19,21 +24,46 @@ def note(
     attempt: int = 1,
     topic: str | None = "eu",
     now: float = 0,
-) -> None:
+    retry_after: int = 10,
+) -> bool:
+    jumped = False
     if admitted is not None:
-        meter.admit(admitted, attempt=attempt, topic=topic, now=ms(now))
+        jumped |= meter.admit(admitted, attempt=attempt, topic=topic, now=ms(now))
     if refused is not None:
-        meter.refuse(refused, attempt=attempt, topic=topic, now=ms(now))
+        jumped |= meter.refuse(refused, attempt, topic, retry_after, ms(now))
+    return jumped
 
 
-def drained(meter: DemandMeter, now: float = 1000, *, fresh: bool = False) -> Demand:
-    demand = meter.drain(ms(now), fresh=fresh, period_min_ns=ms(100))
+def drained(meter: DemandMeter, now: float = 1000) -> Demand:
+    demand = meter.drain(ms(now))
     assert demand is not None
     return demand
 
 
 def units(pair: Pair) -> tuple[float, float]:
     return pair.messages / MILLI, pair.bytes / MILLI
+
+
+def flow(
+    meter: DemandMeter, rate: float, begin: float, end: float, *, refused: bool = False
+) -> list[float]:
+    """Evenly spaced messages of ten bytes from `begin` (not at it) up to `end`; when it jumped."""
+    jumps = []
+    for order in range(1, int((end - begin) * rate / 1000 + 1e-9) + 1):
+        now = begin + order * 1000 / rate
+        cost = Pair(1, 10)
+        if note(
+            meter, admitted=None if refused else cost, refused=cost if refused else None, now=now
+        ):
+            jumps.append(now)
+    return jumps
+
+
+def offered(measured: Measured) -> float:
+    return measured.offered.messages / MILLI
+
+
+# Windows and totals.
 
 
 def test_a_window_is_told_in_rates_and_totals() -> None:
@@ -67,6 +97,7 @@ def test_a_window_without_a_request_says_nothing_and_ends_all_the_same() -> None
     note(meter, admitted=Pair(10), now=1500)
     assert units(drained(meter, 2000).admitted) == (10, 0)
     assert meter.drain(ms(3000)) is None
+    assert meter.measure(ms(3100)).requests == 0
 
 
 def test_retries_are_not_new_demand_but_what_passed_was_wanted() -> None:
@@ -85,26 +116,13 @@ def test_what_is_held_back_is_wanted_by_the_last_word_of_each_topic() -> None:
     meter.hold(Pair(50, 5), "eu")
     meter.hold(Pair(20, 2), "eu")
     meter.hold(Pair(3, 1), None)
-    assert units(drained(meter).wanted) == (33, 13)
-    note(meter, admitted=Pair(1))
+    demand = drained(meter)
+    assert units(demand.wanted) == (33, 13)
+    assert units(demand.measured.held) == (23, 3)
+    note(meter, admitted=Pair(1), now=1000)
+    # Until a caller speaks again, an early report goes by what it said last.
+    assert units(meter.measure(ms(1100)).held) == (23, 3)
     assert units(drained(meter, 2000).wanted) == (1, 0)
-
-
-def test_a_fresh_group_is_reckoned_from_its_first_request() -> None:
-    def late() -> DemandMeter:
-        meter = DemandMeter(Nanos(0))
-        note(meter, admitted=Pair(10), now=500)
-        note(meter, admitted=Pair(10), now=700)
-        return meter
-
-    assert units(drained(late()).wanted) == (20, 0)
-    assert units(drained(late(), fresh=True).wanted) == (40, 0)
-
-
-def test_no_rate_is_reckoned_over_less_than_the_least_period() -> None:
-    meter = DemandMeter(Nanos(0))
-    note(meter, admitted=Pair(10), now=999)
-    assert units(drained(meter, 1000, fresh=True).wanted) == (100, 0)
 
 
 def test_the_totals_count_the_open_window() -> None:
@@ -126,3 +144,175 @@ def test_only_so_many_topics_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
     demand = drained(meter)
     assert demand.topics == 2
     assert units(demand.wanted) == (3 + 25 + 10, 0)
+
+
+# The measured rate.
+
+
+@pytest.mark.parametrize("rate", [3, 7, 30, 300, 1234])
+@pytest.mark.parametrize("round_end", [1000, 1437])
+def test_evenly_spaced_callers_are_measured_exactly(rate: float, round_end: float) -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, rate, 13, 4000)
+    first = DemandMeter(Nanos(0))
+    flow(first, rate, 13, round_end)
+    assert offered(drained(first, round_end).measured) == pytest.approx(rate, rel=0.001)
+    assert offered(drained(meter, 4000).measured) == pytest.approx(rate, rel=0.001)
+
+
+def test_a_step_within_a_round_is_not_diluted() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    flow(meter, 300, 1000, 1450)
+    flow(meter, 100, 1450, 2000)
+    measured = drained(meter, 2000).measured
+    assert offered(measured) == pytest.approx(100, rel=0.001)
+    assert measured.elapsed_ns < ms(550)
+
+
+def test_a_flow_that_changes_all_the_time_is_taken_as_a_whole() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 100, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    for begin in range(1000, 2000, 200):
+        flow(meter, 180, begin, begin + 100)
+        flow(meter, 20, begin + 100, begin + 200)
+    assert offered(drained(meter, 2000).measured) == pytest.approx(100, rel=0.1)
+
+
+def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(300 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 300, 1000, 1200)
+    demand = drained(meter, 2000)
+    assert demand.measured.offered == Pair()
+    # The log has what was wanted in the round all the same.
+    assert units(demand.wanted) == (60, 600)
+
+
+def test_a_pause_counts_as_time_without_demand() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(300 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 300, 1000, 1600)
+    assert offered(drained(meter, 2000).measured) == pytest.approx(180, rel=0.1)
+
+
+def test_a_fresh_group_is_believed_at_its_first_refusal() -> None:
+    meter = DemandMeter(Nanos(0))
+    note(meter, refused=Pair(10), now=500)
+    measured = meter.measure(ms(500))
+    # No rate is reckoned over less than the least interval.
+    assert offered(measured) == 100
+    assert measured.refused
+    note(meter, refused=Pair(10), now=620)
+    assert offered(meter.measure(ms(620))) == pytest.approx(10 / 0.12, rel=0.001)
+
+
+def test_one_request_that_was_granted_is_one_in_a_round() -> None:
+    meter = DemandMeter(Nanos(0))
+    note(meter, admitted=Pair(1), now=990)
+    assert offered(drained(meter).measured) == 1
+
+
+def test_an_early_measure_closes_no_window() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 100, 0, 500)
+    meter.measure(ms(500))
+    flow(meter, 100, 500, 1000)
+    assert drained(meter).admitted_total == Pair(100, 1000)
+    assert meter.opened_at == ms(1000)
+
+
+def test_slots_of_even_callers_have_no_noise_and_few_slots_know_none() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 100, 0, 300)
+    assert isnan(meter.measure(ms(300)).slot_noise[0])
+    flow(meter, 100, 300, 1000)
+    assert drained(meter).measured.slot_noise[0] == pytest.approx(0, abs=1)
+
+
+# Jumps.
+
+
+def told(rate: float, threshold: float, *, hungry: bool = True) -> DemandMeter:
+    """A meter that has seen a second of 100 messages/s and told so much."""
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 100, 0, 1000)
+    drained(meter)
+    rates, thresholds = round(rate * MILLI), round(threshold * MILLI)
+    meter.tell(Pair(rates, rates * 10), Pair(thresholds, thresholds * 10), hungry=hungry)
+    return meter
+
+
+def test_what_was_told_is_no_jump() -> None:
+    assert flow(told(100, 5), 100, 1000, 2000, refused=True) == []
+    assert flow(told(100, 5), 100, 1000, 2000) == []
+
+
+def test_more_than_was_told_is_a_jump_in_every_slot_while_this_broker_refuses() -> None:
+    jumps = flow(told(50, 5), 100, 1000, 2000, refused=True)
+    assert len(jumps) in {9, 10}
+    assert all(later - earlier >= 99 for earlier, later in pairwise(jumps))
+    assert flow(told(50, 5), 100, 1000, 2000) == []
+
+
+def test_less_than_was_told_is_a_jump_where_others_go_short_and_nothing_is_refused() -> None:
+    assert flow(told(200, 5), 100, 1000, 2000) != []
+    assert flow(told(200, 5, hungry=False), 100, 1000, 2000) == []
+    assert flow(told(200, 5), 100, 1000, 2000, refused=True) == []
+
+
+def test_a_change_within_the_noise_or_below_a_twentieth_is_no_jump() -> None:
+    assert flow(told(50, 60), 100, 1000, 2000, refused=True) == []
+    assert flow(told(97, 0), 100, 1000, 2000, refused=True) == []
+
+
+# Callers that do not say which attempt it is.
+
+
+def refuse_each(meter: DemandMeter, moments: Iterable[float], *, retry_after: int) -> None:
+    for now in moments:
+        note(meter, refused=Pair(1), attempt=0, now=now, retry_after=retry_after)
+
+
+def test_unsaid_refusals_of_a_fresh_group_count_as_its_first_slice_went_on() -> None:
+    meter = DemandMeter(Nanos(0))
+    # Two in the first 100 ms; then each comes back every 20 ms.
+    refuse_each(meter, [0, 50, *range(100, 1000, 10)], retry_after=100)
+    assert units(drained(meter).wanted) == (20, 0)
+
+
+def test_unsaid_refusals_count_up_to_four_times_what_was_told() -> None:
+    meter = DemandMeter(Nanos(0))
+    meter.tell(Pair(5 * MILLI), Pair(), hungry=True)
+    refuse_each(meter, range(0, 1000, 10), retry_after=10)
+    assert units(drained(meter).wanted) == (20, 0)
+
+
+def test_a_slice_as_long_as_the_told_wait_counts_whatever_was_told() -> None:
+    meter = DemandMeter(Nanos(0))
+    meter.tell(Pair(5 * MILLI), Pair(), hungry=True)
+    refuse_each(meter, range(0, 1000, 10), retry_after=600)
+    assert units(drained(meter).wanted) == (60, 0)
+
+
+def test_what_proved_to_be_retries_is_not_believed_again() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 20, 0, 1000)
+    refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
+    before = units(drained(meter).wanted)[0]
+    meter.tell(Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 20, 1000, 2000)
+    drained(meter, 2000)
+    meter.tell(Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    flow(meter, 20, 2000, 3000)
+    refuse_each(meter, [2990 + order / 10 for order in range(80)], retry_after=1)
+    assert before == 100
+    assert units(drained(meter, 3000).wanted)[0] < 25

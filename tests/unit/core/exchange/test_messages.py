@@ -4,14 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.exchange.messages import UsageRow
-from rgd.core.units import Pair
-from tests.unit.core.values import usage
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.units import Kind, Pair
 
-ROW = UsageRow("gold", usage(0).kind, 3, Pair(1, 2), Pair(3, 4), Pair(5, 6), Pair(7, 8))
+ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4), Pair(5, 6), Pair(7, 8))
+ZERO = ROW.as_idle()
 
 
-@pytest.mark.parametrize("busy", [ROW, usage(1, 0), usage(0, 1), usage(0, size=1)])
+@pytest.mark.parametrize(
+    "busy",
+    [
+        ROW,
+        replace(ZERO, wanted=Pair(1, 0)),
+        replace(ZERO, wanted=Pair(0, 1)),
+        replace(ZERO, admitted=Pair(1, 0)),
+        replace(ZERO, admitted=Pair(0, 1)),
+    ],
+)
 def test_a_row_with_any_rate_is_not_idle(busy: UsageRow) -> None:
     assert not busy.is_idle
 

@@ -1,19 +1,35 @@
-"""The usage map: what changes it, what it tells of a change, and its hash.
+"""The usage map: what changes it, what it tells of a change, its arena, and its hash.
 
-Not covered: any order and duplication of reports (tests/property/test_usage_map.py).
+Not covered: any order and duplication of reports (tests/property/test_usage_map.py), any moves in
+the arena (tests/property/test_usage_map_arena.py).
 """
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange import usage_map as usage_map_module
-from rgd.core.exchange.messages import UsageRow
-from rgd.core.exchange.usage_map import UsageMap, told_hash
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Report
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
-from tests.unit.core.values import key, report, usage
+from tests.unit.core.values import held, key, report, usage
 
 IDLE = usage(0)
+
+
+def taken(usage_map: UsageMap, report_: Report) -> set[GroupKey]:
+    """Let a report in; the groups and kinds whose rates changed."""
+    return {usage_map.index.keys[place] for place in usage_map.apply(report_).tolist()}
+
+
+def removed(usage_map: UsageMap, broker: str) -> set[GroupKey]:
+    return {usage_map.index.keys[place] for place in usage_map.remove(broker).tolist()}
 
 
 def filled() -> UsageMap:
@@ -25,23 +41,26 @@ def filled() -> UsageMap:
 
 def test_rows_are_found_by_group_and_by_broker() -> None:
     usage_map = filled()
-    assert usage_map.rows(key()) == {"b1": usage(10), "b2": usage(20)}
-    assert usage_map.rows(key("trial")) == {"b1": usage(5, group="trial")}
-    assert usage_map.rows_of("b1") == {key(): usage(10), key("trial"): usage(5, group="trial")}
+    assert usage_map.rows(key()) == {"b1": held(usage(10)), "b2": held(usage(20))}
+    assert usage_map.rows(key("trial")) == {"b1": held(usage(5, group="trial"))}
+    assert usage_map.rows_of("b1") == {
+        key(): held(usage(10)),
+        key("trial"): held(usage(5, group="trial")),
+    }
     assert usage_map.brokers() == {"b1", "b2"}
 
 
 def test_the_two_kinds_of_a_group_are_two_rows() -> None:
     usage_map = filled()
     usage_map.apply(report("b1", usage(7, kind=Kind.DISPATCH)))
-    assert usage_map.rows(key(kind=Kind.DISPATCH)) == {"b1": usage(7, kind=Kind.DISPATCH)}
-    assert usage_map.rows(key())["b1"] == usage(10)
+    assert usage_map.rows(key(kind=Kind.DISPATCH)) == {"b1": held(usage(7, kind=Kind.DISPATCH))}
+    assert usage_map.rows(key())["b1"] == held(usage(10))
 
 
 def test_what_nobody_told_is_empty() -> None:
     assert dict(UsageMap().rows(key())) == {}
     assert dict(UsageMap().rows_of("b1")) == {}
-    assert UsageMap().remove("b1") == set()
+    assert removed(UsageMap(), "b1") == set()
 
 
 @pytest.mark.parametrize(
@@ -59,38 +78,38 @@ def test_what_nobody_told_is_empty() -> None:
 )
 def test_a_change_of_rates_is_told(row: UsageRow, changed: set[object]) -> None:
     usage_map = filled()
-    assert usage_map.apply(report("b1", row)) == changed
-    assert usage_map.rows_of("b1").get(key(row.group)) == (None if row.is_idle else row)
+    assert taken(usage_map, report("b1", row)) == changed
+    assert usage_map.rows_of("b1").get(key(row.group)) == (None if row.is_idle else held(row))
 
 
 def test_an_idle_row_removes_the_broker_from_that_group_alone() -> None:
     usage_map = filled()
     usage_map.apply(report("b1", IDLE))
-    assert dict(usage_map.rows(key())) == {"b2": usage(20)}
+    assert dict(usage_map.rows(key())) == {"b2": held(usage(20))}
     assert set(usage_map.rows_of("b1")) == {key("trial")}
 
 
 def test_a_full_report_is_all_there_is() -> None:
     usage_map = filled()
     full = report("b1", usage(3, group="new"), full=True)
-    assert usage_map.apply(full) == {key(), key("trial"), key("new")}
+    assert taken(usage_map, full) == {key(), key("trial"), key("new")}
     assert set(usage_map.rows_of("b1")) == {key("new")}
-    assert usage_map.apply(full) == set()
-    assert usage_map.rows(key()) == {"b2": usage(20)}
+    assert taken(usage_map, full) == set()
+    assert usage_map.rows(key()) == {"b2": held(usage(20))}
 
 
 def test_an_idle_row_in_a_full_report_removes_as_well() -> None:
     usage_map = filled()
     idle = report("b1", IDLE, usage(5, group="trial"), full=True)
-    assert usage_map.apply(idle) == {key()}
+    assert taken(usage_map, idle) == {key()}
     assert set(usage_map.rows_of("b1")) == {key("trial")}
 
 
 def test_a_broker_that_goes_takes_its_rows_along() -> None:
     usage_map = filled()
-    assert usage_map.remove("b1") == {key(), key("trial")}
+    assert removed(usage_map, "b1") == {key(), key("trial")}
     assert dict(usage_map.rows(key("trial"))) == {}
-    assert usage_map.rows(key()) == {"b2": usage(20)}
+    assert usage_map.rows(key()) == {"b2": held(usage(20))}
     assert usage_map.brokers() == {"b2"}
     assert dict(usage_map.rows_of("b1")) == {}
 
@@ -106,8 +125,9 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
     usage_map.apply(report("b1", full=True))
     usage_map.remove("b1")
     usage_map.remove("b2")
-    assert not usage_map._by_key
-    assert not usage_map._by_broker
+    assert usage_map.brokers() == set()
+    assert usage_map._live == 0
+    assert not (usage_map._broker >= 0).any()
 
 
 def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
@@ -115,12 +135,185 @@ def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
 ) -> None:
     monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
     usage_map = filled()
-    assert usage_map.apply(report("b1", usage(1, group="third"), usage(11))) == {key()}
-    assert usage_map.rows_of("b1") == {key(): usage(11), key("trial"): usage(5, group="trial")}
+    assert taken(usage_map, report("b1", usage(1, group="third"), usage(11))) == {key()}
+    assert usage_map.rows_of("b1") == {
+        key(): held(usage(11)),
+        key("trial"): held(usage(5, group="trial")),
+    }
     assert dict(usage_map.rows(key("third"))) == {}
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_broker_that_tells_too_much_is_known_by_its_hash(
+    monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
+    usage_map = UsageMap()
+    rows = [usage(1, group=group) for group in ("a", "b", "c")]
+    taken(usage_map, report("b1", *rows, full=full))
+    assert usage_map.count_of("b1") == 2
+    assert usage_map.hash_of("b1") == told_hash(rows[:2]) != told_hash(rows)
+    # Others have room of their own.
+    assert taken(usage_map, report("b2", *rows[1:])) == {key("b"), key("c")}
+
+
+def test_what_goes_in_a_report_makes_room_for_what_comes_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
+    usage_map = filled()
+    assert taken(usage_map, report("b1", usage(1, group="third"), IDLE)) == {key(), key("third")}
+    assert set(usage_map.rows_of("b1")) == {key("third"), key("trial")}
+
+
+def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    usage_map = filled()
+    late = [usage(1, group="late"), usage(2, group="later"), usage(11)]
+    assert taken(usage_map, report("b1", *late)) == {key()}
+    assert dict(usage_map.rows(key("late"))) == {}
+    assert usage_map.rows_of("b1") == {
+        key(): held(usage(11)),
+        key("trial"): held(usage(5, group="trial")),
+    }
+    # The hash says that something is missing.
+    assert usage_map.hash_of("b1") == told_hash([usage(11), usage(5, group="trial")])
+    full = report("b1", *late, usage(0, group="latest"), full=True)
+    assert taken(usage_map, full) == {key("trial")}
+    assert usage_map.count_of("b1") == 1
+
+
+def test_a_group_for_which_there_is_no_place_is_not_taken_for_the_last_that_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage_map = UsageMap()
+    count = len(usage_map._start)
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", count)
+    rows = [usage(1 + place, group=f"g{place}") for place in range(count)]
+    usage_map.apply(report("b1", *rows))
+    assert taken(usage_map, report("b1", usage(99, group="late"))) == set()
+    assert taken(usage_map, report("b1", usage(0, group="late"))) == set()
+    assert usage_map.hash_of("b1") == told_hash(rows)
+    assert usage_map.rows_of("b1") == {key(row.group): held(row) for row in rows}
+
+
+def test_a_map_shares_the_places_that_it_was_given() -> None:
+    """An index of nothing is false, too."""
+    index = GroupIndex()
+    usage_map = UsageMap(index)
+    usage_map.apply(report("b1", usage(1)))
+    assert usage_map.index is index
+    assert index.keys == [key()]
+
+
+# The arena.
+
+
+def test_rows_are_gathered_in_the_order_of_the_groups_that_were_asked_for() -> None:
+    usage_map = filled()
+    usage_map.apply(report("b2", usage(7, 6, group="late", size=3)))
+    usage_map.index.place(key("nobody"))
+    places = [usage_map.index.place(key(name)) for name in ("late", "nobody", "trial", "gold")]
+    rows = usage_map.gather(np.array(places))
+    assert rows.group.tolist() == [0, 2, 3, 3]
+    numbers = [usage_map.number_of(broker) for broker in ("b2", "b1", "b1", "b2")]
+    assert rows.broker.tolist() == numbers
+    assert rows.wanted.tolist() == [[7_000, 3_000], [5_000, 0], [10_000, 0], [20_000, 0]]
+    assert rows.admitted.tolist() == [[6_000, 3_000], [5_000, 0], [10_000, 0], [20_000, 0]]
+    assert usage_map.counts(np.array(places)).tolist() == [1, 0, 1, 2]
+
+
+def test_a_broker_keeps_its_number_when_it_goes_and_comes_back() -> None:
+    usage_map = filled()
+    number = usage_map.number_of("b1")
+    usage_map.remove("b1")
+    assert usage_map.number_of("b1") == number
+    assert usage_map.number_of("b9") == usage_map.brokers_numbered - 1
+    assert usage_map.brokers() == {"b2"}
+
+
+def test_a_group_that_outgrows_its_region_keeps_its_rows() -> None:
+    usage_map = UsageMap()
+    for broker in range(40):
+        usage_map.apply(
+            report(f"c{broker}", usage(1 + broker, topics=broker), usage(2, group=f"g{broker}"))
+        )
+    assert usage_map.rows(key()) == {
+        f"c{broker}": held(usage(1 + broker, topics=broker)) for broker in range(40)
+    }
+    for broker in range(40):
+        assert usage_map.count_of(f"c{broker}") == 2
+        assert usage_map.rows(key(f"g{broker}")) == {f"c{broker}": held(usage(2, group=""))}
+
+
+def test_the_row_that_fills_a_hole_is_the_last_of_its_own_group() -> None:
+    usage_map = UsageMap()
+    for broker in range(4):
+        usage_map.apply(report(f"c{broker}", usage(1 + broker), usage(10 + broker, group="trial")))
+    for gone in (1, 3, 0):
+        before = dict(usage_map.rows(key("trial")))
+        assert taken(usage_map, report(f"c{gone}", IDLE)) == {key()}
+        assert usage_map.rows(key("trial")) == before
+        assert f"c{gone}" not in usage_map.rows(key())
+    assert usage_map.rows(key()) == {"c2": held(usage(3))}
+    assert usage_map.hash_of("c2") == told_hash([usage(3), usage(12, group="trial")])
+
+
+def test_rows_that_come_and_go_for_ever_take_no_more_room() -> None:
+    usage_map = UsageMap()
+    sizes = []
+    for turn in range(60):
+        for broker in range(20):
+            rows = [usage(1 + turn, group=f"g{place}") for place in range(30)]
+            usage_map.apply(report(f"c{broker}", *rows))
+        for broker in range(20):
+            usage_map.remove(f"c{broker}")
+        sizes.append(usage_map.nbytes)
+    assert sizes[-1] == sizes[5]
+    assert usage_map.brokers() == set()
+
+
+def test_the_holes_that_a_growing_group_leaves_are_closed() -> None:
+    usage_map = UsageMap()
+    for broker in range(1000):
+        usage_map.apply(report(f"c{broker}", usage(1 + broker), usage(2, group=f"g{broker % 50}")))
+    live = 2 * 1000
+    assert usage_map._live == live
+    # Half as much again, and the least room of each group.
+    assert usage_map._used <= live * 3 // 2 + 4 * len(usage_map._start) + live
+    rows = usage_map.rows(key())
+    assert len(rows) == 1000
+    for broker in range(1000):
+        own = [usage(1 + broker), usage(2, group=f"g{broker % 50}")]
+        assert usage_map.hash_of(f"c{broker}") == told_hash(own)
+        assert rows[f"c{broker}"] == held(own[0])
+
+
+def test_groups_that_went_keep_no_more_than_their_least_room() -> None:
+    usage_map = UsageMap()
+    rows: list[UsageRow] = []
+    for turn in range(50):
+        rows = [usage(1, group=f"g{turn}-{place}") for place in range(200)]
+        for broker in ("b1", "b2"):
+            usage_map.apply(report(broker, *rows, full=True))
+    assert usage_map._live == 400
+    assert usage_map._used <= 4 * len(usage_map._start) + 400 * 3 // 2
+    assert set(usage_map.rows_of("b2")) == {key(row.group) for row in rows}
+
+
 ROWS = [usage(10), usage(5, group="trial"), usage(7, kind=Kind.DISPATCH)]
+
+
+def test_the_hash_of_a_broker_is_that_of_what_it_told_however_it_was_told() -> None:
+    usage_map = UsageMap()
+    usage_map.apply(report("b1", usage(99), usage(5, group="trial"), usage(1, group="gone")))
+    usage_map.apply(report("b1", ROWS[2], ROWS[0], usage(0, group="gone")))
+    assert usage_map.hash_of("b1") == told_hash(ROWS)
+    assert usage_map.hash_of("nobody") == 0
+    usage_map.remove("b1")
+    assert usage_map.hash_of("b1") == 0
 
 
 def test_the_hash_tells_any_difference_that_lasts() -> None:

@@ -5,41 +5,51 @@ Not covered: worked examples (test_vectors.py), the laws over any rows (tests/pr
 
 import pytest
 
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.shares.model import Row
-from rgd.core.shares.registry import POLICIES, allocate
+from rgd.core.shares.registry import USAGE_POLICIES, allocate
+from rgd.core.units import Pair
 
 MAX_MIN, RESIDUAL, PROPORTIONAL, STEAL = SharePolicyName
 NO_FLOOR, PERCENT = 0, 10_000
 
 
 def used(*rates: int) -> list[Row]:
-    return [Row(f"b{place}", rate, rate) for place, rate in enumerate(rates)]
+    return [Row(f"b{place}", Pair(rate), Pair(rate)) for place, rate in enumerate(rates)]
 
 
 def wants(*rates: int) -> list[Row]:
-    return [Row(f"b{place}", wanted=rate) for place, rate in enumerate(rates)]
+    return [Row(f"b{place}", wanted=Pair(rate)) for place, rate in enumerate(rates)]
+
+
+def shares_of(
+    policy: SharePolicyName, quota: int, rows: list[Row], *, floor_ppm: int
+) -> tuple[int | None, ...]:
+    """Shares of messages, where bytes are unlimited."""
+    shares = allocate(policy, Rates(quota), rows, floor_ppm=floor_ppm)
+    assert all(share.bytes is None for share in shares)
+    return tuple(share.messages for share in shares)
 
 
 def test_every_policy_has_a_rule() -> None:
-    assert set(POLICIES) == set(SharePolicyName)
+    assert {*USAGE_POLICIES, MAX_MIN} == set(SharePolicyName)
 
 
 @pytest.mark.parametrize("policy", SharePolicyName)
 def test_nobody_gets_nothing(policy: SharePolicyName) -> None:
-    assert allocate(policy, 100, [], floor_ppm=PERCENT) == ()
+    assert shares_of(policy, 100, [], floor_ppm=PERCENT) == ()
 
 
 @pytest.mark.parametrize("policy", SharePolicyName)
 def test_a_broker_alone_has_it_all(policy: SharePolicyName) -> None:
-    assert allocate(policy, 100, used(70), floor_ppm=PERCENT) == (100,)
+    assert shares_of(policy, 100, used(70), floor_ppm=PERCENT) == (100,)
 
 
 @pytest.mark.parametrize("policy", SharePolicyName)
 def test_of_nothing_everybody_has_nothing(policy: SharePolicyName) -> None:
-    assert allocate(policy, 0, used(70, 0, 30), floor_ppm=PERCENT) == (0, 0, 0)
-    assert allocate(policy, 0, used(0, 0), floor_ppm=PERCENT) == (0, 0)
+    assert shares_of(policy, 0, used(70, 0, 30), floor_ppm=PERCENT) == (0, 0, 0)
+    assert shares_of(policy, 0, used(0, 0), floor_ppm=PERCENT) == (0, 0)
 
 
 @pytest.mark.parametrize("policy", SharePolicyName)
@@ -47,7 +57,7 @@ def test_remainders_go_by_the_order_of_names_whatever_the_order_of_rows(
     policy: SharePolicyName,
 ) -> None:
     rows = [Row("c"), Row("a"), Row("b")]
-    assert allocate(policy, 11, rows, floor_ppm=NO_FLOOR) == (3, 4, 4)
+    assert shares_of(policy, 11, rows, floor_ppm=NO_FLOOR) == (3, 4, 4)
 
 
 def test_remainders_go_to_the_largest_fractions() -> None:
@@ -62,54 +72,64 @@ def test_floors_are_an_even_split_of_their_part_of_the_quota() -> None:
 
 
 def test_max_min_fills_small_wants_and_levels_the_rest() -> None:
-    shares = allocate(MAX_MIN, 100, wants(10, 200, 50, 45), floor_ppm=NO_FLOOR)
+    shares = shares_of(MAX_MIN, 100, wants(10, 200, 50, 45), floor_ppm=NO_FLOOR)
     assert shares == (10, 30, 30, 30)
 
 
 def test_a_want_of_just_its_part_is_filled() -> None:
-    assert allocate(MAX_MIN, 90, wants(30, 30, 30), floor_ppm=NO_FLOOR) == (30, 30, 30)
-    assert allocate(MAX_MIN, 91, wants(30, 31, 31), floor_ppm=NO_FLOOR) == (30, 31, 30)
+    assert shares_of(MAX_MIN, 90, wants(30, 30, 30), floor_ppm=NO_FLOOR) == (30, 30, 30)
+    assert shares_of(MAX_MIN, 91, wants(30, 31, 31), floor_ppm=NO_FLOOR) == (30, 31, 30)
 
 
 def test_what_nobody_wants_is_split_over_everybody() -> None:
-    assert allocate(MAX_MIN, 100, wants(10, 0, 30), floor_ppm=NO_FLOOR) == (30, 20, 50)
+    assert shares_of(MAX_MIN, 100, wants(10, 0, 30), floor_ppm=NO_FLOOR) == (30, 20, 50)
 
 
 def test_wants_are_reckoned_above_the_floors() -> None:
     # Floors of 5 each; the other 90 are poured over wants of 0 and 195 above them.
-    assert allocate(MAX_MIN, 100, wants(4, 200), floor_ppm=100_000) == (5, 95)
-    assert allocate(MAX_MIN, 100, wants(20, 200), floor_ppm=100_000) == (20, 80)
+    assert shares_of(MAX_MIN, 100, wants(4, 200), floor_ppm=100_000) == (5, 95)
+    assert shares_of(MAX_MIN, 100, wants(20, 200), floor_ppm=100_000) == (20, 80)
 
 
 def test_a_heavier_broker_is_filled_in_proportion_to_its_weight() -> None:
-    rows = [Row("a", wanted=1000, weight=2000), Row("b", wanted=40), Row("c", wanted=1000)]
-    assert allocate(MAX_MIN, 200, rows, floor_ppm=NO_FLOOR) == (107, 40, 53)
+    rows = [
+        Row("a", wanted=Pair(1000), weight=2000),
+        Row("b", wanted=Pair(40)),
+        Row("c", wanted=Pair(1000)),
+    ]
+    assert shares_of(MAX_MIN, 200, rows, floor_ppm=NO_FLOOR) == (107, 40, 53)
     # By weight the second is the thirstier: 90 / 3 is less than 40 / 1.
-    rows = [Row("a", wanted=90, weight=3000), Row("b", wanted=40)]
-    assert allocate(MAX_MIN, 100, rows, floor_ppm=NO_FLOOR) == (75, 25)
+    rows = [Row("a", wanted=Pair(90), weight=3000), Row("b", wanted=Pair(40))]
+    assert shares_of(MAX_MIN, 100, rows, floor_ppm=NO_FLOOR) == (75, 25)
 
 
 def test_residual_gives_a_broker_without_usage_its_floor_alone() -> None:
-    assert allocate(RESIDUAL, 100, used(60, 0, 20), floor_ppm=30_000) == (79, 1, 40)
+    assert shares_of(RESIDUAL, 100, used(60, 0, 20), floor_ppm=30_000) == (79, 1, 40)
 
 
 def test_residual_at_exactly_the_quota_changes_nothing() -> None:
-    assert allocate(RESIDUAL, 100, used(60, 40), floor_ppm=NO_FLOOR) == (60, 40)
+    assert shares_of(RESIDUAL, 100, used(60, 40), floor_ppm=NO_FLOOR) == (60, 40)
 
 
 def test_a_floor_is_taken_from_the_others_in_proportion_to_what_they_have_above_theirs() -> None:
     # Floors of 10; 80 and 20 have 70 and 10 above theirs and give 8.75 and 1.25.
-    assert allocate(PROPORTIONAL, 100, used(80, 20, 0), floor_ppm=300_000) == (71, 19, 10)
+    assert shares_of(PROPORTIONAL, 100, used(80, 20, 0), floor_ppm=300_000) == (71, 19, 10)
 
 
 def test_below_saturation_steal_is_proportional() -> None:
-    assert allocate(STEAL, 1000, used(800, 189), floor_ppm=NO_FLOOR) == (809, 191)
-    assert allocate(STEAL, 1000, used(800, 190), floor_ppm=NO_FLOOR) == (500, 500)
+    assert shares_of(STEAL, 1000, used(800, 189), floor_ppm=NO_FLOOR) == (809, 191)
+    assert shares_of(STEAL, 1000, used(800, 190), floor_ppm=NO_FLOOR) == (500, 500)
 
 
 def test_steal_pairs_the_lowest_with_the_highest_and_leaves_the_median() -> None:
-    assert allocate(STEAL, 100, used(50, 10, 5, 15, 20), floor_ppm=NO_FLOOR) == (28, 15, 27, 15, 15)
+    assert shares_of(STEAL, 100, used(50, 10, 5, 15, 20), floor_ppm=NO_FLOOR) == (
+        28,
+        15,
+        27,
+        15,
+        15,
+    )
 
 
 def test_steal_orders_equal_usage_by_name_and_leaves_out_who_has_none() -> None:
-    assert allocate(STEAL, 100, used(40, 0, 20, 40), floor_ppm=NO_FLOOR) == (40, 0, 30, 30)
+    assert shares_of(STEAL, 100, used(40, 0, 20, 40), floor_ppm=NO_FLOOR) == (40, 0, 30, 30)

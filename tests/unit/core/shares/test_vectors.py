@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rgd.core.policies.model import SharePolicyName
+from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
-from rgd.core.units import MILLI, to_milli
+from rgd.core.units import Pair, to_milli, to_units
 
 VECTORS = Path(__file__).parents[3] / "data" / "vectors" / "pip82_examples.json"
 CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text())["cases"]
@@ -22,11 +22,11 @@ FLOOR_PPM = 10_000
 
 def shares_of(policy: str, quota: float, used: list[float], wanted: list[float]) -> list[float]:
     rows = [
-        Row(f"broker-{place + 1}", to_milli(own), to_milli(want))
+        Row(f"broker-{place + 1}", Pair(to_milli(own)), Pair(to_milli(want)))
         for place, (own, want) in enumerate(zip(used, wanted, strict=True))
     ]
-    shares = allocate(SharePolicyName(policy), to_milli(quota), rows, floor_ppm=FLOOR_PPM)
-    return [share / MILLI for share in shares]
+    shares = allocate(SharePolicyName(policy), Rates(to_milli(quota)), rows, floor_ppm=FLOOR_PPM)
+    return [to_units(share.messages or 0) for share in shares]
 
 
 def cases_with(*keys: str) -> list[Any]:
@@ -65,12 +65,13 @@ def test_from_the_start_to_the_equilibrium_in_the_rounds_it_may_take(case: dict[
 @pytest.mark.parametrize("case", cases_with("sum_of_integer_shares"))
 def test_no_remainder_is_lost(case: dict[str, Any]) -> None:
     rows = [
-        Row(f"broker-{place}", wanted=to_milli(want)) for place, want in enumerate(case["wanted"])
+        Row(f"broker-{place}", wanted=Pair(to_milli(want)))
+        for place, want in enumerate(case["wanted"])
     ]
     shares = allocate(
-        SharePolicyName(case["policy"]), to_milli(case["quota"]), rows, floor_ppm=FLOOR_PPM
+        SharePolicyName(case["policy"]), Rates(to_milli(case["quota"])), rows, floor_ppm=FLOOR_PPM
     )
-    assert sum(shares) == to_milli(case["sum_of_integer_shares"])
+    assert sum(share.messages or 0 for share in shares) == to_milli(case["sum_of_integer_shares"])
 
 
 def test_every_vector_is_used() -> None:
@@ -89,8 +90,9 @@ def test_doormans_golden_case() -> None:
 
 
 def test_weights_pour_by_weight() -> None:
-    rows = [Row("a", wanted=10**6, weight=1000), Row("b", wanted=10**6, weight=3000)]
-    assert allocate(SharePolicyName.MAX_MIN, 100_000, rows, floor_ppm=0) == (25_000, 75_000)
+    rows = [Row("a", wanted=Pair(10**6)), Row("b", wanted=Pair(10**6), weight=3000)]
+    shares = allocate(SharePolicyName.MAX_MIN, Rates(100_000), rows, floor_ppm=0)
+    assert shares == (Rates(25_000), Rates(75_000))
 
 
 def test_an_idle_broker_keeps_its_floor_beside_saturated_ones() -> None:

@@ -1,0 +1,66 @@
+"""What the benchmarks have in common: their command line, their output, the best of several passes.
+
+    python bench/harness.py [--json]
+
+A benchmark hands `run` a function that measures. By itself this measures the machine: figures of two
+machines compare only as ratios, or after a look at these.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+#: Name of a figure to its value; units are in the names.
+Figures = Mapping[str, float]
+
+REPEATS: Final = 15
+LOOP_COUNT: Final = 1_000_000
+
+
+def run(
+    about: str | None,
+    measure: Callable[[argparse.Namespace], Figures],
+    *,
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None,
+) -> None:
+    """Measure; print a table, or with `--json` one object on the last line.
+
+    Args:
+        about: the script's docstring, of which `--help` shows the first line.
+        measure: answers with the figures, given the options.
+        add_options: declares the options that only this script has.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="the last line is one object")
+    add_options(parser)
+    options = parser.parse_args()
+    figures = measure(options)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    width = max(map(len, figures))
+    for name, value in figures.items():
+        print(f"{name:{width}} {value:>14,}")
+
+
+def best_s(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Seconds that `work` takes at best: what disturbs a pass only ever adds."""
+    took = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - begun)
+    return min(took)
+
+
+def measure_machine(_: argparse.Namespace) -> Figures:
+    """What this machine is, as far as the benchmarks care."""
+    loop_s = best_s(lambda: sum(range(LOOP_COUNT)))
+    return {"cores": os.cpu_count() or 0, "python_loop_ms": round(loop_s * 1000, 2)}
+
+
+if __name__ == "__main__":
+    run(__doc__, measure_machine)

@@ -1,0 +1,205 @@
+"""What a full round costs at PIP-82's scale: 5,000 groups of its own, 100 brokers' reports.
+
+    python bench/rounds.py [--json] [--scale 1 2 4] [--changed 1.0]
+
+The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
+publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
+estimates, suppression, report and log record), and reckons every share anew that any of it moved.
+`--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
+Beside it, in the same run, numpy's sort of as many numbers as rows were received.
+Not measured: the sockets, and callers (bench/acquire.py; docs/performance.md has both at once).
+"""
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from bench.harness import Figures, best_s, run
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Request
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import MILLI, NS_PER_S, Nanos
+from rgd.wire.codec import decode, encode
+from rgd.wire.record import encode_record
+
+BROKERS: Final = 100
+OWN_GROUPS: Final = 5_000
+BROKERS_A_GROUP: Final = 5
+QUOTA: Final = 1_000 * MILLI
+ROUNDS: Final = 3
+#: A slice of work must not keep a request waiting for longer than this (docs/performance.md).
+BUDGET_MS: Final = 2.0
+
+
+class Stopwatch:
+    """Seconds by what was done, and the longest single piece."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.longest: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def measure(self, what: str) -> Iterator[None]:
+        """Add the time of the block."""
+        begun = time.process_time()
+        yield
+        took = time.process_time() - begun
+        self.seconds[what] += took
+        self.longest[what] = max(self.longest[what], took)
+
+
+class Bench:
+    """One core among peers that are made up."""
+
+    def __init__(self, scale: int, changed: float) -> None:
+        self.dice = np.random.default_rng(scale)
+        self.watch = Stopwatch()
+        self.now = Nanos(0)
+        self.broker = Broker(BrokerSettings(Speaker("broker-000", 1)), self.now)
+        own = OWN_GROUPS * scale
+        names = [f"tenant-{place // 50:05}.namespace-{place:07}.resources" for place in range(own)]
+        foreign = own * (BROKERS - 1) // BROKERS_A_GROUP
+        self.names = names + [f"tenant-{place:07}.elsewhere.resources" for place in range(foreign)]
+        self.own = names
+        self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
+        self.changed = changed
+        self.sequence = 0
+        book = PolicyBook({name: Group(name, Limit(Rates(QUOTA))) for name in names})
+        self._handle(PoliciesChanged(self.now, book), "book")
+        self._handle(Started(self.now), "start")
+
+    def round(self) -> None:
+        """Everything that a core does in one round."""
+        self._ask()
+        self.sequence += 1
+        for place, groups in enumerate(self.rows_of):
+            told = (
+                groups[self.dice.random(len(groups)) < self.changed]
+                if self.sequence > 1
+                else groups
+            )
+            payload = encode(self._report(place, told))
+            with self.watch.measure("decode"):
+                message = decode(payload)
+            self._handle(MessageReceived(self.now, message), "apply")
+            self._let_work(self.now)
+        self.now = Nanos(self.sequence * NS_PER_S)
+        self._let_work(self.now)
+
+    def _ask(self) -> None:
+        for name in self.own:
+            self.broker.limiter.acquire(Request(messages=100, group=name), self.now)
+
+    def _groups_of_peer(self, own: int, foreign: int) -> Any:
+        shared = own * (BROKERS_A_GROUP - 1) // (BROKERS - 1)
+        ours = self.dice.choice(own, shared, replace=False)
+        theirs = own + self.dice.choice(foreign, own - shared, replace=False)
+        return np.sort(np.concatenate((ours, theirs)))
+
+    def _report(self, place: int, groups: Any) -> Report:
+        count = len(groups)
+        wanted = np.zeros((count, 2), np.int64)
+        wanted[:, 0] = self.dice.integers(1, 1000, count) * MILLI
+        wanted[:, 1] = wanted[:, 0] * 200
+        totals = wanted * self.sequence // MILLI
+        rows = UsageColumns(
+            groups=tuple(self.names[group] for group in groups.tolist()),
+            kinds=np.zeros(count, np.uint8),
+            topics=np.ones(count, np.int64),
+            admitted=wanted * 9 // 10,
+            wanted=wanted,
+            admitted_total=totals,
+            wanted_total=totals,
+        )
+        speaker = Speaker(f"broker-{place + 1:03}", 1)
+        return Report(speaker, self.sequence, NS_PER_S, rows=rows)
+
+    def _let_work(self, until: Nanos) -> None:
+        """Wake the core whenever it wants up to a moment, as the daemon would."""
+        while (due := self.broker.wake_at) is not None and due <= until:
+            self.now = max(self.now, due)
+            self._handle(Woken(self.now), "woken")
+
+    def _handle(self, event: Any, what: str) -> None:
+        with self.watch.measure(what):
+            effects = self.broker.handle(event)
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, Append):
+            with self.watch.measure("record"):
+                encode_record(effect.record)
+        elif isinstance(effect, Publish):
+            self._echo(effect.message)
+
+    def _echo(self, message: Message) -> None:
+        with self.watch.measure("encode"):
+            payload = encode(message)
+        with self.watch.measure("decode"):
+            message = decode(payload)
+        self._handle(MessageReceived(self.now, message), "read_back")
+
+
+def measure_scale(scale: int, changed: float) -> Figures:
+    """The figures of one size: the least of some rounds."""
+    bench = Bench(scale, changed)
+    bench.round()
+    rounds: list[tuple[float, Stopwatch]] = []
+    for _ in range(ROUNDS):
+        bench.watch = Stopwatch()
+        bench.round()
+        rounds.append((sum(bench.watch.seconds.values()), bench.watch))
+    total_s, watch = min(rounds, key=lambda measured: measured[0])
+    rows = round(sum(len(groups) for groups in bench.rows_of) * changed)
+    numbers = bench.dice.integers(0, 1 << 40, rows)
+    sort_ms = best_s(lambda: np.sort(numbers)) * 1000
+    figures = {"rows": rows, "round_ms": total_s * 1000, "numpy_sort_ms": sort_ms}
+    figures["to_numpy_sort"] = total_s * 1000 / sort_ms
+    figures["map_mb"] = bench.broker.usage.nbytes / 1e6
+    for what, seconds in watch.seconds.items():
+        figures[f"{what}_ms"] = seconds * 1000
+        figures[f"{what}_longest_ms"] = watch.longest[what] * 1000
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+def own_map_mb(scale: int) -> float:
+    """The map of a core that holds its own groups' rows and no others, in its own arrays."""
+    bench = Bench(scale, 1.0)
+    own = OWN_GROUPS * scale
+    bench.rows_of = [groups[groups < own] for groups in bench.rows_of]
+    bench.round()
+    return bench.broker.usage.nbytes / 1e6
+
+
+def measure(options: argparse.Namespace) -> Figures:
+    """All figures, each with its size in front."""
+    figures: dict[str, float] = {}
+    for scale in options.scale:
+        figures |= {
+            f"x{scale}_{name}": value
+            for name, value in measure_scale(scale, options.changed).items()
+        }
+        figures[f"x{scale}_own_map_mb"] = round(own_map_mb(scale), 2)
+    return figures
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what only this script has."""
+    parser.add_argument("--scale", type=int, nargs="+", default=[1], help="times 5,000 groups")
+    parser.add_argument("--changed", type=float, default=1.0, help="part of the rows told, 0 to 1")
+
+
+if __name__ == "__main__":
+    run(__doc__, measure, add_options=add_options)

@@ -1,0 +1,87 @@
+"""Bounds refused work whose callers do not say whether it is new or a retry.
+
+Counting cannot tell a fresh flow that gives up from one that comes back: where
+each refusal says "in 10 ms", a hundred new requests a second look like one that
+is asked for again and again. Law: in any slice as long as the wait that its
+first refusal told, no caller who waits as told comes back, so what is refused
+there is distinct work. All else is believed up to `GROWTH` times what was told
+before: a fresh flow is known after one or two reports, and retries, which are a
+bounded multiple of what is refused, cannot inflate a want faster than that.
+"""
+
+from typing import Final
+
+from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
+
+#: Refused work is believed up to this multiple of what was told before.
+GROWTH: Final = 4
+
+_SCALE: Final = MILLI * NS_PER_S
+
+
+class UnsaidBound:
+    """The slices of one meter's open window, and the first since the group was idle."""
+
+    __slots__ = ("_bytes", "_end", "_first", "_first_ns", "_largest", "_messages")
+
+    def __init__(self) -> None:
+        self._messages = self._bytes = 0
+        #: When the open slice ends; None before the first.
+        self._end: Nanos | None = None
+        self._largest = (0, 0)
+        #: The first slice: what was refused in it, and its length; None while it is open.
+        self._first: tuple[int, int] | None = None
+        self._first_ns = 0
+
+    def note(self, cost: Pair, retry_after_ms: int, now: Nanos) -> None:
+        """Count refused work of which nobody said whether it is new."""
+        if self._end is None or now >= self._end:
+            self._close()
+            length_ns = max(1, retry_after_ms) * NS_PER_MS
+            self._first_ns = self._first_ns or length_ns
+            self._end = Nanos(now + length_ns)
+        messages, size = cost
+        self._messages += messages
+        self._bytes += size
+
+    def open(self) -> None:
+        """Begin another window; a slice may reach into it."""
+        self._largest = (0, 0)
+
+    def most(self, told: tuple[int, int], period_ns: int, now: Nanos) -> tuple[float, float]:
+        """The most that counts of what was refused in a period that ends now, whole units.
+
+        Args:
+            told: what the peers were told is wanted here, Milli per second; 0 for nothing.
+            period_ns: the period's length.
+            now: its end.
+        """
+        first = self._first
+        if first is None and self._end is not None and now >= self._end:
+            first = (self._messages, self._bytes)
+        slices = zip(
+            told, (self._messages, self._bytes), self._largest, first or (None, None), strict=True
+        )
+        messages, size = (
+            self._most(rate, max(slice_now, largest), beginning, period_ns)
+            for rate, slice_now, largest, beginning in slices
+        )
+        return messages, size
+
+    def _most(self, told: int, largest: int, first: int | None, period_ns: int) -> float:
+        if told:
+            return max(largest, GROWTH * told * period_ns / _SCALE)
+        # Within the first slice nobody can have come back.
+        return float("inf") if first is None else max(largest, first * period_ns / self._first_ns)
+
+    def _close(self) -> None:
+        if self._end is None:
+            return
+        slice_now = (self._messages, self._bytes)
+        if self._first is None:
+            self._first = slice_now
+        self._largest = (
+            max(self._largest[0], slice_now[0]),
+            max(self._largest[1], slice_now[1]),
+        )
+        self._messages = self._bytes = 0

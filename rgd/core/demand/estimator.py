@@ -1,0 +1,294 @@
+"""Estimates what is wanted from what was offered: steps at once, noise smoothed.
+
+Law: a steady demand is estimated exactly, a step of it at once, and noise moves
+the estimate little, with the same parameters. No fixed percentage tells a step
+from noise: significance is measured, by the noise of the row's own history, or
+by counting statistics (Poisson) while there is none.
+
+The noise is a Huberised mean of absolute second differences of a row's rates:
+a lone step bends the line two times running, and a drift not at all, but noise
+bends it every time. A change of more than `STEP_SIGMAS` is a step and believed;
+a smaller one moves an average (EWMA) and a two-sided CUSUM (Page, Biometrika 41,
+1954), which finds small changes that last.
+
+All is columns of shape [rows, dimensions] and changed in place, so that the
+simulator's vectorised model calls `end_round` on arrays of its own. Counting
+requests is `rgd.core.demand.meter`'s business.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.units import NS_PER_S
+
+#: A change of more than so many standard deviations is a step. One in 16,000 normal deviates is
+#: that far off, so twenty noisy brokers take noise for a step about once in 800 rounds.
+STEP_SIGMAS: Final = 4.0
+
+#: The same for a fall where nothing is refused here while others go short: what is not needed is
+#: given back sooner, and a fall that was none costs one round of a share.
+FALL_SIGMAS: Final = 3.5
+
+#: Part of an insignificant change that is believed: the estimate keeps 23 % of the noise.
+GAIN: Final = 0.1
+
+#: Page's reference value and decision limit, in standard deviations: a lasting change of one
+#: deviation is found in about ten rounds, and noise raises an alarm about once in 900.
+CUSUM_SLACK: Final = 0.5
+CUSUM_LIMIT: Final = 5.0
+
+#: No row is taken for steadier than this part of its rate, so that rounding is no step. Times
+#: `STEP_SIGMAS` it stays below the half percent that a steady demand may be misjudged by.
+NOISE_LEAST: Final = 0.001
+
+#: Mean of |a - 2b + c| of three normal deviates, in their standard deviations.
+_BEND_OF_SIGMA: Final = 1.954
+
+#: How much of a bend teaches noise: at most so many times what is known already (so that one step
+#: teaches little), or so many times the least of the last three (so that noise teaches at once).
+NOISE_CLIP: Final = 4.0
+NOISE_CLIP_LEAST: Final = 3.0
+
+#: Least weight of the newest bend in the noise.
+NOISE_GAIN: Final = 1 / 16
+
+#: Three bends below this part of the noise show that it has ended.
+NOISE_QUIET: Final = 0.25
+
+#: Rounds after which the noise of a row's own history is believed: two bends.
+HISTORY_ROUNDS: Final = 4
+
+_AGE_MAX: Final = 255
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorSettings:
+    """The exchange's two intervals."""
+
+    round_ns: int = NS_PER_S
+    min_interval_ns: int = NS_PER_S // 10
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the meters of some rows showed; the first axis is the row.
+
+    Rates are Milli per second, [rows, dimensions].
+    """
+
+    #: New work that was offered, since its last change or since the last full round.
+    offered: Floats
+    #: Requests that `offered` was counted over, [rows]; 0 where nothing was asked.
+    requests: Ints
+    #: Time that `offered` was counted over, [rows].
+    elapsed_ns: Ints
+    #: Whether this broker refused anything that counts for the row, [rows].
+    refused: Flags
+    #: Whether the group as a whole is short, so that others want what is free here, [rows].
+    hungry: Flags
+    #: What callers hold back, as a rate.
+    held: Floats
+    #: Standard deviation of the rate of a slot of `min_interval_ns`; NaN where it is unknown and
+    #: requests are taken to come at random.
+    slot_noise: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What is wanted, Milli per second, [rows, dimensions]."""
+
+    wanted: Ints
+    #: A change of one slot's rate by more than this is worth an early report.
+    threshold: Ints
+
+
+@dataclass(slots=True)
+class Columns:
+    """What is remembered of each row and dimension: 40 bytes; rates are Milli per second."""
+
+    level: Floats
+    #: The rates of the last two rounds, and how the line through three bent the last two times.
+    last: NDArray[np.float32]
+    before: NDArray[np.float32]
+    bend: NDArray[np.float32]
+    bend_before: NDArray[np.float32]
+    #: Standard deviation of a round's rate.
+    noise: NDArray[np.float32]
+    #: CUSUM of what is above and below the level, in deviations, and for how many rounds.
+    above: NDArray[np.float32]
+    below: NDArray[np.float32]
+    above_rounds: NDArray[np.uint8]
+    below_rounds: NDArray[np.uint8]
+    #: Full rounds since the row was idle, and since its last step.
+    age: NDArray[np.uint8]
+    since: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, rows: int, dimensions: int = 2) -> "Columns":
+        """Columns of rows that were never asked for."""
+        shape = (rows, dimensions)
+        types = (np.float64, *[np.float32] * 7, *[np.uint8] * 4)
+        return cls(*(np.zeros(shape, dtype) for dtype in types))
+
+    def rows(self, index: slice | Ints) -> "Columns":
+        """Some rows: views of a slice, copies of places."""
+        return Columns(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def put(self, places: Ints, rows: "Columns") -> None:
+        """Write rows back to their places."""
+        for field in fields(self):
+            getattr(self, field.name)[places] = getattr(rows, field.name)
+
+    def extend(self, more: int) -> None:
+        """Append fresh rows."""
+        fresh = Columns.empty(more, self.level.shape[1])
+        for field in fields(self):
+            joined = np.concatenate((getattr(self, field.name), getattr(fresh, field.name)))
+            setattr(self, field.name, joined)
+
+
+class Estimator:
+    """The estimates of one broker, by place: the slot that a (group, kind) was given."""
+
+    def __init__(self, settings: EstimatorSettings) -> None:
+        self._settings = settings
+        self._columns = Columns.empty(0)
+
+    def update(self, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
+        """Take in what the meters of some distinct places showed.
+
+        Args:
+            places: int64 [n], each place at most once; unheard-of ones are fresh.
+            seen: what they showed.
+            is_round: at the end of a full round; else for an early report, which believes a step
+                and learns nothing of the noise.
+        """
+        self._reach(int(places.max(initial=-1)) + 1)
+        rows = self._columns.rows(places)
+        estimates = (end_round if is_round else report_early)(rows, seen, self._settings)
+        self._columns.put(places, rows)
+        return estimates
+
+    def forget(self, places: Ints) -> None:
+        """Make places fresh: their groups went, or the places were given to others."""
+        known = places[places < len(self._columns.level)]
+        self._columns.put(known, Columns.empty(len(known)))
+
+    def _reach(self, count: int) -> None:
+        missing = count - len(self._columns.level)
+        if missing > 0:
+            # Doubled, so that groups which come one by one are not copied each time.
+            self._columns.extend(max(missing, len(self._columns.level)))
+
+
+def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+    """Take in a full round of every row; changes the columns in place."""
+    offered = seen.offered
+    _learn_noise(columns, offered)
+    change = offered - columns.level
+    sigma = _sigma(columns, seen, settings)
+    falls = (seen.hungry & ~seen.refused)[:, None] & (change < 0)
+    is_step = np.abs(change) > np.where(falls, FALL_SIGMAS, STEP_SIGMAS) * sigma
+    is_step |= columns.age == 0
+    deviation = np.divide(change, sigma, out=np.zeros_like(change), where=sigma > 0)
+    drift = _follow(columns.above, columns.above_rounds, deviation)
+    drift -= _follow(columns.below, columns.below_rounds, -deviation)
+    # After a step the mean of the rounds since, of which an early report saw only the first moments.
+    gain = np.maximum(1 / (columns.since + 1.0), GAIN)
+    moved = np.where(drift != 0, drift * sigma, gain * change)
+    columns.level += np.where(is_step, change, moved)
+    np.maximum(columns.level, 0, out=columns.level)
+    columns.age += columns.age < _AGE_MAX
+    columns.since[is_step] = 0
+    columns.since += columns.since < _AGE_MAX
+    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
+        fresh[is_step] = 0
+    _forget_idle(columns, offered == 0)
+    return _estimates(columns, seen, settings)
+
+
+def report_early(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+    """Believe what changed by more than noise within a round; changes the columns in place."""
+    change = seen.offered - columns.level
+    sigma = _sigma(columns, seen, settings)
+    is_step = (np.abs(change) > STEP_SIGMAS * sigma) | (columns.age == 0)
+    is_step &= seen.offered > 0
+    columns.level[is_step] = seen.offered[is_step]
+    columns.since[is_step] = 0
+    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
+        fresh[is_step] = 0
+    return _estimates(columns, seen, settings)
+
+
+def _learn_noise(columns: Columns, offered: Floats) -> None:
+    """Take the newest rate into the noise of each row, and remember it."""
+    age, noise = columns.age, columns.noise
+    bend = np.abs(offered - 2.0 * columns.last + columns.before)
+    bend *= (age >= 2) / _BEND_OF_SIGMA
+    least = np.minimum(np.minimum(columns.bend, columns.bend_before), bend)
+    most = np.maximum(np.maximum(columns.bend, columns.bend_before), bend)
+    known = np.maximum(noise, NOISE_LEAST * offered)
+    taught = np.minimum(bend, np.maximum(NOISE_CLIP * known, NOISE_CLIP_LEAST * least))
+    gain = np.maximum(1.0 / np.maximum(age - 1.0, 1.0), NOISE_GAIN) * (age >= 2)
+    noise += gain * (taught - noise)
+    np.copyto(noise, most, where=(age >= HISTORY_ROUNDS) & (most < NOISE_QUIET * noise))
+    columns.bend_before[...] = columns.bend
+    columns.bend[...] = bend
+    columns.before[...] = columns.last
+    columns.last[...] = offered
+
+
+def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
+    """Standard deviation of (the rate that was seen - the level), where nothing else changed."""
+    level, offered = columns.level, seen.offered
+    least = NOISE_LEAST * np.maximum(level, offered)
+    slots = np.maximum(seen.elapsed_ns / settings.min_interval_ns, 1.0)[:, None]
+    by_slots = seen.slot_noise / np.sqrt(slots)
+    # Both are counts of requests that came at random, of the size that was seen.
+    by_count = np.sqrt(offered * (offered + level) / np.maximum(seen.requests, 1)[:, None])
+    by_slots = np.where(np.isnan(by_slots), by_count, by_slots)
+    by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
+    # Of a row with a history, the chance of the counting is a part.
+    by_slots[(columns.age >= HISTORY_ROUNDS) & np.isnan(seen.slot_noise)] = 0
+    sigma: Floats = np.maximum(np.maximum(by_history, by_slots), least)
+    return sigma
+
+
+def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Floats) -> Floats:
+    """One side of the CUSUM; returns by how many deviations the level moves on an alarm, else 0."""
+    np.maximum(total + deviation - CUSUM_SLACK, 0, out=total, casting="same_kind")
+    runs = total > 0
+    rounds += rounds < _AGE_MAX
+    rounds *= runs
+    is_alarm = total > CUSUM_LIMIT
+    moved: Floats = np.where(is_alarm, CUSUM_SLACK + total / np.maximum(rounds, 1), 0.0)
+    total[is_alarm] = 0
+    rounds[is_alarm] = 0
+    return moved
+
+
+def _forget_idle(columns: Columns, is_idle: Flags) -> None:
+    if is_idle.any():
+        for field in fields(columns):
+            getattr(columns, field.name)[is_idle] = 0
+
+
+def _estimates(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+    level = columns.level
+    # A slot without a request lasts until there is one.
+    in_slot = seen.requests * (settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1))
+    by_count = level / np.sqrt(np.maximum(in_slot, 1))[:, None]
+    by_slots = np.where(np.isnan(seen.slot_noise), by_count, seen.slot_noise)
+    by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
+    sigma = np.maximum(np.maximum(by_history, by_slots), NOISE_LEAST * level)
+    return Estimates(
+        wanted=np.rint(level + seen.held).astype(np.int64),
+        threshold=np.rint(STEP_SIGMAS * sigma).astype(np.int64),
+    )

@@ -1,0 +1,264 @@
+"""Rows as columns: usage, and what was allowed, of many groups at once.
+
+A report of 5,000 groups is one value with a handful of arrays, not 5,000
+objects: it is decoded, kept, compared and shared out by numpy (PIP-82's scale).
+`UsageRow` and `ShareRow` are single rows of these, for views, tests and tools.
+
+Law: columns of one value have the same length, and a (group, kind) comes once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.policies.model import Rate, SharePolicyName
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import Kind, Pair
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+_Column = TypeVar("_Column", bound=np.generic)
+
+#: A kind and a policy are written as their place in these.
+KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
+POLICIES: Final = tuple(SharePolicyName)
+
+_KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
+_POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UsageColumns:
+    """What one broker tells of its groups.
+
+    Attributes:
+        groups: [rows] names.
+        kinds: [rows] places in `KINDS`.
+        topics: [rows] topics of the group that were active.
+        admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
+        admitted_total: [rows, 2] whole units since the speaker's start; `wanted_total` likewise.
+    """
+
+    groups: tuple[str, ...]
+    kinds: Codes
+    topics: Ints
+    admitted: Ints
+    wanted: Ints
+    admitted_total: Ints
+    wanted_total: Ints
+
+    @classmethod
+    def of(cls, *rows: UsageRow) -> "UsageColumns":
+        """Columns of single rows."""
+        return cls(
+            groups=tuple(row.group for row in rows),
+            kinds=np.array([_KIND_CODE[row.kind] for row in rows], np.uint8),
+            topics=np.array([row.topics for row in rows], np.int64),
+            admitted=pairs([row.admitted for row in rows]),
+            wanted=pairs([row.wanted for row in rows]),
+            admitted_total=pairs([row.admitted_total for row in rows]),
+            wanted_total=pairs([row.wanted_total for row in rows]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[UsageRow]:
+        """Single rows, in order."""
+        return map(
+            UsageRow,
+            self.groups,
+            (KINDS[code] for code in self.kinds.tolist()),
+            self.topics.tolist(),
+            *(
+                (Pair(messages, size) for messages, size in column.tolist())
+                for column in (self.admitted, self.wanted, self.admitted_total, self.wanted_total)
+            ),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UsageColumns) and _equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    @property
+    def is_idle(self) -> Flags:
+        """[rows] whether a row says 0: PIP-82 removes such a broker from the group's map."""
+        idle: Flags = (self.wanted | self.admitted).max(axis=1, initial=0) == 0
+        return idle
+
+    def take(self, places: Ints) -> "UsageColumns":
+        """The rows at these places."""
+        return UsageColumns(
+            groups=tuple(self.groups[place] for place in places.tolist()),
+            kinds=self.kinds[places],
+            topics=self.topics[places],
+            admitted=self.admitted[places],
+            wanted=self.wanted[places],
+            admitted_total=self.admitted_total[places],
+            wanted_total=self.wanted_total[places],
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence["UsageColumns"]) -> "UsageColumns":
+        """The rows of all parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            groups=tuple(chain.from_iterable(part.groups for part in parts)),
+            kinds=_joined([part.kinds for part in parts], np.uint8, ()),
+            topics=_joined([part.topics for part in parts], np.int64, ()),
+            admitted=_joined([part.admitted for part in parts], np.int64, (2,)),
+            wanted=_joined([part.wanted for part in parts], np.int64, (2,)),
+            admitted_total=_joined([part.admitted_total for part in parts], np.int64, (2,)),
+            wanted_total=_joined([part.wanted_total for part in parts], np.int64, (2,)),
+        )
+
+    def in_order(self) -> "UsageColumns":
+        """The rows by group, publish before dispatch: the order of the wire."""
+        return self.take(order_of(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShareColumns:
+    """What a round of the usage log says of each group.
+
+    Attributes:
+        usage: [rows] what was asked and got.
+        share: [rows, 2] this broker's share, Milli per second or `NO_RATE`; `quota` likewise.
+        policies: [rows] places in `POLICIES`.
+        refused: [rows, 2] whole units in the round, retries too.
+        sent: [rows] whether the row was told to the peers in this round.
+    """
+
+    usage: UsageColumns
+    share: Ints
+    quota: Ints
+    policies: Codes
+    refused: Ints
+    sent: Flags
+
+    @classmethod
+    def of(cls, *rows: ShareRow) -> "ShareColumns":
+        """Columns of single rows."""
+        return cls(
+            usage=UsageColumns.of(*(row.usage for row in rows)),
+            share=rates([row.share for row in rows]),
+            quota=rates([row.quota for row in rows]),
+            policies=np.array([_POLICY_CODE[row.policy] for row in rows], np.uint8),
+            refused=pairs([row.refused for row in rows]),
+            sent=np.array([row.sent for row in rows], np.bool_),
+        )
+
+    def __len__(self) -> int:
+        return len(self.usage)
+
+    def __iter__(self) -> Iterator[ShareRow]:
+        """Single rows, in order."""
+        return map(
+            ShareRow,
+            self.usage,
+            (_rate_pair(pair) for pair in self.share.tolist()),
+            (_rate_pair(pair) for pair in self.quota.tolist()),
+            (POLICIES[code] for code in self.policies.tolist()),
+            (Pair(messages, size) for messages, size in self.refused.tolist()),
+            self.sent.tolist(),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShareColumns) and _equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    def take(self, places: Ints) -> "ShareColumns":
+        """The rows at these places."""
+        return ShareColumns(
+            usage=self.usage.take(places),
+            share=self.share[places],
+            quota=self.quota[places],
+            policies=self.policies[places],
+            refused=self.refused[places],
+            sent=self.sent[places],
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence["ShareColumns"]) -> "ShareColumns":
+        """The rows of all parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            usage=UsageColumns.join([part.usage for part in parts]),
+            share=_joined([part.share for part in parts], np.int64, (2,)),
+            quota=_joined([part.quota for part in parts], np.int64, (2,)),
+            policies=_joined([part.policies for part in parts], np.uint8, ()),
+            refused=_joined([part.refused for part in parts], np.int64, (2,)),
+            sent=_joined([part.sent for part in parts], np.bool_, ()),
+        )
+
+    def in_order(self) -> "ShareColumns":
+        """The rows by group, publish before dispatch: the order of the log."""
+        return self.take(order_of(self.usage))
+
+
+def order_of(usage: UsageColumns) -> Ints:
+    """[rows] places by group, publish before dispatch."""
+    # Two stable sorts by single keys are twice as fast as one by pairs.
+    places = np.argsort(usage.kinds, kind="stable").tolist()
+    places.sort(key=usage.groups.__getitem__)
+    return np.array(places, np.int64)
+
+
+def kind_code(kind: Kind) -> int:
+    """The place of a kind in `KINDS`."""
+    return _KIND_CODE[kind]
+
+
+def policy_code(policy: SharePolicyName) -> int:
+    """The place of a policy in `POLICIES`."""
+    return _POLICY_CODE[policy]
+
+
+def pairs(values: Sequence[tuple[int, int]]) -> Ints:
+    """[rows, 2] of amounts."""
+    return np.array(values, np.int64).reshape(len(values), 2)
+
+
+def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
+    """[rows, 2] of rates; None becomes `NO_RATE`."""
+    return pairs(
+        [
+            (NO_RATE if messages is None else messages, NO_RATE if size is None else size)
+            for messages, size in values
+        ]
+    )
+
+
+def _joined(
+    columns: Sequence[NDArray[_Column]], kind: type[_Column], shape: tuple[int, ...]
+) -> NDArray[_Column]:
+    return np.concatenate([np.zeros((0, *shape), kind), *columns])
+
+
+def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:
+    messages, size = pair
+    return (None if messages == NO_RATE else messages, None if size == NO_RATE else size)
+
+
+def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns) -> bool:
+    for name in left.__slots__:
+        mine, its = getattr(left, name), getattr(right, name)
+        same = np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
+        if not same:
+            return False
+    return True
+
+
+#: No rows at all.
+NO_USAGE: Final = UsageColumns.of()
+NO_SHARES: Final = ShareColumns.of()

@@ -1,0 +1,273 @@
+"""Max-min shares of many groups at once: from columns of rows to columns of shares.
+
+Laws (design 3, laws 1 to 3 and 5): in each limited dimension the shares of all live brokers, row
+or no row, sum to the quota exactly; every daemon reckons the same from the same rows, in whatever
+order they came and whatever other groups are in the call.
+
+First every live broker gets its floor, inside the quota. The rest is filled over what the rows
+want above their floors (`columns_single` in one dimension, `columns_dual` in two at once). What is
+left is split evenly over all live brokers; remainders go to the first of them in the order of names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rgd.core.shares import columns_dual, columns_single
+from rgd.core.shares.columns_sums import Flags, Ints, whole_sums
+from rgd.core.shares.model import PPM
+
+#: Stands for an unlimited rate.
+NO_RATE: Final = -1
+
+#: So many rows are reckoned at once: beyond, their columns would leave the cache.
+SPAN_ROWS: Final = 32_768
+
+Columns = tuple[Ints, Ints]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What brokers want of groups; a (group, place) comes once.
+
+    Attributes:
+        group: [rows] index into the quotas, ascending.
+        place: [rows] the broker's place in the order of the names of all live brokers.
+        wanted: [rows, 2] Milli per second, messages and bytes, 0 to 2**62.
+        weight: [rows] thousandths, 1 to 2**31.
+    """
+
+    group: Ints
+    place: Ints
+    wanted: Ints
+    weight: Ints
+
+    def of(self, rows: Ints) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.group[rows], self.place[rows], self.wanted[rows], self.weight[rows])
+
+    def span(self, begin: int, end: int, group: int) -> "Rows":
+        """The rows from `begin` to `end`; their groups are counted from `group`."""
+        some = slice(begin, end)
+        return Rows(
+            self.group[some] - group, self.place[some], self.wanted[some], self.weight[some]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evenly:
+    """One dimension of all groups, split evenly: `base`, and one more for the first `more` brokers."""
+
+    total: Ints
+    base: Ints
+    more: Ints
+
+    @classmethod
+    def split(cls, total: Ints, brokers: int) -> "Evenly":
+        """Split [groups] totals over so many brokers."""
+        base = total // brokers
+        return cls(total, base, total - base * brokers)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Evenly"]) -> "Evenly":
+        """One after the other."""
+        return cls(
+            np.concatenate([part.total for part in parts]),
+            np.concatenate([part.base for part in parts]),
+            np.concatenate([part.more for part in parts]),
+        )
+
+    def of(self, group: Ints, place: Ints) -> Ints:
+        """What each of some brokers gets."""
+        part: Ints = self.base.take(group) + (place < self.more.take(group))
+        return part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Shares in Milli per second, `NO_RATE` where a dimension is unlimited.
+
+    Attributes:
+        of_rows: [rows, 2] in the order of the rows.
+        is_limited: each dimension, [groups].
+        floors: each dimension, what every live broker has, row or no row; `spare` likewise.
+    """
+
+    of_rows: Ints
+    is_limited: tuple[Flags, Flags]
+    floors: tuple[Evenly, Evenly]
+    spare: tuple[Evenly, Evenly]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Shares"]) -> "Shares":
+        """The shares of some groups, and then of others."""
+        limited = [[part.is_limited[k] for part in parts] for k in (0, 1)]
+        floors = [[part.floors[k] for part in parts] for k in (0, 1)]
+        spare = [[part.spare[k] for part in parts] for k in (0, 1)]
+        return cls(
+            np.concatenate([part.of_rows for part in parts]),
+            (np.concatenate(limited[0]), np.concatenate(limited[1])),
+            (Evenly.joined(floors[0]), Evenly.joined(floors[1])),
+            (Evenly.joined(spare[0]), Evenly.joined(spare[1])),
+        )
+
+    def idle(self, group: Ints, place: Ints) -> Ints:
+        """[asked, 2] the shares of live brokers that have no row."""
+        return np.stack(
+            [
+                np.where(limited[group], floors.of(group, place) + spare.of(group, place), NO_RATE)
+                for limited, floors, spare in zip(
+                    self.is_limited, self.floors, self.spare, strict=True
+                )
+            ],
+            axis=1,
+        )
+
+
+def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Shares:
+    """Share quotas over the live brokers by max-min.
+
+    Args:
+        rows: of brokers that want something; others need none.
+        quota: [groups, 2] Milli per second, 0 to 9e18, `NO_RATE` for unlimited.
+        brokers: how many are alive, >= 1.
+        floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
+    """
+    if len(rows.group) <= SPAN_ROWS:
+        return _share_span(rows, quota, brokers, floor_ppm)
+    ends = np.bincount(rows.group, minlength=len(quota)).cumsum()
+    parts, group, row = [], 0, 0
+    while group < len(quota):
+        group_end = max(group + 1, int(np.searchsorted(ends, row + SPAN_ROWS, side="right")))
+        row_end = int(ends[group_end - 1])
+        span = rows.span(row, row_end, group)
+        parts.append(_share_span(span, quota[group:group_end], brokers, floor_ppm))
+        group, row = group_end, row_end
+    return Shares.joined(parts)
+
+
+def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares:
+    order = _order(rows, brokers)
+    if order is not None:
+        rows = rows.of(order)
+    is_limited = (quota[:, 0] >= 0, quota[:, 1] >= 0)
+    whole = (np.maximum(quota[:, 0], 0), np.maximum(quota[:, 1], 0))
+    floors = (_floors(whole[0], brokers, floor_ppm), _floors(whole[1], brokers, floor_ppm))
+    floor = (floors[0].of(rows.group, rows.place), floors[1].of(rows.group, rows.place))
+    supply = (whole[0] - floors[0].total, whole[1] - floors[1].total)
+    handed = _Filling(rows, whole, supply, is_limited, brokers).handed(floor)
+    shares = np.full(rows.wanted.shape, NO_RATE)
+    spare = (
+        _spare(rows.group, handed[0], supply[0], brokers),
+        _spare(rows.group, handed[1], supply[1], brokers),
+    )
+    for k, limited in enumerate(is_limited):
+        if not limited.any():
+            continue
+        share = floor[k] + handed[k] + spare[k].of(rows.group, rows.place)
+        if not limited.all():
+            share[~limited.take(rows.group)] = NO_RATE
+        shares[:, k] = share
+    if order is not None:
+        sorted_shares = shares
+        shares = np.empty_like(sorted_shares)
+        shares[order] = sorted_shares
+    return Shares(shares, is_limited, floors, spare)
+
+
+def _order(rows: Rows, brokers: int) -> Ints | None:
+    """How to bring the rows of each group into the order of the brokers' names; None: they are."""
+    key = rows.group * brokers + rows.place
+    if bool((key[1:] > key[:-1]).all()):
+        return None
+    return np.argsort(key, kind="stable")
+
+
+def _floors(quota: Ints, brokers: int, floor_ppm: int) -> Evenly:
+    """The floors in one dimension."""
+    if not quota.any():
+        return Evenly(quota, quota, quota)
+    millions, rest = np.divmod(quota, PPM)
+    # quota * floor_ppm would overflow.
+    total = millions * floor_ppm + rest * floor_ppm // PPM
+    return Evenly.split(total, brokers)
+
+
+def _spare(group: Ints, handed: Ints, supply: Ints, brokers: int) -> Evenly:
+    """What filling leaves of one dimension."""
+    if not supply.any():
+        return Evenly(supply, supply, supply)
+    return Evenly.split(supply - whole_sums(group, handed, len(supply)), brokers)
+
+
+class _Filling:
+    """Fills the supply over what is wanted above the floors, each group by the way it needs."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        quota: Columns,
+        supply: Columns,
+        is_limited: tuple[Flags, Flags],
+        brokers: int,
+    ) -> None:
+        self._rows = rows
+        self._quota = quota
+        self._supply = supply
+        self._is_limited = is_limited
+        self._brokers = brokers
+        has_supply = (supply[0] | supply[1]) > 0
+        self._is_dual = is_limited[0] & is_limited[1] & has_supply
+
+    def handed(self, floors: Columns) -> Columns:
+        """[rows] each: what is handed out above floors of [rows] each."""
+        wanted = self._rows.wanted
+        asked = (
+            np.maximum(wanted[:, 0] - floors[0], 0),
+            np.maximum(wanted[:, 1] - floors[1], 0),
+        )
+        if self._is_dual.all():
+            return self._dual(self._rows.group, asked, self._rows.weight)
+        if not self._is_dual.any():
+            return self._single(self._rows.group, asked, self._rows.weight)
+        handed = (np.empty_like(asked[0]), np.empty_like(asked[1]))
+        is_dual = self._is_dual[self._rows.group]
+        for fill, some in ((self._dual, is_dual), (self._single, ~is_dual)):
+            rows = some.nonzero()[0]
+            parts = fill(
+                self._rows.group[rows], (asked[0][rows], asked[1][rows]), self._rows.weight[rows]
+            )
+            for column, part in zip(handed, parts, strict=True):
+                column[rows] = part
+        return handed
+
+    def _dual(self, group: Ints, asked: Columns, weight: Ints) -> Columns:
+        return columns_dual.fill(
+            group,
+            asked,
+            weight=weight,
+            supply=self._supply,
+            quota=self._quota,
+            places_max=self._brokers,
+        )
+
+    def _single(self, group: Ints, asked: Columns, weight: Ints) -> Columns:
+        """Where at most one dimension has a supply; the other gets nothing."""
+        nothing = np.zeros_like(group)
+        supply = self._supply
+        for k in range(2):
+            if not supply[1 - k].any():
+                handed = columns_single.fill(
+                    group, asked[k], weight=weight, supply=supply[k], places_max=self._brokers
+                )
+                return (handed, nothing) if k == 0 else (nothing, handed)
+        has_first = supply[0] > 0
+        is_second = ~has_first[group]
+        one = np.where(is_second, asked[1], asked[0])
+        either = np.where(has_first, supply[0], supply[1])
+        handed = columns_single.fill(
+            group, one, weight=weight, supply=either, places_max=self._brokers
+        )
+        return np.where(is_second, nothing, handed), np.where(is_second, handed, nothing)

@@ -1,0 +1,253 @@
+"""Max-min over two dimensions at once, for every group in one go (dominant-resource fairness).
+
+Law (design 3, law 5): all rows of a group rise in step of (their larger fraction of the quota) /
+weight. A row stops at its want, or when a dimension that it wants is spent; rows that want none
+of the spent one go on rising in the other. Ghodsi et al., NSDI 2011, section 4.
+
+What is used of each dimension is a concave function of the level, so Newton's steps from below
+never go too far; the nearer of the two dimensions' steps is taken. Levels are float64, reckoned in
+an order that depends on the group's own rows only. What is handed out is whole `Milli`: rounded
+down, and what that leaves goes to the largest remainders.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rgd.core.shares.columns_single import NEARLY
+from rgd.core.shares.columns_sums import (
+    FLOAT_EXACT_MAX,
+    Flags,
+    Floats,
+    Ints,
+    float_sums,
+    largest_first,
+    whole_sums,
+)
+
+Columns = tuple[Ints, Ints]
+_FloatColumns = tuple[Floats, Floats]
+
+_BOTH: Final = (0, 1)
+
+#: A dimension of which no more than this part of the quota is left is spent: less may be rounding,
+#: and would let rows rise that want next to nothing of it.
+_SPENT: Final = 2.0**-44
+
+
+def fill(
+    group: Ints,
+    asked: Columns,
+    *,
+    weight: Ints,
+    supply: Columns,
+    quota: Columns,
+    places_max: int,
+) -> Columns:
+    """Fill what is asked for out of a supply in both dimensions.
+
+    Args:
+        group: [rows] ascending; within a group in the order in which remainders go.
+        asked: messages and bytes, each [rows] Milli per second, 0 to 2**62.
+        weight: [rows] 1 to 2**31.
+        supply: each [groups] Milli per second, 0 to 9e18, at most the quota.
+        quota: each [groups], what fractions are reckoned of.
+        places_max: no group has more rows.
+
+    Returns:
+        Each [rows], at most what was asked; sums to at most the supply.
+    """
+    groups = len(supply[0])
+    is_short = np.zeros(groups, np.bool_)
+    for want, most in zip(asked, supply, strict=True):
+        is_short |= float_sums(group, want, groups) > most * NEARLY
+    rows = (is_short.take(group) & ((asked[0] | asked[1]) > 0)).nonzero()[0]
+    if len(rows) == 0:
+        return asked
+    short = _Short(
+        group.take(rows),
+        (asked[0].take(rows), asked[1].take(rows)),
+        weight=weight.take(rows),
+        supply=supply,
+        quota=quota,
+        places_max=places_max,
+    )
+    handed = (asked[0].copy(), asked[1].copy())
+    for column, part in zip(handed, short.parts(), strict=True):
+        column[rows] = part
+    return handed
+
+
+@dataclass(frozen=True, slots=True)
+class _Rising:
+    """Rows that rise together.
+
+    Attributes:
+        group: [rows]
+        at_full: [rows] the level at which a row has all it asks for.
+        use: each [rows], the fraction of the quota that it then uses.
+        pull: each [rows], the fraction of the quota used by one step of the level.
+    """
+
+    group: Ints
+    at_full: Floats
+    use: _FloatColumns
+    pull: _FloatColumns
+
+    def of(self, rows: Ints) -> "_Rising":
+        """Some of the rows."""
+        use, pull = self.use, self.pull
+        return _Rising(
+            self.group.take(rows),
+            self.at_full.take(rows),
+            (use[0].take(rows), use[1].take(rows)),
+            (pull[0].take(rows), pull[1].take(rows)),
+        )
+
+    def levels(self, left: _FloatColumns) -> tuple[Floats, Flags]:
+        """Rise until a dimension is spent.
+
+        Args:
+            left: each [groups], fractions of the quota; is changed.
+
+        Returns:
+            [groups] the level at which the first dimension is spent, inf for never; and whether
+            that is the second dimension, and not the first.
+        """
+        groups = len(left[0])
+        rising = self
+        level = np.zeros(groups)
+        is_second = np.zeros(groups, np.bool_)
+        has_changed = np.ones(groups, np.bool_)
+        while True:
+            first, second = (
+                _divided(left[k], float_sums(rising.group, rising.pull[k], groups)) for k in _BOTH
+            )
+            is_second = np.where(has_changed, second < first, is_second)
+            nearer = np.maximum(level, np.minimum(first, second))
+            level = np.where(has_changed, nearer, level)
+            rises = rising.at_full > level.take(rising.group)
+            full = (~rises).nonzero()[0]
+            if len(full) == 0:
+                return level, is_second
+            full_group = rising.group.take(full)
+            for k in _BOTH:
+                left[k][:] -= float_sums(full_group, rising.use[k].take(full), groups)
+            has_changed = np.zeros(groups, np.bool_)
+            has_changed[full_group] = True
+            rising = rising.of((rises & has_changed.take(rising.group)).nonzero()[0])
+
+
+class _Short:
+    """Rows of the groups that cannot all have what they ask for."""
+
+    def __init__(
+        self,
+        group: Ints,
+        asked: Columns,
+        *,
+        weight: Ints,
+        supply: Columns,
+        quota: Columns,
+        places_max: int,
+    ) -> None:
+        self._group = group
+        self._asked = asked
+        self._supply = supply
+        self._places_max = places_max
+        whole = (np.maximum(quota[0], 1), np.maximum(quota[1], 1))
+        self._left = (supply[0] / whole[0], supply[1] / whole[1])
+        fraction = (asked[0] / whole[0].take(group), asked[1] / whole[1].take(group))
+        dominant = np.maximum(fraction[0], fraction[1])
+        # Nobody can have more than the whole quota: who wants more is scaled down, in both
+        # dimensions alike, so that sums of fractions stay small and exact enough.
+        self._scale = 1.0 / np.maximum(dominant, 1.0)
+        by_level = weight / dominant
+        self._rows = _Rising(
+            group,
+            self._scale / by_level,
+            (fraction[0] * self._scale, fraction[1] * self._scale),
+            (fraction[0] * by_level, fraction[1] * by_level),
+        )
+
+    def parts(self) -> Columns:
+        """What each row gets in each dimension."""
+        spent, is_second = self._rows.levels((self._left[0].copy(), self._left[1].copy()))
+        level, is_spent = self._go_on(spent, is_second)
+        at_full = self._rows.at_full
+        part = np.minimum(level / at_full, 1.0) * self._scale
+        return self._whole(0, part, is_spent[0]), self._whole(1, part, is_spent[1])
+
+    def _go_on(self, spent: Floats, is_second: Flags) -> tuple[Floats, tuple[Flags, Flags]]:
+        """[rows] each row's level, and [groups] whether each dimension is spent in the end.
+
+        Rows that want none of the dimension that was spent first go on in the other.
+        """
+        group, use = self._rows.group, self._rows.use
+        level = spent.take(group)
+        is_spent = (np.isfinite(spent) & ~is_second, np.isfinite(spent) & is_second)
+        of_second = is_second.take(group)
+        wants_none = ((use[0] == 0) & ~of_second) | ((use[1] == 0) & of_second)
+        rows = (wants_none & (level < self._rows.at_full)).nonzero()[0]
+        if len(rows) == 0:
+            return level, is_spent
+        groups = len(spent)
+        used = np.minimum(1.0, level / self._rows.at_full)
+        used[rows] = 0.0
+        left = (
+            self._left[0] - float_sums(group, use[0] * used, groups),
+            self._left[1] - float_sums(group, use[1] * used, groups),
+        )
+        further, _ = self._rows.of(rows).levels(left)
+        has_gone_on = np.zeros(groups, np.bool_)
+        has_gone_on[group.take(rows)] = True
+        is_spent_too = has_gone_on & np.isfinite(further)
+        level[rows] = np.maximum(level.take(rows), further.take(group.take(rows)))
+        return level, (is_spent[0] | is_spent_too, is_spent[1] | is_spent_too)
+
+    def _whole(self, k: int, part: Floats, is_spent: Flags) -> Ints:
+        """Whole numbers for one dimension: rounded down, then the rest to the largest remainders."""
+        group, asked, supply = self._group, self._asked[k], self._supply[k]
+        exact = asked * part
+        handed = np.minimum(exact.astype(np.int64), asked)
+        if asked.max() > FLOAT_EXACT_MAX:
+            np.copyto(handed, asked, where=part == 1.0)
+        left = supply - whole_sums(group, handed, len(supply))
+        if left.min() < 0:
+            left = self._take_back(handed, asked, left)
+        is_below = handed < asked
+        counts = np.bincount(group, is_below, len(supply)).astype(np.int64)
+        # What rounding may have left, and no more unless the dimension is spent, is handed out.
+        left *= is_spent | (left <= counts)
+        rows = (is_below & (left > 0).take(group)).nonzero()[0]
+        if len(rows) == 0:
+            return handed
+        group, floor = group.take(rows), handed.take(rows)
+        more = left // np.maximum(counts, 1)
+        fraction = np.minimum(exact.take(rows) - floor, 1.0)
+        is_chosen = largest_first(group, fraction, left - more * counts, self._places_max)
+        handed[rows] = np.minimum(floor + more.take(group) + is_chosen, asked.take(rows))
+        return handed
+
+    def _take_back(self, handed: Ints, asked: Ints, left: Ints) -> Ints:
+        """Where rounding handed out too much of a huge quota, the largest row gives it back.
+
+        One that is short of its want, if that has so much.
+        """
+        for over in (left < 0).nonzero()[0].tolist():
+            begin, end = np.searchsorted(self._group, [over, over + 1])
+            some = handed[begin:end]
+            of_short = some * (some < asked[begin:end])
+            giver = of_short.argmax()
+            if of_short[giver] + left[over] < 0:
+                giver = some.argmax()
+            some[giver] += left[over]
+        return np.maximum(left, 0)
+
+
+def _divided(left: Floats, pull: Floats) -> Floats:
+    """How far the level can rise; inf where nothing pulls."""
+    level = np.full(len(left), np.inf)
+    np.divide(left * (left > _SPENT), pull, out=level, where=pull > 0)
+    return level

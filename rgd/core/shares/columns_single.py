@@ -1,0 +1,121 @@
+"""Water-filling in one dimension, for every group in one go, exact to the `Milli`.
+
+Law (Bertsekas & Gallager, Data Networks 6.5.2): a row that wants no more than its part by weight
+of what the others leave has what it wants, the others share the rest by weight; remainders go to
+the largest fractions.
+
+The level is found by Newton's method: what is used is a concave function of the level, so steps
+from below never go too far, and each fills at least one more row. The steps are taken in float64;
+whether each row is on the right side of the level, and its part, is then reckoned in whole numbers
+(a product of 63 and 31 bits by its quotient and remainder), so rounding decides nothing.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from rgd.core.shares.columns_sums import (
+    Flags,
+    Floats,
+    Ints,
+    float_sums,
+    largest_first,
+    whole_sums,
+)
+
+#: A group whose wants, in float64, come so near to its supply is looked at exactly.
+NEARLY: Final = 1 - 2.0**-30
+
+#: More than any supply, and well below the largest int64.
+_FAR: Final = 9_100_000_000_000_000_000
+
+
+def fill(group: Ints, asked: Ints, *, weight: Ints, supply: Ints, places_max: int) -> Ints:
+    """Fill what is asked for out of a supply.
+
+    Args:
+        group: [rows] ascending; within a group in the order in which remainders go.
+        asked: [rows] Milli per second, >= 0.
+        weight: [rows] 1 to 2**31.
+        supply: [groups] Milli per second, 0 to 9e18.
+        places_max: no group has more rows.
+
+    Returns:
+        [rows], at most what was asked; all of the supply where it is less than all that was.
+    """
+    handed = np.minimum(asked, supply.take(group))
+    is_short = float_sums(group, handed, len(supply)) > supply * NEARLY
+    rows = (is_short.take(group) & (handed > 0)).nonzero()[0]
+    if len(rows):
+        group, asked, weight = group.take(rows), handed.take(rows), weight.take(rows)
+        is_full = _probably_full(group, asked, weight, supply)
+        handed[rows] = _parts(
+            group, asked, weight=weight, supply=supply, is_full=is_full, places_max=places_max
+        )
+    return handed
+
+
+def _probably_full(group: Ints, asked: Ints, weight: Ints, supply: Ints) -> Flags:
+    """Which rows have all they ask for, but for rounding."""
+    is_full = np.zeros(len(group), np.bool_)
+    left = supply.astype(np.float64)
+    rows = np.arange(len(group))
+    level_at_full: Floats = asked / weight
+    while len(rows):
+        level = left / np.maximum(float_sums(group, weight, len(left)), 1.0)
+        rises = level_at_full > level.take(group)
+        filled = (~rises).nonzero()[0]
+        is_full[rows.take(filled)] = True
+        full_group = group.take(filled)
+        left -= float_sums(full_group, asked.take(filled), len(left))
+        has_changed = np.zeros(len(left), np.bool_)
+        has_changed[full_group] = True
+        stay = (rises & has_changed.take(group)).nonzero()[0]
+        rows, group, asked = rows.take(stay), group.take(stay), asked.take(stay)
+        weight, level_at_full = weight.take(stay), level_at_full.take(stay)
+    return is_full
+
+
+def _parts(
+    group: Ints, asked: Ints, *, weight: Ints, supply: Ints, is_full: Flags, places_max: int
+) -> Ints:
+    """What each row gets, from a guess of which rows are full, which is put right."""
+    while True:
+        left = supply - whole_sums(group, asked * is_full, len(supply))
+        weight_left = whole_sums(group, weight * ~is_full, len(supply))
+        part, remainder = _parts_by_weight(group, weight, left, weight_left)
+        # Where all are full, all must fit; if they do not, the group starts from nobody.
+        fits = asked <= part
+        is_everybody = weight_left == 0
+        if is_everybody.any():
+            fits = np.where(is_everybody.take(group), (left >= 0).take(group), fits)
+        if np.array_equal(fits, is_full):
+            break
+        is_full = fits
+    rising = (~is_full).nonzero()[0]
+    group, part = group.take(rising), part.take(rising)
+    left -= whole_sums(group, part, len(left))
+    is_even = weight.min() == weight.max()
+    fraction = None if is_even else remainder.take(rising) / weight_left.take(group)
+    part += largest_first(group, fraction, left, places_max)
+    asked[rising] = part
+    return asked
+
+
+def _parts_by_weight(group: Ints, weight: Ints, left: Ints, weight_left: Ints) -> tuple[Ints, Ints]:
+    """Reckon left * weight // weight_left, at most `_FAR`, and what is left of that division."""
+    divisor = np.maximum(weight_left, 1)
+    quotient = left // divisor
+    rest = left - quotient * divisor
+    divisor_of_row = divisor.take(group)
+    # The rest is less than the divisor, so the estimate is below 2**31 and off by one at most.
+    extra = ((rest / divisor).take(group) * weight).astype(np.int64)
+    # The products may overflow; the difference fits, and wraps back to what it is.
+    remainder = rest.take(group) * weight - extra * divisor_of_row
+    correction = (remainder >= divisor_of_row).astype(np.int64) - (remainder < 0)
+    part = quotient.take(group) * weight + extra + correction
+    # A row that is full may have far less than its part by weight of what is left, which overflows.
+    is_far = (left / divisor).take(group) * weight > _FAR
+    if is_far.any():
+        part[is_far] = _FAR
+    return part, remainder - correction * divisor_of_row

@@ -1,0 +1,99 @@
+"""What can go wrong in a world, as data; `sim.cluster` does it.
+
+A fault is a deed, a moment and, unless it lasts for ever, an end. Losing, doubling, delaying and
+reordering messages are no deeds: they are what a network is like, and stand in the scenario.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from rgd.core.units import NS_PER_S
+
+
+class Deed(StrEnum):
+    """What happens to the places that a fault names."""
+
+    #: Not there from the start: starts at the moment.
+    JOIN = "join"
+    #: Says goodbye; starts again at the end.
+    LEAVE = "leave"
+    #: Falls silent; starts again at the end, with another incarnation.
+    CRASH = "crash"
+    #: Nobody hears them, they hear nobody, nor themselves.
+    CUT = "cut"
+    #: They hear one another only, and the rest hears the rest.
+    SPLIT = "split"
+    #: Nobody hears them; they hear everybody else.
+    MUTE = "mute"
+    #: They hear nobody; everybody hears them.
+    DEAF = "deaf"
+    #: They hear everything `amount_ns` later.
+    SLOW = "slow"
+    #: Nothing happens there until the end, and then everything at once.
+    FREEZE = "freeze"
+
+    @property
+    def is_membership(self) -> bool:
+        """Whether it is in order: shares must be fair again after it, not only after its end."""
+        return self in (Deed.JOIN, Deed.LEAVE)
+
+
+#: Deeds that take messages away.
+_CUTTING = frozenset({Deed.CUT, Deed.SPLIT, Deed.MUTE, Deed.DEAF})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One deed at some places, from a moment to an end (None: for ever)."""
+
+    deed: Deed
+    places: tuple[int, ...]
+    at_ns: int
+    end_ns: int | None = None
+    amount_ns: int = 0
+
+    def cut_pairs(self, names: list[str]) -> set[tuple[str, str]]:
+        """Pairs (from, to) that hear nothing while this lasts."""
+        if self.deed not in _CUTTING:
+            return set()
+        mine = {names[place] for place in self.places}
+        others = set(names) - mine
+        if self.deed is Deed.SPLIT:
+            return {
+                pair for one in mine for other in others for pair in ((one, other), (other, one))
+            }
+        cut: set[tuple[str, str]] = set()
+        if self.deed in (Deed.CUT, Deed.MUTE):
+            cut |= {(one, other) for one in mine for other in names}
+        if self.deed in (Deed.CUT, Deed.DEAF):
+            cut |= {(other, one) for one in mine for other in names}
+        return cut
+
+
+def random_faults(
+    dice: np.random.Generator, *, daemons: int, begin_ns: int, end_ns: int, round_ns: int
+) -> tuple[Fault, ...]:
+    """A mix of everything: at most one fault at a time at one place, all over by `end_ns`."""
+    deeds = [deed for deed in Deed if deed is not Deed.JOIN]
+    faults: list[Fault] = []
+    free_at = [begin_ns] * daemons
+    moment = begin_ns
+    while True:
+        moment += int(dice.exponential(2.5 * round_ns))
+        duration = int(dice.uniform(0.1, 6) * round_ns)
+        if moment + duration >= end_ns:
+            return tuple(faults)
+        deed = deeds[int(dice.integers(len(deeds)))]
+        free = [place for place in range(daemons) if free_at[place] <= moment]
+        most = len(free) // 2 if deed in _CUTTING else 1
+        # Somebody always stays as it is.
+        if len(free) < 2 or most < 1:
+            continue
+        count = int(dice.integers(1, most + 1))
+        places = tuple(sorted(dice.choice(free, size=count, replace=False).tolist()))
+        for place in places:
+            free_at[place] = moment + duration
+        slow_ns = int(dice.uniform(0.2, 3) * NS_PER_S) if deed is Deed.SLOW else 0
+        faults.append(Fault(deed, places, moment, moment + duration, slow_ns))

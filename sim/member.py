@@ -1,0 +1,143 @@
+"""What stands at a place in the world: a brain with rules, and what the world keeps about it.
+
+A `Brain` is the rules of one member: events in, effects out, and a short road for requests. The
+daemon's own core is one (`CoreBrain`); rivals to compare it with (`sim.rivals`) are others, under
+the same clock, network and load.
+
+Law: the world never looks into a brain or a message; what a brain publishes comes back, as it is,
+in `MessageReceived` of everybody who hears it, the speaker too. Times that a brain sees are those of
+its own monotonic clock (`sim.clock`), never the world's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Alarm, Effect
+from rgd.core.broker.events import Event
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.messages import RoundRecord
+from rgd.core.policies.model import Rates
+from rgd.core.units import Nanos
+from sim.clock import Clock
+
+
+class Gate(Protocol):
+    """The short road: plain calls that decide requests."""
+
+    def acquire(self, request: Request, now: Nanos) -> Answer:
+        """Decide one request."""
+        ...
+
+
+class Brain(Protocol):
+    """The rules of one member."""
+
+    @property
+    def limiter(self) -> Gate:
+        """Where requests are decided."""
+        ...
+
+    @property
+    def wake_at(self) -> Nanos | None:
+        """When `Woken` is due next, by the brain's own clock; None: never, as things stand."""
+        ...
+
+    def handle(self, event: Event) -> Sequence[Effect]:
+        """Let an event happen (policies, start, wake, message, stop); what the world should do."""
+        ...
+
+    def listen(self, on_unreported: Callable[[], None]) -> None:
+        """Ask for a call when a decision wants `DemandUnreported` soon; a brain may never call."""
+        ...
+
+    def share(self, key: GroupKey) -> Rates | None:
+        """The share in force, Milli per second; None where the group is not in use here."""
+        ...
+
+    def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
+        """What it reckons every broker's share to be; None where it believes nobody just now."""
+        ...
+
+    def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
+        """Messages and bytes in the group's buckets, 0 where in debt, unlimited or not in use."""
+        ...
+
+    def validate(self) -> None:
+        """Check what must always hold.
+
+        Raises:
+            InvariantBroken: it does not; a bug.
+        """
+        ...
+
+
+class CoreBrain:
+    """The daemon's own core."""
+
+    def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
+        self.broker = Broker(settings, now)
+        self.limiter = self.broker.limiter
+        self.handle = self.broker.handle
+        self.validate = self.broker.validate
+
+    @property
+    def wake_at(self) -> Nanos | None:
+        return self.broker.wake_at
+
+    def listen(self, on_unreported: Callable[[], None]) -> None:
+        self.limiter.on_unreported = on_unreported
+
+    def share(self, key: GroupKey) -> Rates | None:
+        state = self.limiter.state(key)
+        return None if state is None else state.share
+
+    def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
+        return self.broker.shares(key) if self.broker.mode is Mode.LIVE else None
+
+    def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
+        state = self.limiter.state(key)
+        if state is None:
+            return 0.0, 0.0
+        messages, size = (
+            0 if bucket is None else max(0, bucket.tokens(now))
+            for bucket in (state.messages, state.bytes)
+        )
+        return messages / PICO, size / PICO
+
+
+class Member:
+    """One place in the world, with what its brain asked the world to keep."""
+
+    def __init__(self, name: str, brain: Brain, clock: Clock) -> None:
+        self.name = name
+        self.brain = brain
+        self.clock = clock
+        self.records: list[RoundRecord] = []
+        #: World time of each record.
+        self.recorded_at: list[int] = []
+        self.alarms: list[Alarm] = []
+        self.remembered: tuple[str, ...] = ()
+        self.halted: str | None = None
+        #: False before the start, after a crash, and after a goodbye.
+        self.is_up = False
+        #: Until when (world time) nothing happens here, as when a virtual machine is paused.
+        self.frozen_until = 0
+        #: World time of the wake-up that is on the agenda.
+        self.next_wake: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it takes part: up, and not refused for its name."""
+        return self.is_up and self.halted is None
+
+    @property
+    def broker(self) -> Broker:
+        """The core, where the brain is the core."""
+        if not isinstance(self.brain, CoreBrain):
+            raise TypeError(f"{self.name} does not run the core")
+        return self.brain.broker

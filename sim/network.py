@@ -1,0 +1,85 @@
+"""How messages travel: who hears what, when, and how often.
+
+Law: a speaker hears itself over the same road as everybody else. For one speaker and one hearer,
+messages stay in the order in which they were said, as on a topic of Pulsar, where `is_ordered` is
+on, but for those that straggle.
+
+Everything here may be changed while a world runs; it holds for what is said from then on. Chance is
+the world's dice, and each hearer's fate is drawn by itself.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from rgd.core.units import NS_PER_MS
+
+
+@dataclass(slots=True)
+class Network:
+    """The road from every member to every other."""
+
+    #: Least and greatest one-way delay.
+    delay_min_ns: int = NS_PER_MS
+    delay_max_ns: int = 20 * NS_PER_MS
+    #: Part of the messages that is lost, 0 to 1.
+    loss: float = 0.0
+    #: Part of the messages that arrive twice, 0 to 1.
+    duplication: float = 0.0
+    #: Part of the messages that take up to `straggle_max_ns` longer and may be overtaken, 0 to 1.
+    straggling: float = 0.0
+    straggle_max_ns: int = 0
+    #: Whether messages from one to another stay in order.
+    is_ordered: bool = False
+    #: Pairs (from, to) that hear nothing.
+    cut: set[tuple[str, str]] = field(default_factory=set)
+    #: How much later than others a slow reader hears everything.
+    slow_ns: dict[str, int] = field(default_factory=dict)
+    #: Latest arrival so far, for each (from, to).
+    _latest: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether everybody hears everything after the same time."""
+        return (
+            self.delay_min_ns == self.delay_max_ns
+            and not (self.loss or self.duplication or self.straggling)
+            and not (self.cut or self.slow_ns)
+        )
+
+    def arrivals(
+        self, now: int, sender: str, hearers: Iterable[str], dice: Random
+    ) -> Iterator[tuple[int, str]]:
+        """When a message that is said now reaches whom."""
+        random, least = dice.random, self.delay_min_ns
+        spread = self.delay_max_ns - least
+        is_rough = bool(self.loss or self.duplication or self.straggling or self.cut)
+        slow, latest, is_ordered = self.slow_ns, self._latest, self.is_ordered
+        for name in hearers:
+            moment = now + least + int(spread * random())
+            if slow:
+                moment += slow.get(name, 0)
+            if is_rough:
+                yield from self._rough(moment, (sender, name), dice)
+                continue
+            if is_ordered:
+                pair = (sender, name)
+                if latest.get(pair, 0) > moment:
+                    moment = latest[pair]
+                latest[pair] = moment
+            yield moment, name
+
+    def _rough(self, moment: int, pair: tuple[str, str], dice: Random) -> Iterator[tuple[int, str]]:
+        if pair in self.cut:
+            return
+        copies = 2 if self.duplication and dice.random() < self.duplication else 1
+        for _ in range(copies):
+            if self.loss and dice.random() < self.loss:
+                continue
+            if self.straggling and dice.random() < self.straggling:
+                yield moment + int(self.straggle_max_ns * dice.random()), pair[1]
+                continue
+            arrival = moment
+            if self.is_ordered:
+                arrival = self._latest[pair] = max(self._latest.get(pair, 0), moment)
+            yield arrival, pair[1]

@@ -1,0 +1,22 @@
+"""The rules that a world can be run with: the core's four, and rivals to compare them with."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import Nanos
+from sim.member import Brain, CoreBrain
+from sim.rivals.registry import RIVALS
+
+#: Every name that `--policy` takes.
+POLICIES: Final = (*(policy.value for policy in SharePolicyName), *RIVALS)
+
+
+def maker_of(policy: str) -> Callable[[BrokerSettings, Nanos], Brain]:
+    """From a policy's name to what makes brains that follow it."""
+    if policy in RIVALS:
+        return RIVALS[policy]
+    name = SharePolicyName(policy)
+    return lambda settings, now: CoreBrain(replace(settings, policy=name), now)

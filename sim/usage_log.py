@@ -1,0 +1,57 @@
+"""Usage logs as the daemons would have written them, out of what the members appended.
+
+Law: `rgd log` and `rgd report` read them as any other: DIR/<broker>/<first index>.log, entries with
+broker timestamp and continuous indexes, one segment a broker. Times are the world's, from a fixed
+day on, so the same run writes the same bytes.
+
+The daemon's writer (`rgd.adapters.usagelog`) is an adapter with threads and syncing, which a
+simulator may not import: the bytes themselves come from `rgd.wire`, as its do.
+"""
+
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from rgd.core.units import NS_PER_MS
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.segment import encode_stored, segment_name
+from sim.cluster import Cluster
+from sim.member import Member
+
+#: When every world begins: 2026-01-01T00:00:00Z, in milliseconds since 1970.
+EPOCH_MS: Final = 1_767_225_600_000
+
+
+def write_usage_logs(cluster: Cluster, folder: Path) -> int:
+    """Write the logs of all members, those that crashed included; how many entries.
+
+    Raises:
+        OSError: a file cannot be written.
+        FileExistsError: there is a log already.
+    """
+    count = 0
+    for name in cluster.names:
+        members = [one for one in (*cluster.gone, *cluster.members) if one and one.name == name]
+        count += _write_log(folder / quote(name, safe=""), name, members)
+    return count
+
+
+def _write_log(folder: Path, broker: str, members: list[Member]) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    index = 0
+    with (folder / segment_name(0)).open("xb") as file:
+        for member in members:
+            for record, at_ns in zip(member.records, member.recorded_at, strict=True):
+                stamp = EPOCH_MS + at_ns // NS_PER_MS
+                entry = Entry(
+                    producer_name=broker,
+                    sequence_id=index,
+                    publish_time=stamp,
+                    payload=encode_record(record),
+                    properties=RECORD_PROPERTIES,
+                    broker=BrokerEntryMetadata(stamp, index),
+                )
+                file.write(encode_stored(encode_entry(entry)))
+                index += 1
+    return index

@@ -1,0 +1,126 @@
+"""A round that ends in slices, whatever happens between them: each count once, each row once.
+
+Slices are one group long here. Not covered: one slice for all (test_broker.py), what a round tells
+(tests/unit/core/broker/test_rounds.py).
+"""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.core.broker import rounds as rounds_module
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.events import (
+    DemandUnreported,
+    Event,
+    MessageReceived,
+    PoliciesChanged,
+    Started,
+    Stopping,
+    Woken,
+)
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Decision, Request
+from rgd.core.exchange.messages import Hello, Report, Speaker
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
+
+ME = Speaker("b1", 5)
+GROUPS = ["g0", "g1", "g2", "g3"]
+BOOK = PolicyBook({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
+
+#: Between two slices somebody asks for something, or nobody.
+happenings = st.lists(
+    st.tuples(st.sampled_from(GROUPS), st.integers(0, 80), st.booleans()), max_size=4
+)
+
+
+class Life:
+    """A broker, what it granted, and what its reports and records say."""
+
+    def __init__(self) -> None:
+        self.broker = Broker(BrokerSettings(ME), Nanos(0))
+        self.granted = Counter[str]()
+        self.logged = Counter[str]()
+        self.mirror = UsageMap()
+        self.live(PoliciesChanged(Nanos(0), BOOK))
+        self.live(Started(Nanos(0)))
+        self.live(MessageReceived(Nanos(0), Hello(ME)))
+        self.live(Woken(Nanos(0)))
+
+    def live(self, event: Event) -> None:
+        for effect in self.broker.handle(event):
+            self.note(effect)
+
+    def note(self, effect: Effect) -> None:
+        if isinstance(effect, Append):
+            groups = Counter(effect.record.rows.usage.groups)
+            assert max(groups.values(), default=0) <= 1
+            for row in effect.record.rows:
+                usage, seconds = row.usage, effect.record.period_ns / NS_PER_S
+                # What is logged of a round never goes back, and never runs ahead.
+                total = usage.admitted_total.messages
+                assert self.logged[usage.group] <= total <= self.granted[usage.group]
+                assert seconds > 0
+                self.logged[usage.group] = total
+        elif isinstance(effect, Publish) and isinstance(effect.message, Report):
+            assert max(Counter(effect.message.rows.groups).values(), default=0) <= 1
+            self.mirror.apply(effect.message)
+
+    def ask(self, group: str, count: int, now: int) -> None:
+        answer = self.broker.limiter.acquire(Request(messages=count, group=group), Nanos(now))
+        assert isinstance(answer, Decision)
+        self.granted[group] += answer.messages
+
+
+@given(script=st.lists(st.lists(happenings, min_size=6, max_size=6), min_size=1, max_size=4))
+def test_requests_between_the_slices_are_counted_once(
+    script: list[list[list[tuple[str, int, bool]]]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds_module, "SLICE_GROUPS", 1)
+        life, now = Life(), 0
+        for number, moments in enumerate(script, start=1):
+            for group, count, _ in moments[0]:
+                life.ask(group, count, now + 500 * NS_PER_MS)
+            now = number * NS_PER_S
+            life.live(Woken(Nanos(now)))
+            for moment in moments[1:]:
+                for group, count, _ in moment:
+                    life.ask(group, count, now)
+                if life.broker.rounds.is_ending:
+                    assert life.broker.wake_at == life.broker._now
+                now += NS_PER_MS
+                life.live(Woken(Nanos(now)))
+            assert not life.broker.rounds.is_ending
+            # Who has heard the whole of a round holds what the peers should.
+            assert life.mirror.hash_of("b1") == life.broker.rounds.told_hash
+        life.live(Stopping(Nanos(now + NS_PER_MS)))
+        assert life.logged == +life.granted
+
+
+def test_a_word_between_the_slices_says_the_hash_of_what_was_told() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds_module, "SLICE_GROUPS", 1)
+        life = Life()
+        now = NS_PER_S // 2
+        life.ask("g0", 10, now)
+        life.ask("g1", 10, now)
+        life.live(Woken(Nanos(NS_PER_S)))
+        assert life.broker.rounds.is_ending
+        now = NS_PER_S + NS_PER_MS
+        life.ask("g3", 100, now)
+        life.ask("g3", 100, now)
+        reports: list[Report] = []
+        for effect in life.broker.handle(DemandUnreported(Nanos(now))):
+            assert isinstance(effect, Publish)
+            assert isinstance(effect.message, Report)
+            reports.append(effect.message)
+        for report in reports:
+            life.mirror.apply(report)
+            assert life.mirror.hash_of("b1") == report.rows_hash

@@ -1,0 +1,207 @@
+"""Tables of rounds, the pictures that are drawn of them, and the document that both go into.
+
+Not covered: how a picture looks, which somebody has to look at, and the figures of long runs, which
+docs/convergence.md keeps.
+"""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim.comparison import QUICK, Result, Table, markdown, run_of, step_runs, tables
+from sim.convergence import MarkerMissing, find_marks, main, put, run_all
+from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
+from sim.policies import POLICIES
+from sim.scenarios import SCENARIOS
+from sim.table import RoundRow, RoundTable
+
+
+def rows(brokers: int, rounds: int, *, group: str = "gold") -> list[RoundRow]:
+    """The first broker moves up in the middle, the second down, the others stay."""
+    made = []
+    for number in range(rounds):
+        is_late = number >= rounds // 2
+        for place in range(brokers):
+            part = {0: 50.0 if is_late else 10.0, 1: 10.0 if is_late else 50.0}.get(place, 20.0)
+            made.append(RoundRow(number, group, f"broker-{place}", 2 * part, part, part, part))
+    return made
+
+
+def table(brokers: int = 12, rounds: int = 8) -> RoundTable:
+    return RoundTable.of(rows(brokers, rounds))
+
+
+def test_a_table_is_what_was_written(tmp_path: Path) -> None:
+    before = RoundTable.of([*rows(3, 4), RoundRow(4, "si,lver", "broker-1", 0.1, 1 / 3, 2.0, 0.0)])
+    before.write(tmp_path / "rounds.csv")
+    after = RoundTable.read(tmp_path / "rounds.csv")
+    for name in RoundRow._fields:
+        assert getattr(after, name).tolist() == getattr(before, name).tolist()
+    assert after.groups == ["gold", "si,lver"]
+
+
+def test_a_table_without_rows_can_be_written_and_read(tmp_path: Path) -> None:
+    RoundTable.of([]).write(tmp_path / "rounds.csv")
+    assert len(RoundTable.read(tmp_path / "rounds.csv")) == 0
+
+
+def test_brokers_are_in_the_order_of_their_numbers() -> None:
+    assert table(brokers=12).brokers[1:3] == ["broker-1", "broker-2"]
+    assert table(brokers=12).brokers[-1] == "broker-11"
+
+
+def test_a_grid_has_no_value_where_there_is_no_row() -> None:
+    some = RoundTable.of(row for row in rows(2, 2) if (row.round, row.broker) != (1, "broker-1"))
+    grid = some.grid("share")
+    assert grid.shape == (2, 2)
+    assert np.isnan(grid).tolist() == [[False, False], [False, True]]
+
+
+def test_rounds_can_be_cut_out_and_counted_anew() -> None:
+    cut = table(rounds=8).counted_from(3).between(-1, 2)
+    assert cut.rounds.tolist() == [-1, 0, 1]
+
+
+def test_the_lowest_ratio_is_that_of_the_worst_broker_that_can_be_judged() -> None:
+    made = [
+        RoundRow(0, "gold", "a", 10, 9, 9, 10),
+        RoundRow(0, "gold", "b", 10, 5, 5, 10),
+        RoundRow(0, "gold", "c", 0.1, 0, 0, 0.1),
+        RoundRow(1, "gold", "c", 0.1, 0, 0, 0.1),
+    ]
+    lowest = RoundTable.of(made).lowest_ratio()
+    assert lowest[0] == 0.5
+    assert np.isnan(lowest[1])
+
+
+def test_those_are_drawn_in_colour_whose_part_moves() -> None:
+    assert picked_brokers(table(brokers=12), 2) == ["broker-0", "broker-1"]
+    # One of those that stay stands for all of them.
+    assert picked_brokers(table(brokers=12), len(COLOURS)) == ["broker-0", "broker-1", "broker-2"]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_run_is_drawn(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"run.{ending}"
+    draw_run(table(), path, title="a title", steps=[3.5])
+    assert path.stat().st_size > 5_000
+
+
+def texts(path: Path) -> list[str]:
+    """All text in an SVG."""
+    return [node.text or "" for node in ET.parse(path).iter() if node.tag.endswith("text")]
+
+
+def test_a_picture_names_the_brokers_at_their_lines_and_stays_the_same(tmp_path: Path) -> None:
+    paths = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for path in paths:
+        draw_run(table(), path, title="a title")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    said = texts(paths[0])
+    assert {"a title", "broker-0", "broker-1", "9 others", "round"} <= set(said)
+
+
+def test_policies_are_drawn_side_by_side(tmp_path: Path) -> None:
+    path = tmp_path / "policies.svg"
+    row = {name: Cell(table(), f"verdict on {name}", [4.0]) for name in ("max-min", "fps")}
+    draw_comparison({"newcomer": row, "swap": row}, path)
+    said = texts(path)
+    assert {"max-min", "fps", "newcomer", "swap"} <= set(said)
+    assert said.count("verdict on fps") == 2
+    # A light background of its own, wherever it is shown.
+    assert "#ffffff" in path.read_text()
+    assert not re.search(r"\d\.\d{3,}\"", path.read_text().split("</defs>")[-1])
+
+
+def result(name: str, rounds: int | None = 1) -> Result:
+    line = {
+        "scenario": name,
+        "rounds_to_fair": rounds,
+        "utilisation": 0.97654,
+        "movement": 0.0123456,
+        "overshoot_round": 1.0,
+        "overshoot_10": 1.0,
+        "lowest_ratio": None if rounds is None else 0.987,
+    }
+    return Result(line, 2, (("rounds_to_fair", "<= 1", rounds is not None),))
+
+
+@pytest.mark.parametrize("one", tables(QUICK), ids=lambda one: one.name)
+def test_every_table_is_written_from_its_runs(one: Table) -> None:
+    assert one.runs
+    for run in one.runs:
+        assert run.policy in POLICIES
+        assert run.as_scenario.rounds >= 1
+    text = one.write({run: result(run.scenario, None) for run in one.runs})
+    lines = text.splitlines()
+    assert len(lines) > 2
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_what_is_asked_is_what_the_scenarios_ask_of_max_min() -> None:
+    [asked] = [one for one in tables(QUICK) if one.name == "asked"]
+    assert {run.policy for run in asked.runs} == {"max-min"}
+    assert {run.scenario for run in asked.runs} >= {"newcomer", "noise", "doorman"}
+    bursts = {
+        run.as_scenario.burst_ms: run.as_scenario.targets
+        for run in asked.runs
+        if run.scenario == "noise"
+    }
+    assert bursts[250] == {"utilisation": ">= 0.94"}
+    assert bursts[0] == SCENARIOS["noise"].targets
+    text = asked.write({run: result(run.scenario, None) for run in asked.runs})
+    assert "**no**" in text
+
+
+def test_pictures_are_of_runs_that_are_in_the_tables() -> None:
+    known = {run for one in tables(QUICK) for run in one.runs}
+    assert {run for row in step_runs(QUICK).values() for run in row.values()} <= known
+
+
+def test_a_table_goes_between_its_marks_and_the_prose_stays() -> None:
+    text = "before\n<!-- table steps -->\nold\n<!-- end steps -->\nafter\n"
+    new = put(text, "steps", "| a |")
+    assert new == "before\n<!-- table steps -->\n\n| a |\n\n<!-- end steps -->\nafter\n"
+    assert put(new, "steps", "| a |") == new
+    with pytest.raises(MarkerMissing):
+        find_marks(text, "noise")
+
+
+def test_the_document_has_a_place_for_every_table() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "convergence.md").read_text()
+    for one in tables(QUICK):
+        find_marks(text, one.name)
+    find_marks(text, "model")
+
+
+def test_runs_that_two_tables_need_are_run_once() -> None:
+    run = run_of("newcomer", "max-min", daemons=2, rounds=3)
+    one = Table("one", [run], lambda results: "")
+    other = Table("other", [run], lambda results: "")
+    results = run_all([one, other], processes=1)
+    assert list(results) == [run]
+    assert results[run].line["daemons"] == 2
+
+
+def test_a_document_that_is_not_there_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--out", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "convergence.md" in capsys.readouterr().err
+
+
+def test_a_document_without_a_place_fails_before_anything_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "convergence.md").write_text("nothing\n")
+    assert main(["--out", str(tmp_path), "--quick"]) == 1
+    assert "table" in capsys.readouterr().err
+
+
+def test_a_markdown_table_has_a_line_under_its_header() -> None:
+    assert markdown(["a", "b"], [["x", "1"]]) == "| a | b |\n| --- | ---: |\n| x | 1 |"

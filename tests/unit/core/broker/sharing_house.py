@@ -1,0 +1,109 @@
+"""A Sharing with what it reads, for tests of sharing."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rgd.core.broker.link import Link
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.suppression import OwnRates
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import Kind, Nanos
+from tests.unit.core.values import key, ms, rates, report
+
+SETTINGS = BrokerSettings(Speaker("b1", 1), floor_ppm=10_000)
+START = Nanos(0)
+
+
+@dataclass
+class House:
+    """A Sharing with what it reads, and what it told the limiter."""
+
+    settings: BrokerSettings = SETTINGS
+    usage: UsageMap = field(default_factory=UsageMap)
+    peers: Peers = field(default_factory=lambda: Peers(0))
+    link: Link = field(default_factory=lambda: Link(ms(1100), ms(100)))
+    applied: list[tuple[GroupKey, Rates, Nanos]] = field(default_factory=list)
+    #: How many brokers share the quotas, as told to the limiter.
+    counted: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sharing = Sharing(
+            self.settings,
+            self.usage,
+            self.peers,
+            self.link,
+            apply=lambda *told: self.applied.append(told),
+            count_brokers=self.counted.append,
+        )
+        self.sharing.mode = Mode.LIVE
+
+    def quota(
+        self, messages: float | None = 100, size: float | None = None, at: float = 0
+    ) -> Group:
+        """Put a group of this quota in force, in place of every other."""
+        group = Group("gold", Limit(rates(messages, size), rates(messages, size)))
+        self.change(group, at=at)
+        return group
+
+    def change(self, *groups: Group, at: float = 0) -> None:
+        """Put these groups in force, in place of every other."""
+        self.sharing.set_book(PolicyBook({group.name: group for group in groups}), ms(at))
+        self.catch_up(at)
+
+    def catch_up(self, at: float) -> None:
+        """Have all that is marked reckoned, however long the rests."""
+        now = ms(at)
+        while self.sharing._has_marks:
+            now = max(now, self.sharing._work_from)
+            self.sharing.work(now)
+
+    def refresh(self, *keys: GroupKey, at: float) -> None:
+        """Have the shares of these groups reckoned anew."""
+        self.sharing.refresh(self.places(*keys), ms(at))
+        self.catch_up(at)
+
+    def refresh_all(self, at: float) -> None:
+        """Have every share reckoned anew."""
+        self.sharing.refresh_all(ms(at))
+        self.catch_up(at)
+
+    def places(self, *keys: GroupKey) -> Ints:
+        """Where groups are in columns."""
+        return np.array([self.usage.index.place(one) for one in keys], np.int64)
+
+    def moves_share(self, before: UsageRow, after: UsageRow) -> bool:
+        """Whether anybody's share of the group moves, if our row changed so."""
+        pairs = [
+            OwnRates(np.array([row.admitted]), np.array([row.wanted])) for row in (before, after)
+        ]
+        (moves,) = self.sharing.moves_share(self.places(key()), *pairs).tolist()
+        return bool(moves)
+
+    def use(self, messages: float | None = 100, size: float | None = None) -> Rates:
+        """Ask for the group for the first time."""
+        return self.sharing.share_of(self.quota(messages, size), Kind.PUBLISH, START)
+
+    def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
+        """Let a peer tell rows."""
+        told = report(broker, *rows, weight=weight)
+        self.peers.hear(told.speaker, START)
+        self.peers.advance(told)
+        self.usage.apply(told)
+        self.refresh_all(0)
+
+    def due(self) -> Nanos | None:
+        """When the next raise comes into force."""
+        return self.sharing.due_at
+
+    def own(self, *rows: UsageRow) -> None:
+        """Read our own rows back."""
+        self.usage.apply(report("b1", *rows))

@@ -1,0 +1,295 @@
+"""Rounds that end in slices, groups without a place, and the last round.
+
+Not covered: what a round says of one group (test_rounds.py).
+"""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from rgd.core.broker import rounds as rounds_module
+from rgd.core.broker.link import Link
+from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.buckets.decision import Decision, Request
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.demand.estimator import Estimates, Estimator, Seen
+from rgd.core.exchange import group_index as group_index_module
+from rgd.core.exchange.columns import Ints, ShareColumns
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit
+from rgd.core.units import MILLI, Pair
+from tests.unit.core.values import BUCKETS, key, ms, rates, report, usage
+
+SETTINGS = BrokerSettings(Speaker("b1", 1), full_every_rounds=1_000_000)
+GROUPS = {
+    "gold": Group("gold", Limit(rates(100))),
+    "trial": Group("trial", Limit(rates(1000))),
+}
+#: More than two slices of them.
+MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * SLICE_GROUPS + 5)}
+
+
+@dataclass
+class House:
+    """Rounds over a real limiter that alone is live; every request is of one group, named directly."""
+
+    settings: BrokerSettings = SETTINGS
+    groups: dict[str, Group] = field(default_factory=lambda: dict(GROUPS))
+    granted: int = 0
+    log: list[ShareColumns] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.index = GroupIndex()
+        self.usage = UsageMap(self.index)
+        self.peers = Peers(0)
+        self.sharing = Sharing(
+            self.settings,
+            self.usage,
+            self.peers,
+            Link(1, 1),
+            apply=lambda *told: None,
+            count_brokers=lambda count: None,
+        )
+        self.sharing.mode = Mode.LIVE
+        self.limiter = Limiter(
+            BUCKETS, lambda group, kind: self.sharing.share_of(group, kind, ms(0))
+        )
+        self.change(self.groups)
+        self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)
+
+    def change(self, groups: dict[str, Group], at: float = 0) -> None:
+        """Put these groups in force, in place of every other."""
+        self.sharing.set_book(PolicyBook(groups), ms(at))
+        self.limiter.set_book(PolicyBook(groups), ms(at))
+
+    def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
+        request = Request(messages=messages, bytes=size, group=group, topic="t")
+        answer = self.limiter.acquire(request, ms(at))
+        assert isinstance(answer, Decision)
+        self.granted += answer.messages
+
+    def early(self, at: float) -> list[UsageRow]:
+        return list(self.rounds.early(ms(at)))
+
+    def step_through(self, at: float) -> int:
+        """End the round that was begun; returns in how many slices."""
+        slices = 0
+        while self.rounds.is_ending:
+            self.rounds.step(ms(at))
+            slices += 1
+        return slices
+
+    def finish(self) -> list[UsageRow]:
+        """The rows that the round tells; what it logs is in `log`."""
+        told, shown = self.rounds.finish()
+        self.log.append(shown)
+        return list(told)
+
+    def end(self, at: float) -> list[UsageRow]:
+        self.rounds.begin()
+        self.step_through(at)
+        return self.finish()
+
+    def told(self) -> dict[str, UsageRow]:
+        """What the peers were told and was not taken back."""
+        return {row.group: row for row in self.rounds.told()}
+
+    def logged(self, group: str = "gold") -> ShareRow:
+        """The row of the newest record."""
+        return next(row for row in self.log[-1] if row.usage.group == group)
+
+    def logged_total(self) -> int:
+        """What the log says was admitted of gold since the start."""
+        rows = (row for record in self.log for row in record if row.usage.group == "gold")
+        return max(row.usage.admitted_total.messages for row in rows)
+
+
+def wanted(row: UsageRow) -> float:
+    return row.wanted.messages / MILLI
+
+
+# Whether a group is short, by the map.
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_the_estimator_hears_which_groups_are_short(
+    monkeypatch: pytest.MonkeyPatch, is_short: bool
+) -> None:
+    heard: dict[str, bool] = {}
+    update = Estimator.update
+
+    def listen(self: Estimator, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
+        names = [house.index.keys[place].group for place in places.tolist()]
+        heard.update(zip(names, seen.hungry.tolist(), strict=True))
+        return update(self, places, seen, is_round=is_round)
+
+    monkeypatch.setattr(Estimator, "update", listen)
+    house = House()
+    house.usage.apply(report("b1", usage(500 if is_short else 50), usage(5, group="trial")))
+    for name in ("trial", "gold"):
+        house.ask(1, at=0, group=name)
+    house.end(1000)
+    assert heard == {"gold": is_short, "trial": False}
+
+
+def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
+    calls = []
+    for others in (0, 1000):
+        house = House()
+        # Nothing is refused here, so that what is called out is a fall.
+        house.sharing.mode = Mode.OPEN
+        house.peers.hear(Speaker("b2", 1), ms(0))
+        house.sharing.refresh_all(ms(0))
+        house.usage.apply(report("b2", usage(others)))
+        for at in range(0, 1000, 100):
+            house.ask(8, at=at)
+        house.end(1000)
+        for at in range(1000, 1500, 100):
+            house.ask(1, at=at)
+        calls.append(list(house.limiter.urgent))
+    assert calls == [[], [key()]]
+
+
+# Slices.
+
+
+def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
+    house = House(groups=MANY)
+    for name in MANY:
+        house.ask(3, at=0, group=name)
+    house.rounds.begin()
+    assert house.rounds.is_ending
+    assert house.step_through(1000) == 3
+    rows = house.finish()
+    assert sorted(row.group for row in rows) == sorted(MANY)
+    assert [row.usage.group for row in house.log[-1]] == sorted(MANY)
+    assert {row.admitted_total.messages for row in rows} == {3}
+    assert house.rounds.told_hash == told_hash(rows)
+
+
+def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:
+    house = House(groups=MANY)
+    for name in MANY:
+        house.ask(3, at=0, group=name)
+    house.rounds.begin()
+    house.rounds.step(ms(1000))
+    for name in MANY:
+        house.ask(2, at=1001, group=name)
+    house.step_through(1002)
+    house.finish()
+    first = {row.usage.group: row.usage for row in house.log[-1]}
+    early = [name for name, row in first.items() if row.admitted_total == Pair(3)]
+    assert len(early) == SLICE_GROUPS
+    assert {row.admitted_total.messages for row in first.values()} == {3, 5}
+    house.end(2000)
+    second = {row.usage.group: row.usage for row in house.log[-1]}
+    # Whose window was closed already has something in the next one, and the others nothing.
+    assert {name for name, row in second.items() if not row.is_idle} == set(early)
+    assert {row.admitted_total.messages for row in second.values()} == {5}
+
+
+def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> None:
+    house = House(groups=MANY)
+    names = list(MANY)
+    for name in names[1:]:
+        house.ask(3, at=0, group=name)
+    house.rounds.begin()
+    house.rounds.step(ms(1000))
+    house.ask(7, at=1001, group=names[0])
+    house.step_through(1002)
+    assert names[0] not in {row.group for row in house.finish()}
+    house.end(2000)
+    assert house.logged(names[0]).usage.admitted_total == Pair(7)
+
+
+def test_a_round_of_nothing_ends_in_one_slice() -> None:
+    house = House()
+    house.rounds.begin()
+    assert house.step_through(1000) == 1
+    assert house.finish() == []
+
+
+@pytest.mark.parametrize("is_told_before", [True, False])
+def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
+    monkeypatch: pytest.MonkeyPatch, is_told_before: bool
+) -> None:
+    monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
+    house = House()
+    mirror = UsageMap()
+    names = ("gold", "trial")
+    for name in names:
+        house.ask(3, at=0, group=name)
+    if is_told_before:
+        mirror.apply(report("b1", *house.end(1000)))
+        for name in names:
+            house.ask(13, at=1000, group=name)
+    house.rounds.begin()
+    house.rounds.step(ms(2000))
+    house.change({"trial": GROUPS["trial"]}, at=2001)
+    house.step_through(2002)
+    told, _ = house.rounds.finish()
+    # The law of columns: a group and kind comes once.
+    assert len(set(told.groups)) == len(told.groups)
+    mirror.apply(Report(Speaker("b1", 1), 9, 1, told))
+    assert mirror.hash_of("b1") == house.rounds.told_hash
+    assert set(mirror.rows_of("b1")) == {key("trial")}
+
+
+def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
+    groups = GROUPS | {"third": Group("third", Limit(rates(100)))}
+    house = House(groups=groups)
+    for name in groups:
+        house.ask(3, at=0, group=name)
+    house.end(1000)
+    house.change({name: groups[name] for name in ("gold", "third")}, at=1500)
+    for name in ("gold", "third"):
+        house.ask(3, at=1500, group=name)
+    house.rounds.begin()
+    assert house.step_through(2000) == 2
+    rows = house.finish()
+    assert [row.group for row in rows if row.is_idle] == ["trial"]
+    assert house.rounds.told_hash == told_hash(row for row in rows if not row.is_idle)
+
+
+# Groups for which there is no place.
+
+
+def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would keep what is told of them, and nothing of theirs comes under another name."""
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    house = House(groups=GROUPS | {"late": Group("late", Limit(rates(100)))})
+    mirror = UsageMap(GroupIndex())
+    for name in ("gold", "trial", "late"):
+        house.ask(3, at=0, group=name)
+        house.limiter.urgent[key(name)] = None
+    mirror.apply(report("b1", *house.early(500)))
+    mirror.apply(report("b1", *house.end(1000)))
+    assert set(mirror.rows_of("b1")) == {key("gold")}
+    assert mirror.hash_of("b1") == house.rounds.told_hash
+    assert [row.usage.group for row in house.log[-1]] == ["gold"]
+    assert house.logged().usage.admitted_total == Pair(3)
+
+
+# The end.
+
+
+def test_the_last_round_counts_what_was_asked_a_moment_before() -> None:
+    house = House()
+    house.ask(10, at=0)
+    house.end(1000)
+    house.ask(5, at=1030)
+    house.end(1050)
+    assert house.logged_total() == house.granted == 15

@@ -1,0 +1,352 @@
+"""Shares that come into force: raises that settle, and the slices that many groups are reckoned in.
+
+Not covered: any sequence of targets (tests/property/test_settling.py).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rgd.core.broker import sharing as sharing_module
+from rgd.core.broker.settling import Settling, SettlingRate
+from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
+from rgd.core.errors import InvariantBroken
+from rgd.core.exchange import group_index as group_index_module
+from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
+from rgd.core.units import Kind, Nanos
+from tests.unit.core.broker.sharing_house import START, House
+from tests.unit.core.values import key, ms, rates, report, usage
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    made = House()
+    yield made
+    made.sharing.validate()
+
+
+# Settling.
+
+
+def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House) -> None:
+    house.peer(usage(90))
+    house.own(usage(90))
+    assert house.use() == rates(50)
+    house.usage.apply(report("b2", usage(20), sequence=2))
+    house.refresh(key(), at=1000)
+    assert house.applied == [(key(), rates(50), ms(1000))]
+    assert house.due() == ms(1100)
+    house.sharing.settle(ms(1099))
+    assert len(house.applied) == 1
+    house.sharing.settle(ms(1100))
+    assert house.applied[1:] == [(key(), rates(80), ms(1100))]
+    assert house.due() is None
+    house.usage.apply(report("b2", usage(90), sequence=3))
+    house.refresh(key(), at=1200)
+    assert house.applied[2:] == [(key(), rates(50), ms(1200))]
+
+
+def test_each_dimension_settles_by_itself(house: House) -> None:
+    house.peer(usage(90, size=90))
+    house.own(usage(90, size=90))
+    assert house.use(100, 100) == rates(50, 50)
+    house.usage.apply(report("b2", usage(20, size=200), sequence=2))
+    house.usage.apply(report("b1", usage(90, size=20), sequence=2))
+    house.refresh(key(), at=1000)
+    target = house.sharing.shares(key())["b1"]
+    assert target.messages is not None
+    assert target.messages > 50_000
+    assert house.applied == [(key(), Rates(50_000, target.bytes), ms(1000))]
+    house.sharing.settle(ms(1100))
+    assert house.applied[1:] == [(key(), target, ms(1100))]
+
+
+def test_the_earliest_raise_of_any_group_is_waited_for(house: House) -> None:
+    groups = {name: Group(name, Limit(rates(100))) for name in ("gold", "trial")}
+    house.change(*groups.values())
+    house.peer(usage(100, group="gold"), usage(100, group="trial"))
+    for group in groups.values():
+        house.sharing.share_of(group, Kind.PUBLISH, START)
+    house.usage.apply(report("b2", usage(40, group="trial"), sequence=2))
+    house.refresh(key("trial"), at=10)
+    house.usage.apply(report("b2", usage(40, group="gold"), sequence=3))
+    house.refresh(key("gold"), at=20)
+    assert house.due() == ms(110)
+    house.sharing.settle(ms(110))
+    assert house.applied[-1][0] == key("trial")
+    assert house.due() == ms(120)
+
+
+def test_a_raise_waits_as_long_as_reports_take(house: House) -> None:
+    house.link.said(1, ms(0))
+    house.link.heard(1, ms(30))
+    house.peer(usage(90))
+    house.own(usage(90))
+    house.use()
+    house.usage.apply(report("b2", usage(20), sequence=2))
+    house.refresh(key(), at=1000)
+    assert house.due() == ms(1030)
+
+
+def test_a_new_book_does_not_hasten_a_raise(house: House) -> None:
+    house.peer(usage(90))
+    house.own(usage(90))
+    house.use()
+    house.usage.apply(report("b2", usage(20), sequence=2))
+    house.refresh(key(), at=1000)
+    # As the limiter asks for every group in use when the book changes.
+    assert house.sharing.share_of(house.quota(), Kind.PUBLISH, ms(1050)) == rates(50)
+    assert house.due() == ms(1100)
+
+
+def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: House) -> None:
+    assert house.use(None) == UNLIMITED
+    house.quota(100)
+    house.quota(None, at=1000)
+    house.sharing.settle(ms(1100))
+    assert [share for _, share, _ in house.applied] == [rates(100), rates(100), UNLIMITED]
+
+
+def test_a_group_that_is_not_in_use_is_not_reckoned(house: House) -> None:
+    house.quota()
+    house.refresh(key(), at=0)
+    assert house.applied == []
+
+
+def test_a_group_that_is_gone_is_forgotten_and_settles_anew_when_it_is_back(house: House) -> None:
+    house.peer(usage(90))
+    house.own(usage(90))
+    house.use()
+    house.change(at=1000)
+    house.usage.apply(report("b2", usage(20), sequence=2))
+    house.refresh(key(), at=1500)
+    assert house.applied == []
+    assert house.due() is None
+    group = house.quota(at=2000)
+    assert house.sharing.share_of(group, Kind.PUBLISH, ms(2000)) == rates(80)
+
+
+def test_a_share_that_was_not_reckoned_anew_is_a_bug() -> None:
+    house = House()
+    house.peer(usage(90))
+    house.use()
+    house.sharing.validate()
+    house.usage.apply(report("b1", usage(90)))
+    with pytest.raises(InvariantBroken, match="settles on"):
+        house.sharing.validate()
+
+
+# Slices.
+
+
+def many(house: House, count: int, messages: float = 100) -> list[Group]:
+    """Put so many groups in force and in use."""
+    groups = [Group(f"g{place:05}", Limit(rates(messages))) for place in range(count)]
+    house.change(*groups)
+    for group in groups:
+        house.sharing.share_of(group, Kind.PUBLISH, START)
+    return groups
+
+
+def slices(house: House, at: float) -> tuple[list[int], Nanos]:
+    """How many shares changed in each slice, and when all was reckoned; it rests in between."""
+    now, changed = ms(at), []
+    while house.sharing._has_marks:
+        due = house.due()
+        assert due is not None
+        before = len(house.applied)
+        if due > now:
+            house.sharing.work(Nanos(due - 1))
+            assert len(house.applied) == before, "worked before its rest was over"
+        now = max(now, due)
+        house.sharing.work(now)
+        changed.append(len(house.applied) - before)
+    return changed, now
+
+
+def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None:
+    house = House()
+    groups = many(house, 3 * SLICE_GROUPS + 7)
+    house.applied.clear()
+    told = report("b2", *(usage(90, group=group.name) for group in groups))
+    house.peers.hear(told.speaker, START)
+    house.peers.advance(told)
+    house.usage.apply(told)
+    house.sharing.refresh_all(ms(1000))
+    # One slice at once.
+    assert len(house.applied) == SLICE_GROUPS
+    changed, _ = slices(house, 1000)
+    assert changed == [SLICE_GROUPS, SLICE_GROUPS, 7]
+    house.sharing.validate()
+    # What b2 leaves, and each once.
+    assert [(one.group, share) for one, share, _ in house.applied] == [
+        (group.name, Rates(10_000 // 2 + 250)) for group in groups
+    ]
+    assert house.due() is None
+
+
+def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_rested_for() -> None:
+    house = House()
+    brokers = 50
+    in_slice = SLICE_ROWS // (brokers + 1)
+    groups = many(house, 6 * in_slice)
+    for broker in range(brokers):
+        told = report(f"c{broker:02}", *(usage(90, group=group.name) for group in groups))
+        house.peers.hear(told.speaker, START)
+        house.peers.advance(told)
+        house.usage.apply(told)
+    house.applied.clear()
+    house.sharing.refresh_all(ms(1000))
+    assert len(house.applied) == in_slice
+    changed, end = slices(house, 1000)
+    assert changed == [in_slice] * 5
+    # A microsecond for each row, but for those of the last slice and of one that may be borrowed.
+    assert end - ms(1000) >= (5 * in_slice * (brokers + 1) - SLICE_ROWS) * REST_NS
+    assert end - ms(1000) <= 6 * SLICE_ROWS * REST_NS
+    house.sharing.validate()
+
+
+def test_a_group_of_more_rows_than_a_slice_is_reckoned_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing_module, "SLICE_ROWS", 1)
+    house = House()
+    many(house, 3)
+    house.peer(*(usage(90, group=f"g{place:05}") for place in range(3)))
+    house.usage.apply(
+        report("b2", *(usage(20, group=f"g{place:05}") for place in range(3)), sequence=2)
+    )
+    house.applied.clear()
+    house.refresh(*(key(f"g{place:05}") for place in range(3)), at=1000)
+    assert [one.group for one, _, _ in house.applied] == [f"g{place:05}" for place in range(3)]
+    house.sharing.validate()
+
+
+def test_what_is_marked_again_while_it_rests_is_reckoned_with_all_that_has_come() -> None:
+    house = House()
+    house.peer(usage(90))
+    house.own(usage(90))
+    house.use()
+    house.applied.clear()
+    for sequence, wanted in ((2, 95), (3, 20), (4, 10)):
+        house.usage.apply(report("b2", usage(wanted), sequence=sequence))
+        house.sharing.refresh(house.places(key()), ms(1000))
+    house.catch_up(1000)
+    assert house.sharing._target[house.places(key())[0]].tolist() == [90_000, -1]
+    house.sharing.validate()
+
+
+def test_a_raise_of_many_groups_comes_into_force_in_slices() -> None:
+    house = House()
+    count = SLICE_GROUPS + 3
+    groups = many(house, count)
+    house.peer(*(usage(90, group=group.name) for group in groups))
+    house.usage.apply(
+        report("b2", *(usage(20, group=group.name) for group in groups), sequence=2, full=True)
+    )
+    house.peers.leave(Speaker("b2", 1))
+    house.usage.remove("b2")
+    house.refresh_all(1000)
+    house.applied.clear()
+    due = house.due()
+    assert due is not None
+    for applied in (SLICE_GROUPS, 3):
+        assert house.due() is not None
+        house.sharing.settle(ms(1200))
+        assert len(house.applied) == applied
+        house.applied.clear()
+    assert house.due() is None
+
+
+def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> None:
+    house = House()
+    groups = many(house, SLICE_GROUPS + 1)
+    told = report("b2", *(usage(90, group=group.name) for group in groups))
+    house.peers.hear(told.speaker, START)
+    house.peers.advance(told)
+    house.usage.apply(told)
+    house.sharing.refresh_all(ms(1000))
+    house.applied.clear()
+    house.change(groups[0], at=1000)
+    assert {one.group for one, _, _ in house.applied} <= {groups[0].name}
+
+
+def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> None:
+    house = House()
+    groups = many(house, 4 * SLICE_GROUPS)
+    house.peer(*(usage(90, group=group.name) for group in groups))
+    last = groups[-1].name
+    house.usage.apply(report("b1", usage(90, group=last)))
+    house.sharing.refresh(house.places(*(key(group.name) for group in groups)), ms(1000))
+    # More than is reckoned from one change of them to the next.
+    restless = house.places(*(key(group.name) for group in groups[: 3 * SLICE_GROUPS]))
+    now = ms(1000)
+    for _ in range(20):
+        house.sharing.refresh(restless, now)
+        now = Nanos(max(now, house.sharing._work_from))
+        house.sharing.work(now)
+    assert not house.sharing._is_marked[house.places(key(last))[0]]
+
+
+def test_groups_for_which_there_is_no_place_touch_nobody_elses_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    house = House()
+    groups = [Group("gold", Limit(rates(100)))]
+    groups += [Group(f"late{place}", Limit(rates(7 + place))) for place in range(2)]
+    house.change(*groups)
+    for group in groups:
+        share = house.sharing.share_of(group, Kind.PUBLISH, START)
+        assert share == group.quota.publish
+    assert house.applied == []
+
+
+# One rate.
+
+
+def test_a_rate_in_force_is_the_first_of_rising_targets() -> None:
+    rate = SettlingRate(10, ms(0))
+    rate.aim(20, ms(5))
+    rate.aim(30, ms(7))
+    assert (rate.at(ms(14), ms(10)), rate.rises_since, rate.target) == (10, ms(5), 30)
+    assert (rate.at(ms(15), ms(10)), rate.rises_since) == (20, ms(7))
+    assert (rate.at(ms(99), ms(10)), rate.rises_since) == (30, None)
+
+
+def test_of_a_group_the_dimension_that_rises_next_is_waited_for() -> None:
+    settling = Settling()
+    settling.begin(7, Rates(10, 10), ms(0))
+    for now, target in ((1, Rates(20, 10)), (2, Rates(20, 20)), (3, Rates(30, 20))):
+        settling.aim(7, target, ms(now), ms(10))
+    in_force = []
+    for _ in range(3):
+        due = settling.next_at(ms(10))
+        assert due is not None
+        assert settling.due(due, ms(10), 5) == [7]
+        in_force.append((due, settling.in_force(7, due, ms(10))))
+    assert in_force == [
+        (ms(11), Rates(20, 10)),
+        (ms(12), Rates(20, 20)),
+        (ms(13), Rates(30, 20)),
+    ]
+    assert settling.next_at(ms(10)) is None
+
+
+def test_the_same_target_again_is_not_put_off() -> None:
+    rate = SettlingRate(10, ms(0))
+    for now in range(5, 15):
+        rate.aim(20, ms(now))
+    assert rate.at(ms(15), ms(10)) == 20
+
+
+def test_a_cut_forgets_the_raises_above_it_alone() -> None:
+    rate = SettlingRate(10, ms(0))
+    for now, target in ((1, 20), (2, 30), (3, None), (4, 25)):
+        rate.aim(target, ms(now))
+    assert rate.at(ms(11), ms(10)) == 20
+    # It was at least 25 since the target of 30.
+    assert rate.at(ms(12), ms(10)) == 25
+    rate.aim(5, ms(15))
+    assert rate.at(ms(15), ms(10)) == 5

@@ -1,0 +1,84 @@
+"""One limiter and its clock, for tests that say which topic asks and what it gets."""
+
+from fractions import Fraction
+from typing import Final
+
+from rgd.core.buckets.decision import Decision, Request
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.split import SplitShare
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import (
+    Attachments,
+    Group,
+    Limit,
+    Limits,
+    Rates,
+    TopicSplit,
+)
+from rgd.core.units import MILLI, Kind, Nanos
+from tests.unit.core.values import BUCKETS, NAMESPACE, key, ms, rates
+
+EVEN, PROPORTIONAL, SHARED = TopicSplit.EVEN, TopicSplit.PROPORTIONAL, TopicSplit.SHARED
+START: Final = Nanos(0)
+A, B, C = (f"persistent://{NAMESPACE}/{name}" for name in "abc")
+
+
+def gold(mode: TopicSplit | None, units: float | None = 1000, *, shadow: bool = False) -> Group:
+    return Group("gold", Limit(publish=rates(units)), topic_split=mode, shadow=shadow)
+
+
+class House:
+    """A limiter; a broker's share is its group's quota, in part."""
+
+    def __init__(self, *groups: Group, limits: Limits | None = None, part: float = 1) -> None:
+        self.part = Fraction(part)
+        self.now = 0
+        self.limits = limits or Limits()
+        self.limiter = Limiter(BUCKETS, self._share_of, topic_split=SHARED)
+        self.put(*groups)
+
+    def put(self, *groups: Group, namespace: str = "gold") -> None:
+        named = {one.name: one for one in groups}
+        attached = Attachments(
+            {"acme": "house"} if "house" in named else {}, {NAMESPACE: namespace}
+        )
+        self.limiter.set_book(PolicyBook(named, attached, self.limits), Nanos(self.now))
+
+    def pass_ms(self, passed: int) -> None:
+        self.now += ms(passed)
+
+    def round(self, *topics: str | None, messages: int = 1) -> None:
+        """A round in which each topic asks once, at its beginning."""
+        for topic in topics:
+            self.ask(topic, messages)
+        self.pass_ms(1000)
+        self.limiter.end_round(Nanos(self.now))
+
+    def ask(self, topic: str | None, messages: int = 1, **more: object) -> Decision:
+        request = Request(messages=messages, namespace=NAMESPACE, topic=topic)
+        answer = self.limiter.acquire(request._replace(**more), Nanos(self.now))  # type: ignore[arg-type]
+        assert isinstance(answer, Decision)
+        return answer
+
+    def drain(self, topic: str | None, most: int = 10_000) -> int:
+        """How many messages a topic gets, one by one, before it is refused."""
+        return next((count for count in range(most) if not self.ask(topic).granted), most)
+
+    def split(self, group: str = "gold") -> SplitShare:
+        split = self.limiter.split_of(key(group))
+        assert split is not None
+        return split
+
+    def parts(self) -> list[float]:
+        """Each active topic's messages a second, in the order in which they came."""
+        parts = self.split().parts(Nanos(self.now))
+        return [(part.share.messages or 0) / MILLI for part in parts]
+
+    def _share_of(self, group: Group, kind: Kind) -> Rates:
+        whole = group.rates(kind)
+        return Rates(
+            *(
+                None if rate is None else int(rate * self.part)
+                for rate in (whole.messages, whole.bytes)
+            )
+        )

@@ -1,0 +1,133 @@
+"""Columns of rows: what was put in comes out, in order, and equality is of all that they say.
+
+Not covered: bytes (tests/unit/wire); what the broker makes of columns (tests/unit/core/broker).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.core.exchange.columns import (
+    KINDS,
+    NO_SHARES,
+    NO_USAGE,
+    POLICIES,
+    ShareColumns,
+    UsageColumns,
+    kind_code,
+    order_of,
+    policy_code,
+)
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import COUNT_MAX, Kind, Pair
+
+counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
+pairs = st.builds(Pair, counts, counts)
+maybe_rates = st.none() | counts
+usage_rows = st.builds(
+    UsageRow, st.text("ab", max_size=3), st.sampled_from(Kind), counts, pairs, pairs, pairs, pairs
+)
+share_rows = st.builds(
+    ShareRow,
+    usage_rows,
+    st.tuples(maybe_rates, maybe_rates),
+    st.tuples(maybe_rates, maybe_rates),
+    st.sampled_from(SharePolicyName),
+    pairs,
+    st.booleans(),
+)
+
+ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4), Pair(5, 6), Pair(7, 8))
+SHARE_ROW = ShareRow(ROW, (1, None), (None, 0), SharePolicyName.STEAL, Pair(9, 10), sent=False)
+
+
+@given(st.lists(usage_rows, max_size=5))
+def test_rows_of_usage_come_out_as_they_were_put_in(rows: list[UsageRow]) -> None:
+    columns = UsageColumns.of(*rows)
+    assert list(columns) == rows
+    assert len(columns) == len(rows)
+    assert columns.is_idle.tolist() == [row.is_idle for row in rows]
+
+
+@given(st.lists(share_rows, max_size=5))
+def test_rows_of_shares_come_out_as_they_were_put_in(rows: list[ShareRow]) -> None:
+    columns = ShareColumns.of(*rows)
+    assert list(columns) == rows
+    assert list(columns.usage) == [row.usage for row in rows]
+
+
+@given(st.lists(share_rows, max_size=6))
+def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) -> None:
+    ordered = ShareColumns.of(*rows).in_order()
+
+    def place(row: ShareRow) -> tuple[str, int]:
+        return row.usage.group, KINDS.index(row.usage.kind)
+
+    assert list(ordered) == sorted(rows, key=place)
+    assert list(ordered.usage) == list(UsageColumns.of(*(row.usage for row in rows)).in_order())
+    assert order_of(ordered.usage).tolist() == list(range(len(rows)))
+
+
+@given(st.lists(share_rows, max_size=4), st.lists(share_rows, max_size=4))
+def test_joined_parts_are_one_after_another(left: list[ShareRow], right: list[ShareRow]) -> None:
+    joined = ShareColumns.join([ShareColumns.of(*left), NO_SHARES, ShareColumns.of(*right)])
+    assert list(joined) == left + right
+    assert joined == ShareColumns.of(*left, *right)
+
+
+def test_nothing_joined_is_nothing() -> None:
+    assert UsageColumns.join([]) == NO_USAGE
+    assert ShareColumns.join([]) == NO_SHARES
+    assert NO_USAGE.admitted.shape == NO_SHARES.share.shape == (0, 2)
+
+
+def test_rows_are_taken_by_their_places() -> None:
+    rows = [replace(SHARE_ROW, usage=replace(ROW, group=name)) for name in "abc"]
+    taken = ShareColumns.of(*rows).take(np.array([2, 0], np.int64))
+    assert list(taken) == [rows[2], rows[0]]
+
+
+OTHERS = [
+    replace(SHARE_ROW, usage=replace(ROW, group="iron")),
+    replace(SHARE_ROW, usage=replace(ROW, kind=Kind.DISPATCH)),
+    replace(SHARE_ROW, usage=replace(ROW, topics=4)),
+    replace(SHARE_ROW, usage=replace(ROW, admitted=Pair(1, 3))),
+    replace(SHARE_ROW, usage=replace(ROW, wanted=Pair(4, 4))),
+    replace(SHARE_ROW, usage=replace(ROW, admitted_total=Pair(6, 6))),
+    replace(SHARE_ROW, usage=replace(ROW, wanted_total=Pair(7, 9))),
+    replace(SHARE_ROW, share=(None, None)),
+    replace(SHARE_ROW, quota=(0, 0)),
+    replace(SHARE_ROW, policy=SharePolicyName.MAX_MIN),
+    replace(SHARE_ROW, refused=Pair(9, 11)),
+    replace(SHARE_ROW, sent=True),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_columns_that_differ_in_one_thing_are_not_equal(other: ShareRow) -> None:
+    assert ShareColumns.of(SHARE_ROW) == ShareColumns.of(SHARE_ROW)
+    assert ShareColumns.of(SHARE_ROW) != ShareColumns.of(other)
+
+
+def test_columns_equal_neither_rows_nor_shorter_columns() -> None:
+    columns = UsageColumns.of(ROW)
+    assert columns != (ROW,)
+    assert columns != NO_USAGE
+    assert ShareColumns.of(SHARE_ROW) != columns
+
+
+def test_an_unlimited_rate_is_no_rate_and_a_rate_of_nothing_is_0() -> None:
+    columns = ShareColumns.of(SHARE_ROW)
+    assert columns.share.tolist() == [[1, NO_RATE]]
+    assert columns.quota.tolist() == [[NO_RATE, 0]]
+
+
+def test_a_code_is_the_place_in_its_list() -> None:
+    assert [KINDS[kind_code(kind)] for kind in Kind] == list(Kind)
+    assert [POLICIES[policy_code(policy)] for policy in SharePolicyName] == list(SharePolicyName)
+    assert (kind_code(Kind.PUBLISH), kind_code(Kind.DISPATCH)) == (0, 1)

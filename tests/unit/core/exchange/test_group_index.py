@@ -1,0 +1,83 @@
+"""Places of groups: given once, found again, and no more than there may be.
+
+Not covered: the arrays that are kept by place (test_usage_map.py, test_suppression.py).
+"""
+
+import numpy as np
+import pytest
+
+from rgd.core.exchange import group_index as group_index_module
+from rgd.core.exchange.columns import KINDS
+from rgd.core.exchange.group_index import NO_PLACE, GroupIndex, grown
+from rgd.core.units import Kind
+from tests.unit.core.values import key
+
+
+def codes(*kinds: Kind) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.array([KINDS.index(kind) for kind in kinds], np.uint8)
+
+
+def test_places_are_given_in_the_order_of_hearing_and_stay() -> None:
+    index = GroupIndex()
+    keys = [key("b"), key("a"), key("b", Kind.DISPATCH)]
+    assert [index.place(one) for one in keys] == [0, 1, 2]
+    assert [index.place(one) for one in reversed(keys)] == [2, 1, 0]
+    assert index.keys == keys
+    assert len(index) == 3
+
+
+def test_a_place_is_found_only_where_one_was_given() -> None:
+    index = GroupIndex()
+    assert index.find(key()) is None
+    assert len(index) == 0
+    index.place(key())
+    assert (index.find(key()), index.find(key(kind=Kind.DISPATCH))) == (0, None)
+
+
+def test_the_places_of_many_are_those_of_each() -> None:
+    index = GroupIndex()
+    index.place(key("b", Kind.DISPATCH))
+    kinds = codes(Kind.PUBLISH, Kind.DISPATCH, Kind.PUBLISH, Kind.PUBLISH)
+    places = index.places(("a", "b", "b", "c"), kinds).tolist()
+    assert places == [1, 0, 2, 3]
+    assert index.places(("a", "b", "b", "c"), kinds).tolist() == places
+    assert [index.keys[place] for place in places] == [
+        key("a"),
+        key("b", Kind.DISPATCH),
+        key("b"),
+        key("c"),
+    ]
+    assert index.places((), codes()).tolist() == []
+
+
+def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    index = GroupIndex()
+    index.place(key("a"))
+    kinds = codes(*[Kind.PUBLISH] * 3)
+    assert index.places(("b", "c", "a"), kinds).tolist() == [1, NO_PLACE, 0]
+    assert index.place(key("c")) == NO_PLACE
+    assert index.find(key("c")) is None
+    assert len(index) == 2
+
+
+def test_hashes_tell_groups_and_kinds_apart_and_are_the_same_on_every_broker() -> None:
+    one, other = GroupIndex(), GroupIndex()
+    keys = [key(f"g{place}", kind) for place in range(300) for kind in Kind]
+    for each in keys:
+        one.place(each)
+    for each in reversed(keys):
+        other.place(each)
+    hashes = one.hashes[: len(keys)].tolist()
+    assert len(set(hashes)) == len(keys)
+    assert other.hashes[: len(keys)].tolist() == hashes[::-1]
+
+
+def test_a_column_grows_by_half_and_keeps_what_it_has() -> None:
+    column = np.arange(8).reshape(4, 2)
+    assert grown(column, 4) is column
+    assert grown(column, 5).shape == (6, 2)
+    assert grown(column, 50).shape == (50, 2)
+    assert grown(column, 5).tolist() == [*column.tolist(), [0, 0], [0, 0]]
