@@ -84,13 +84,13 @@ class Size:
 
 
 FULL: Final = Size(
-    policies=POLICIES,
-    step_rounds={2: 96, 10: 96, 100: 12},
-    noise_rounds=1000,
-    mix_rounds=500,
-    fault_rounds=60,
+    policies=DRAWN,
+    step_rounds={2: 48, 10: 48, 100: 12},
+    noise_rounds=250,
+    mix_rounds=200,
+    fault_rounds=40,
     retries=(0, 1, 5, 20),
-    doorman_rounds=714,
+    doorman_rounds=354,
     doorman_daemons=45,
     model_groups=20_000,
 )

@@ -145,7 +145,7 @@ class TopicPart(LevelState):
         self._before: Pair | None = None
         self._attempt = 1
         self._held = _NOTHING
-        #: [messages, bytes] of the open round; new is what came with attempt 1.
+        #: [messages, bytes] of the open round; new is what nobody said is a retry.
         self._admitted, self._new = [0, 0], [0, 0]
 
     def ask(self, request: Request, now: Nanos) -> bool:
@@ -177,12 +177,12 @@ class TopicPart(LevelState):
                 bucket.tokens(self.seen_at)
         LevelState.take(whole, cost)
         _add(self._admitted, cost)
-        if self._attempt == 1:
+        if self._attempt <= 1:
             _add(self._new, cost)
 
     def refuse(self, unmet: Pair) -> None:
         """Count work that only groups refused: more of the share would have helped."""
-        if self._attempt == 1:
+        if self._attempt <= 1:
             _add(self._new, unmet)
 
     def count_shadow(self, cost: Pair) -> None:
