@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help=f"where {DOCUMENT} is")
-    add("--quick", action="store_true", help="two minutes: fewer rounds, at most 10 daemons")
+    add("--quick", action="store_true", help="fewer rounds, at most 10 daemons")
     add("--only", nargs="+", metavar="TABLE", help="these tables only, and no pictures")
     add("--processes", type=int, default=PROCESSES)
     options = parser.parse_args(arguments)
