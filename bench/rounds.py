@@ -31,6 +31,7 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.wire.codec import decode, encode
+from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.record import encode_record
 
 BROKERS: Final = 100
@@ -75,6 +76,9 @@ class Bench:
         self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
         self.changed = changed
         self.sequence = 0
+        self.numbering = Numbering()
+        self.numbering_of = [Numbering() for _ in self.rows_of]
+        self.numberings = Numberings()
         book = PolicyBook({name: Group(name, Limit(Rates(QUOTA))) for name in names})
         self._handle(PoliciesChanged(self.now, book), "book")
         self._handle(Started(self.now), "start")
@@ -89,9 +93,9 @@ class Bench:
                 if self.sequence > 1
                 else groups
             )
-            payload = encode(self._report(place, told))
+            payload = encode(self._report(place, told), self.numbering_of[place])
             with self.watch.measure("decode"):
-                message = decode(payload)
+                message = decode(payload, self.numberings, has_totals=False)
             self._handle(MessageReceived(self.now, message), "apply")
             self._let_work(self.now)
         self.now = Nanos(self.sequence * NS_PER_S)
@@ -146,9 +150,9 @@ class Bench:
 
     def _echo(self, message: Message) -> None:
         with self.watch.measure("encode"):
-            payload = encode(message)
+            payload = encode(message, self.numbering)
         with self.watch.measure("decode"):
-            message = decode(payload)
+            message = decode(payload, self.numberings, has_totals=False)
         self._handle(MessageReceived(self.now, message), "read_back")
 
 

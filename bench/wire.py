@@ -30,6 +30,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
 from rgd.wire.codec import decode, encode
+from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.pulsar_usage import (
     GroupUsage,
     StockReport,
@@ -139,9 +140,32 @@ def figures_of(
     }
 
 
-def decode_report(data: bytes) -> Report:
+def steady_figures(rows: UsageColumns) -> dict[str, float]:
+    """A round's report where the names were told before and numbers stand for them."""
+    numbering, numberings = Numbering(), Numberings()
+    decode_report(encode(report_of(rows), numbering), numberings)
+    # Names travel with every full report, so this one is none.
+    report = replace(report_of(rows), full=False)
+    return figures_of(
+        "steady_",
+        report,
+        lambda told: encode(told, numbering),
+        lambda data: decode_report(data, numberings),
+    )
+
+
+def rates_figures(rows: UsageColumns) -> dict[str, float]:
+    """The same read as a daemon does, which has no use for totals."""
+    numbering, numberings = Numbering(), Numberings()
+    decode(encode(report_of(rows), numbering), numberings)
+    data = encode(replace(report_of(rows), full=False), numbering)
+    took_s = best_s(lambda: decode(data, numberings, has_totals=False))
+    return {"steady_rates_decode_rows_per_s": round(GROUPS / took_s)}
+
+
+def decode_report(data: bytes, numberings: Numberings | None = None) -> Report:
     """Read what must be a report."""
-    message = decode(data)
+    message = decode(data, numberings)
     assert isinstance(message, Report)
     return message
 
@@ -153,6 +177,8 @@ def measure(_: argparse.Namespace) -> dict[str, float]:
     stock = stock_report_of(rows, counts)
     figures: dict[str, float] = {"groups": GROUPS}
     figures |= figures_of("", report_of(rows), encode, decode_report)
+    figures |= steady_figures(rows)
+    figures |= rates_figures(rows)
     figures |= figures_of("bare_", report_of(bare(rows)), encode, decode_report)
     figures |= figures_of("record_", record_of(rows), encode_record, decode_record)
     figures |= figures_of("pulsar_", stock, encode_stock_report, decode_stock_report)

@@ -45,6 +45,7 @@ from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, ExchangeE
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.codec import decode, encode
 from rgd.wire.errors import WireError
+from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.record import encode_record
 
 #: Messages that wait to be sent; then the oldest goes, for a later one says it again.
@@ -102,6 +103,8 @@ class RgdDaemon:
         self.parts = parts
         #: Reports that were not taken in, by reason; sends that failed under `unsent`.
         self.dropped: Counter[str] = Counter()
+        #: The numbers that stand for groups on the wire: ours, and everybody's.
+        self._numbering, self._numberings = Numbering(), Numberings()
         self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
         #: Records on their way to the usage log, in order.
         self._records: deque[tuple[RoundRecord, int]] = deque(maxlen=RECORDS_MAX)
@@ -269,13 +272,14 @@ class RgdDaemon:
 
     async def _encoded(self, message: Message) -> bytes:
         if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:
-            return await asyncio.to_thread(encode, message)
-        return encode(message)
+            return await asyncio.to_thread(encode, message, self._numbering)
+        return encode(message, self._numbering)
 
     async def _decoded(self, payload: bytes) -> Message:
+        # Totals are for people and logs: a daemon reckons with rates.
         if len(payload) > INLINE_BYTES_MAX:
-            return await asyncio.to_thread(decode, payload)
-        return decode(payload)
+            return await asyncio.to_thread(decode, payload, self._numberings, has_totals=False)
+        return decode(payload, self._numberings, has_totals=False)
 
     async def _reach(self, attempt: Callable[[], object], what: str) -> None:
         """Try until it can be reached; say once that it cannot, and once that it can."""

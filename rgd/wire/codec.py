@@ -2,11 +2,12 @@
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
-Law: `decode(encode(message)) == in_order(message)`, and whatever anybody else sends, `decode` answers
+Law: `decode(encode(message))` says what `message` says, row by row, and whatever anybody else sends, `decode` answers
 with a message the core can use or raises a `WireError`, whose `reason` labels a metric. It never
 takes more than `MESSAGE_MAX` bytes apart, however small they were when they came.
 
-Rows are columns (`rgd.wire.columns`); a body is compressed where that makes it smaller. A larger
+Rows are columns (`rgd.wire.columns`); a body is compressed where that makes it smaller. Whoever gives
+`encode` and `decode` a memory has numbers in place of names (`rgd.wire.numbering`). A larger
 state than fits in one message is for several topics (shards) to carry, elsewhere. What stock Pulsar
 brokers say is in `rgd.wire.pulsar_usage`.
 """
@@ -14,15 +15,18 @@ brokers say is in `rgd.wire.pulsar_usage`.
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from google.protobuf.message import DecodeError
 
+from rgd.core.exchange.columns import NO_USAGE, Codes, UsageColumns
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
-from rgd.wire.columns import decode_rows, encode_rows, is_in_order
+from rgd.wire.columns import encode_rows, read_amounts, write_amounts
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
+from rgd.wire.keys import is_in_order, read_keys
+from rgd.wire.numbering import Numbering, Numberings
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -32,6 +36,8 @@ else:
 VERSION: Final = 1
 #: Largest message in bytes, as it is sent and as it is when decompressed; Pulsar takes 5 MiB.
 MESSAGE_MAX: Final = 4 * 1024 * 1024
+
+_Keys = tuple[tuple[str, ...], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
@@ -44,21 +50,21 @@ _ZSTD_WINDOW_LOG_MAX: Final = 22
 
 
 def in_order(message: Message) -> Message:
-    """The message with its rows in the order in which they travel."""
+    """The message with its rows by group, as they travel where groups are named."""
     if not isinstance(message, Report) or is_in_order(message.rows):
         return message
     return replace(message, rows=message.rows.in_order())
 
 
-def encode(message: Message) -> bytes:
-    """Write a message.
+def encode(message: Message, numbering: Numbering | None = None) -> bytes:
+    """Write a message; with the numbers that the speaker gave its groups, if it has any.
 
     Raises:
         Oversize: too many rows, or more than `MESSAGE_MAX` bytes.
         Malformed: a row comes twice, or a name or number cannot be one.
     """
     try:
-        body = _proto_of(message).SerializeToString()
+        body = _proto_of(message, numbering).SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
@@ -70,8 +76,13 @@ def encode(message: Message) -> bytes:
     return bytes((VERSION, 0)) + body
 
 
-def decode(data: bytes) -> Message:
-    """Read a message.
+def decode(
+    data: bytes, numberings: Numberings | None = None, *, has_totals: bool = True
+) -> Message:
+    """Read a message; where it has numbers, with what was heard before.
+
+    A report with a number that no name was heard for comes out without rows. Who has no use for
+    totals saves half of the time by not reading them: then they are 0.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -92,7 +103,7 @@ def decode(data: bytes) -> Message:
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto)
+    return _message_of(proto, _Reading(numberings or Numberings(), has_totals))
 
 
 def _compressed(body: bytes) -> bytes:
@@ -122,12 +133,12 @@ def _decompressed(data: bytes) -> bytes:
     return body
 
 
-def _proto_of(message: Message) -> usage_pb2.Message:
+def _proto_of(message: Message, numbering: Numbering | None) -> usage_pb2.Message:
     speaker = message.speaker
     proto = usage_pb2.Message(broker=check_broker(speaker.broker), incarnation=speaker.incarnation)
     match message:
         case Report():
-            _write_report(message, proto.report)
+            _write_report(message, proto.report, numbering)
         case Hello():
             proto.hello.SetInParent()
         case Goodbye():
@@ -140,7 +151,7 @@ def _proto_of(message: Message) -> usage_pb2.Message:
     return proto
 
 
-def _write_report(report: Report, proto: usage_pb2.Report) -> None:
+def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering | None) -> None:
     proto.sequence = check_count(report.sequence, "sequence")
     proto.period_ns = check_count(report.period_ns, "period")
     proto.full = report.full
@@ -148,27 +159,44 @@ def _write_report(report: Report, proto: usage_pb2.Report) -> None:
     proto.weight = check_weight(report.weight)
     proto.policies_hash = report.policies_hash
     proto.members = check_count(report.members, "members")
-    if len(report.rows):
-        rows = report.rows if is_in_order(report.rows) else report.rows.in_order()
+    rows = report.rows
+    if not len(rows):
+        return
+    if numbering is not None:
+        rows = numbering.write(rows, proto)
+        write_amounts(rows, proto.rows, period_ns=report.period_ns)
+    else:
+        rows = rows if is_in_order(rows) else rows.in_order()
         encode_rows(rows, proto.rows, period_ns=report.period_ns)
 
 
-def _message_of(proto: usage_pb2.Message) -> Message:
+class _Reading(NamedTuple):
+    """How a report's rows are read."""
+
+    numberings: Numberings
+    has_totals: bool
+
+
+def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
         raise Malformed(Reason.MISSING, "message: says nothing that this version knows")
-    return _READERS[what](Speaker(check_broker(proto.broker), proto.incarnation), proto)
+    speaker = Speaker(check_broker(proto.broker), proto.incarnation)
+    if what == "report":
+        return _read_report(speaker, proto.report, reading)
+    return _READERS[what](speaker, proto)
 
 
-def _read_report(speaker: Speaker, proto: usage_pb2.Message) -> Report:
-    report = proto.report
+def _read_report(speaker: Speaker, report: usage_pb2.Report, reading: _Reading) -> Report:
     period_ns = check_count(report.period_ns, "period")
+    rows = _read_rows(speaker, report, reading)
     return Report(
         speaker=speaker,
         sequence=check_count(report.sequence, "sequence"),
         period_ns=period_ns,
-        rows=decode_rows(report.rows, period_ns=period_ns),
-        full=report.full,
+        rows=NO_USAGE if rows is None else rows,
+        # Rows that cannot be read are not taken back by it.
+        full=report.full and rows is not None,
         rows_hash=report.rows_hash,
         weight=check_weight(report.weight),
         policies_hash=report.policies_hash,
@@ -176,8 +204,29 @@ def _read_report(speaker: Speaker, proto: usage_pb2.Message) -> Report:
     )
 
 
+def _read_rows(
+    speaker: Speaker, report: usage_pb2.Report, reading: _Reading
+) -> UsageColumns | None:
+    """The rows; None where a name was missed."""
+    if not report.HasField("names"):
+        keys: _Keys | None = read_keys(report.rows)
+    elif report.rows.groups:
+        raise Malformed(Reason.BAD_STRUCTURE, "rows: both names and numbers")
+    else:
+        keys = reading.numberings.read(speaker, report)
+    if keys is None:
+        return None
+    groups, kinds = keys
+    return read_amounts(
+        report.rows,
+        groups,
+        kinds,
+        period_ns=report.period_ns,
+        has_totals=reading.has_totals,
+    )
+
+
 _READERS: Final[dict[str, Callable[[Speaker, usage_pb2.Message], Message]]] = {
-    "report": _read_report,
     "hello": lambda speaker, _: Hello(speaker),
     "goodbye": lambda speaker, _: Goodbye(speaker),
     "ask": lambda speaker, proto: Ask(

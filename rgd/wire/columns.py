@@ -7,35 +7,27 @@ is 0 to `COUNT_MAX`, sums included.
 
 What was wanted is written as its difference to what was admitted, mostly 0. A rate that some whole
 count in the period gives is written as that count: a meter's rates are of that kind, and compressed
-counts take less than two thirds of the bytes. Groups are named in a string table in front: numbers
-in place of names, with the names sent apart, are not in this version.
+counts take less than two thirds of the bytes. How groups are named or numbered is `rgd.wire.keys`'s
+and `rgd.wire.numbering`'s.
 """
 
 from collections.abc import Sequence
-from itertools import compress
-from operator import ne
 from typing import Final
 
 import numpy as np
 from google.protobuf.message import Message
 
-from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
 from rgd.wire import usage_pb2
-from rgd.wire.checks import check_groups
-from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.keys import read_keys, write_keys
 from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
-
-#: Most rows that one message or record may have; 5,000 groups (PIP-82's case) make 10,000.
-ROWS_MAX: Final = 65_536
 
 #: A count times this, by the period in ns, is a rate.
 _SCALE: Final = float(MILLI * NS_PER_S)
 #: Doubles are whole numbers without gaps up to here.
 _EXACT_MAX: Final = 1 << 53
-#: The value of `kinds` for a group with a row of each.
-_BOTH: Final = 3
-
 #: The columns of numbers below `kinds`, in the order in which they are reckoned with here.
 _NUMBERS: Final = (
     "topics",
@@ -50,15 +42,7 @@ _NUMBERS: Final = (
     "unmet_messages_total",
     "unmet_bytes_total",
 )
-
-
-def is_in_order(rows: UsageColumns) -> bool:
-    """Whether rows are by group, publish before dispatch (a row may come twice)."""
-    groups = list(rows.groups)
-    if groups != sorted(groups):
-        return False
-    falls = np.flatnonzero(rows.kinds[1:] < rows.kinds[:-1])
-    return all(groups[place] != groups[place + 1] for place in falls.tolist())
+_TOTALS_FROM: Final = _NUMBERS.index("admitted_messages_total")
 
 
 def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
@@ -69,15 +53,28 @@ def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns:
         Malformed: a row comes twice or out of order, a name or number cannot be one, or columns are
             of different lengths.
     """
-    _check_rows(len(rows))
-    groups, bits = _encode_keys(rows)
+    write_keys(rows, proto)
+    write_amounts(rows, proto, period_ns=period_ns)
+
+
+def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumns:
+    """Read rows; `period_ns` as they were written with.
+
+    Raises:
+        Oversize: more than `ROWS_MAX` rows.
+        Malformed: columns that do not fit together, or a name or number that cannot be one.
+    """
+    groups, kinds = read_keys(proto)
+    return read_amounts(proto, groups, kinds, period_ns=period_ns)
+
+
+def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
+    """Write everything of the rows but their groups and kinds."""
     admitted = checked(rows.admitted, (len(rows), 2), "admitted")
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
     admitted_total = checked(rows.admitted_total, (len(rows), 2), "admitted total")
     wanted_total = checked(rows.wanted_total, (len(rows), 2), "wanted total")
     counts = _counts_of(admitted, period_ns)
-    proto.groups.extend(groups)
-    proto.kinds = bits.tobytes()
     write_columns(
         proto,
         _NUMBERS,
@@ -90,26 +87,33 @@ def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns:
     )
 
 
-def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumns:
-    """Read rows; `period_ns` as they were written with.
-
-    Raises:
-        Oversize: more than `ROWS_MAX` rows.
-        Malformed: columns that do not fit together, or a name or number that cannot be one.
-    """
-    groups, kinds = _decode_keys(proto)
-    numbers = read_columns(proto, _NUMBERS, len(groups))
-    rates, counts, unmet, totals, unmet_totals = numbers[1:].reshape(5, 2, len(groups))
+def read_amounts(
+    proto: usage_pb2.UsageColumns,
+    groups: tuple[str, ...],
+    kinds: Codes,
+    *,
+    period_ns: int,
+    has_totals: bool = True,
+) -> UsageColumns:
+    """Read everything else of rows whose groups and kinds are known; totals as 0 where not asked for."""
+    names = _NUMBERS if has_totals else _NUMBERS[:_TOTALS_FROM]
+    numbers = read_columns(proto, names, len(groups))
+    rates, counts, unmet = numbers[1:_TOTALS_FROM].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), _rates_of(counts, period_ns), "rates")
-    admitted_total = as_counts(totals, "totals")
+    admitted_total = wanted_total = np.zeros((len(groups), 2), np.int64)
+    if has_totals:
+        totals, unmet_totals = numbers[_TOTALS_FROM:].reshape(2, 2, len(groups))
+        total = as_counts(totals, "totals")
+        admitted_total = side_by_side(total)
+        wanted_total = side_by_side(_sum(total, unzigzag(unmet_totals), "wanted total"))
     return UsageColumns(
         groups=groups,
         kinds=kinds,
         topics=as_counts(numbers[0], "topics"),
         admitted=side_by_side(admitted),
         wanted=side_by_side(_sum(admitted, unzigzag(unmet), "wanted")),
-        admitted_total=side_by_side(admitted_total),
-        wanted_total=side_by_side(_sum(admitted_total, unzigzag(unmet_totals), "wanted total")),
+        admitted_total=admitted_total,
+        wanted_total=wanted_total,
     )
 
 
@@ -180,60 +184,3 @@ def _rates_of(counts: Unsigned, period_ns: int) -> Ints:
 def _sum(left: Ints, right: Ints, what: str) -> Ints:
     """Sums from 0 to COUNT_MAX; `left` is not negative, so one that wraps around is."""
     return checked(left + right, left.shape, what)
-
-
-def _is_new(rows: UsageColumns) -> Flags:
-    """[rows] whether a row's group is not that of the row before."""
-    is_new = np.ones(len(rows), np.bool_)
-    if rows.kinds.any() and not rows.kinds.all():  # of one kind alone, no group has two rows
-        groups = rows.groups
-        is_new[1:] = np.fromiter(map(ne, groups[1:], groups), np.bool_, len(rows) - 1)
-    return is_new
-
-
-def _encode_keys(rows: UsageColumns) -> tuple[Sequence[str], Codes]:
-    """The groups, and for each the kinds it has a row of."""
-    kinds = rows.kinds
-    if kinds.shape != (len(rows),):
-        raise Malformed(Reason.BAD_COLUMNS, f"kinds: {kinds.shape} for {len(rows)} rows")
-    if kinds.max(initial=0) >= len(KINDS):
-        raise Malformed(Reason.BAD_NUMBER, f"kinds: expected places below {len(KINDS)}")
-    is_new = _is_new(rows)
-    again = np.flatnonzero(~is_new)
-    faulty = again[kinds[again] <= kinds[again - 1]]
-    if len(faulty):
-        place = int(faulty[0])
-        fault = Reason.DUPLICATE if kinds[place] == kinds[place - 1] else Reason.BAD_STRUCTURE
-        raise Malformed(fault, f"rows: {rows.groups[place]!r} comes twice or out of order")
-    groups = rows.groups if is_new.all() else tuple(compress(rows.groups, is_new))
-    check_groups(groups)
-    bits = (kinds + 1)[is_new]
-    bits[np.cumsum(is_new)[again] - 1] = _BOTH
-    return groups, bits
-
-
-def _decode_keys(proto: usage_pb2.UsageColumns) -> tuple[tuple[str, ...], Codes]:
-    """Group and kind of each row."""
-    if len(proto.groups) != len(proto.kinds):
-        raise Malformed(
-            Reason.BAD_COLUMNS, f"kinds: {len(proto.kinds)} for {len(proto.groups)} groups"
-        )
-    _check_rows(len(proto.groups))
-    bits = np.frombuffer(proto.kinds, np.uint8)
-    if len(bits) and not 1 <= bits.min() <= bits.max() <= _BOTH:
-        raise Malformed(Reason.BAD_NUMBER, "kinds: expected 1, 2 or 3")
-    groups = tuple(proto.groups[:])
-    check_groups(groups)
-    has_both = bits == _BOTH
-    if not has_both.any():
-        return groups, bits - 1
-    rows_of = has_both + 1
-    _check_rows(int(rows_of.sum()))
-    kinds = np.repeat(np.where(has_both, 0, bits - 1).astype(np.uint8), rows_of)
-    kinds[np.cumsum(rows_of)[has_both] - 1] = 1
-    return tuple(np.repeat(np.array(groups, np.object_), rows_of).tolist()), kinds
-
-
-def _check_rows(count: int) -> None:
-    if count > ROWS_MAX:
-        raise Oversize("rows", count, ROWS_MAX)

@@ -17,8 +17,8 @@ from rgd.core.units import Pair
 from rgd.wire import resource_usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_foreign_group, check_utf8
 from rgd.wire.codec import MESSAGE_MAX
-from rgd.wire.columns import ROWS_MAX
 from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.keys import ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,13 @@ from rgd.wire.columns import (
     checked,
     decode_rows,
     encode_rows,
-    is_in_order,
     read_columns,
     side_by_side,
     write_columns,
 )
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry
+from rgd.wire.keys import is_in_order
 
 #: The property of an entry's metadata that says: the payload is a record of this version.
 RECORD_PROPERTY: Final = "rgd"

@@ -78,6 +78,7 @@ class Report(_message.Message):
     POLICIES_HASH_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """1, 2, 3 ... since the start."""
     period_ns: _builtins.int
@@ -94,6 +95,10 @@ class Report(_message.Message):
     """How many live brokers the speaker knows of, itself included; 0 is 1."""
     @_builtins.property
     def rows(self) -> Global___UsageColumns: ...
+    @_builtins.property
+    def names(self) -> Global___Names:
+        """What the numbers in `rows` stand for, as far as it was not said before; a full report says it all."""
+
     def __init__(
         self,
         *,
@@ -105,14 +110,48 @@ class Report(_message.Message):
         policies_hash: _builtins.int = ...,
         rows: Global___UsageColumns | None = ...,
         members: _builtins.int = ...,
+        names: Global___Names | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "members", b"members", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "members", b"members", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class Names(_message.Message):
+    """A speaker numbers its groups as it first tells of them: 0, 1, 2 ...
+    A receiver that lacks a name takes the report for one without rows, finds by its `rows_hash` that
+    it missed something, and asks.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBERING_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
+    numbering: _builtins.int
+    """1, 2, 3 ... since the start: with the next one, numbers begin anew."""
+    first: _builtins.int
+    """The number of the first of `groups`; the others follow it."""
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        numbering: _builtins.int = ...,
+        first: _builtins.int = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "groups", b"groups", "numbering", b"numbering"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Names: _TypeAlias = Names  # noqa: Y015
 
 @_typing.final
 class Hello(_message.Message):
@@ -176,7 +215,8 @@ Global___Ask: _TypeAlias = Ask  # noqa: Y015
 @_typing.final
 class UsageColumns(_message.Message):
     """Rows of usage as columns: a row is one group in one kind.
-    Rows come in the order of `groups`, publish before dispatch. Every column below `kinds` has one
+    Groups are named, or in a report numbered (`Names`); of `groups` and `numbers` one is there.
+    Rows come in the order of the groups, publish before dispatch. Every column below `kinds` has one
     value for each row, or is left out where all of its values are 0.
     A column is declared as `bytes` and holds packed varints: on the wire that is what `repeated uint64`
     (or, where it says so, `repeated sint64`) gives, and may be read as such. So protobuf makes no
@@ -198,6 +238,7 @@ class UsageColumns(_message.Message):
     UNMET_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
     ADMITTED_MESSAGES_COUNTED_FIELD_NUMBER: _builtins.int
     ADMITTED_BYTES_COUNTED_FIELD_NUMBER: _builtins.int
+    NUMBERS_FIELD_NUMBER: _builtins.int
     kinds: _builtins.bytes
     """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
     topics: _builtins.bytes
@@ -221,6 +262,8 @@ class UsageColumns(_message.Message):
     Counts repeat from row to row and are small, where rates over an odd period are neither.
     """
     admitted_bytes_counted: _builtins.bytes
+    numbers: _builtins.bytes
+    """The groups' numbers in strictly ascending order, each less the one before it."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names in strictly ascending order of their bytes, so no row can come twice."""
@@ -241,10 +284,11 @@ class UsageColumns(_message.Message):
         unmet_bytes_total: _builtins.bytes = ...,
         admitted_messages_counted: _builtins.bytes = ...,
         admitted_bytes_counted: _builtins.bytes = ...,
+        numbers: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -39,7 +39,7 @@ from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import COUNT_MAX, Nanos, Pair
 
 #: Groups whose windows are closed in one go: under 2 ms of one core.
-SLICE_GROUPS: Final = 128
+SLICE_GROUPS: Final = 64
 
 
 class Rounds:
@@ -59,7 +59,7 @@ class Rounds:
             sharing.moves_share,
         )
         #: What is left to do of the round that ends, and what was done of it.
-        self._pending: deque[GroupState] = deque()
+        self._pending: deque[tuple[int, GroupState]] = deque()
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
         #: Places told early in the open round: the log says so.
@@ -106,12 +106,13 @@ class Rounds:
         is_new = ~self._suppression.is_told(places)
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
         measured = [state.meter.measure(now) for state in states]
-        estimates = self._estimate(places, measured, is_round=False)
+        short = self._sharing.is_short(places)
+        estimates = self._estimate(places, measured, short, is_round=False)
         admitted = pairs([one.admitted for one in measured])
         rows = self._rows(states, admitted, estimates, totals=_totals(states), topics=None)
         picked = self._suppression.pick(places, rows, anyway=False)
         self._told_early.update(places[picked].tolist())
-        self._tell(states, places, estimates)
+        self._tell(states, places, estimates, short)
         return rows.take(picked)
 
     def begin(self) -> None:
@@ -119,9 +120,10 @@ class Rounds:
         self.is_ending = True
         self._follow_up = []
         self._suppression.next_round()
-        self._pending.extend(
-            state for state in self._limiter.states() if self._index.place(state.key) != NO_PLACE
-        )
+        for state in self._limiter.states():
+            place = self._index.place(state.key)
+            if place != NO_PLACE:
+                self._pending.append((place, state))
 
     def step(self, now: Nanos) -> None:
         """End the round for a slice of the groups; `is_ending` is False after the last."""
@@ -139,40 +141,42 @@ class Rounds:
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown.in_order()
 
-    def _close(self, states: Sequence[GroupState], now: Nanos) -> None:
+    def _close(self, slice_: Sequence[tuple[int, GroupState]], now: Nanos) -> None:
         """Close the windows of some groups, and pick what is worth telling of them."""
-        is_told = self._suppression.is_told(self._places(states)).tolist()
-        drained = [state.meter.drain(now) for state in states]
+        is_told = self._suppression.is_told(_column([place for place, _ in slice_])).tolist()
         # Of a group that nothing was asked of the peers hear once that it is idle.
         open_ = [
-            (state, demand or _idle(state))
-            for state, demand, told in zip(states, drained, is_told, strict=True)
-            if demand is not None or told
+            (place, state, demand or _idle(state))
+            for (place, state), told in zip(slice_, is_told, strict=True)
+            if (demand := state.meter.drain(now)) is not None or told
         ]
         if not open_:
             return
-        states, demands = [state for state, _ in open_], [demand for _, demand in open_]
-        places = self._places(states)
+        places = _column([place for place, _, _ in open_])
+        states, demands = [state for _, state, _ in open_], [demand for _, _, demand in open_]
         measured = [demand.measured for demand in demands]
-        estimates = self._estimate(places, measured, is_round=True)
+        short = self._sharing.is_short(places)
+        estimates = self._estimate(places, measured, short, is_round=True)
         totals = [(demand.admitted_total, demand.wanted_total) for demand in demands]
         topics = [demand.topics for demand in demands]
         admitted = pairs([one.admitted for one in measured])
         rows = self._rows(states, admitted, estimates, totals=totals, topics=topics)
         picked = self._suppression.pick(places, rows)
         self._picked.append(rows.take(picked))
-        self._tell(states, places, estimates)
+        self._tell(states, places, estimates, short)
         sent = np.isin(places, list(self._told_early))
         sent[picked] = True
         self._shown.append(self._show(states, demands, rows, sent))
 
-    def _estimate(self, places: Ints, measured: Sequence[Measured], *, is_round: bool) -> Estimates:
+    def _estimate(
+        self, places: Ints, measured: Sequence[Measured], short: Flags, *, is_round: bool
+    ) -> Estimates:
         seen = Seen(
             offered=pairs([one.offered for one in measured]).astype(np.float64),
             requests=np.array([one.requests for one in measured], np.int64),
             elapsed_ns=np.array([one.elapsed_ns for one in measured], np.int64),
             refused=np.array([one.refused for one in measured], np.bool_),
-            hungry=self._sharing.is_short(places),
+            hungry=short,
             held=pairs([one.held for one in measured]).astype(np.float64),
             slot_noise=np.array([one.slot_noise for one in measured], np.float64).reshape(-1, 2),
         )
@@ -225,20 +229,22 @@ class Rounds:
             sent=sent,
         )
 
-    def _tell(self, states: Sequence[GroupState], places: Ints, estimates: Estimates) -> None:
+    def _tell(
+        self, states: Sequence[GroupState], places: Ints, estimates: Estimates, short: Flags
+    ) -> None:
         """Let the meters know what the peers believe, so that they notice a jump."""
         told = self._suppression.told_wanted(places).tolist()
         # Where nothing is limited no jump matters.
         is_limited = self._sharing.quotas(places) != NO_RATE
         thresholds = np.where(is_limited, estimates.threshold, COUNT_MAX).tolist()
-        short = self._sharing.is_short(places).tolist()
         is_told = self._suppression.is_told(places).tolist()
-        for at, state in enumerate(states):
-            state.meter.tell(Pair(*told[at]), Pair(*thresholds[at]), hungry=short[at])
-            state.reported = is_told[at]
+        columns = zip(states, told, thresholds, short.tolist(), is_told, strict=True)
+        for state, wanted, threshold, hungry, known in columns:
+            state.meter.tell(Pair(*wanted), Pair(*threshold), hungry=hungry)
+            state.reported = known
 
     def _places(self, states: Iterable[GroupState]) -> Ints:
-        return np.array([self._index.place(state.key) for state in states], np.int64)
+        return _column([self._index.place(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
         """Tell as idle what was told of groups that are deleted."""
@@ -251,6 +257,10 @@ class Rounds:
             self._picked = [_without(rows, names) for rows in self._picked]
             self._picked.append(self._suppression.forget(places))
             self._estimator.forget(places)
+
+
+def _column(numbers: Sequence[int]) -> Ints:
+    return np.array(numbers, np.int64)
 
 
 def _totals(states: Iterable[GroupState]) -> list[tuple[Pair, Pair]]:

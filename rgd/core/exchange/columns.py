@@ -90,7 +90,9 @@ class UsageColumns:
     @property
     def is_idle(self) -> Flags:
         """[rows] whether a row says 0: PIP-82 removes such a broker from the group's map."""
-        idle: Flags = (self.wanted | self.admitted).max(axis=1, initial=0) == 0
+        amounts = self.wanted | self.admitted
+        # Numpy takes ten times as long for a maximum along an axis of two.
+        idle: Flags = (amounts[:, 0] | amounts[:, 1]) == 0
         return idle
 
     def take(self, places: Ints) -> "UsageColumns":
@@ -226,7 +228,9 @@ def policy_code(policy: SharePolicyName) -> int:
 
 def pairs(values: Sequence[tuple[int, int]]) -> Ints:
     """[rows, 2] of amounts."""
-    return np.array(values, np.int64).reshape(len(values), 2)
+    # Numpy looks into each pair by itself, and takes five times as long.
+    flat = np.fromiter(chain.from_iterable(values), np.int64, 2 * len(values))
+    return flat.reshape(len(values), 2)
 
 
 def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:

@@ -14,7 +14,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import COUNT_MAX, Kind, Pair
-from rgd.wire import codec, columns
+from rgd.wire import codec, columns, keys
 from rgd.wire.errors import (
     Malformed,
     Oversize,
@@ -310,7 +310,7 @@ UNWRITABLE = [
     pytest.param(Hello(Speaker("", 1)), Reason.BAD_NAME, id="broker-empty"),
     pytest.param(Hello(Speaker("\ud800", 1)), Reason.BAD_NAME, id="broker-no-unicode"),
     pytest.param(Ask(SPEAKER, "a\nb"), Reason.BAD_NAME, id="asked-unprintable"),
-    pytest.param(report_of(*many(columns.ROWS_MAX + 1)), Reason.OVERSIZE, id="rows-many"),
+    pytest.param(report_of(*many(keys.ROWS_MAX + 1)), Reason.OVERSIZE, id="rows-many"),
     pytest.param(
         report_of(*(row(f"{number:0512}") for number in range(9_000))), Reason.OVERSIZE, id="large"
     ),

@@ -10,8 +10,8 @@ import pytest
 
 from rgd.core.units import COUNT_MAX, Pair
 from rgd.wire.codec import MESSAGE_MAX
-from rgd.wire.columns import ROWS_MAX
 from rgd.wire.errors import Reason, WireError
+from rgd.wire.keys import ROWS_MAX
 from rgd.wire.pulsar_usage import (
     GroupUsage,
     StockReport,

@@ -126,8 +126,8 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
     usage_map.remove("b1")
     usage_map.remove("b2")
     assert usage_map.brokers() == set()
-    assert usage_map._live == 0
-    assert not (usage_map._broker >= 0).any()
+    assert usage_map._regions._live == 0
+    assert not (usage_map._rows.broker >= 0).any()
 
 
 def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
@@ -189,7 +189,7 @@ def test_a_group_for_which_there_is_no_place_is_not_taken_for_the_last_that_has_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usage_map = UsageMap()
-    count = len(usage_map._start)
+    count = len(usage_map._regions._start)
     monkeypatch.setattr(group_index_module, "PLACES_MAX", count)
     rows = [usage(1 + place, group=f"g{place}") for place in range(count)]
     usage_map.apply(report("b1", *rows))
@@ -280,9 +280,10 @@ def test_the_holes_that_a_growing_group_leaves_are_closed() -> None:
     for broker in range(1000):
         usage_map.apply(report(f"c{broker}", usage(1 + broker), usage(2, group=f"g{broker % 50}")))
     live = 2 * 1000
-    assert usage_map._live == live
+    regions = usage_map._regions
+    assert regions._live == live
     # Half as much again, and the least room of each group.
-    assert usage_map._used <= live * 3 // 2 + 4 * len(usage_map._start) + live
+    assert regions._used <= live * 3 // 2 + 4 * len(regions._start) + live
     rows = usage_map.rows(key())
     assert len(rows) == 1000
     for broker in range(1000):
@@ -298,8 +299,9 @@ def test_groups_that_went_keep_no_more_than_their_least_room() -> None:
         rows = [usage(1, group=f"g{turn}-{place}") for place in range(200)]
         for broker in ("b1", "b2"):
             usage_map.apply(report(broker, *rows, full=True))
-    assert usage_map._live == 400
-    assert usage_map._used <= 4 * len(usage_map._start) + 400 * 3 // 2
+    regions = usage_map._regions
+    assert regions._live == 400
+    assert regions._used <= 4 * len(regions._start) + 400 * 3 // 2
     assert set(usage_map.rows_of("b2")) == {key(row.group) for row in rows}
 
 

@@ -1,0 +1,118 @@
+"""Which rows each group has: a list of row numbers by place, all lists in one arena.
+
+Law: a group's rows lie together. Each group has a region with some room to grow; a region that is
+full moves to the end, and the holes are closed when they are the larger part. So gathering the rows
+of thousands of groups is a few passes of numpy.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.group_index import grown
+
+#: Rows that a group's region has room for at first.
+_ROOM: Final = 4
+
+
+class GroupRegions:
+    """Row numbers by place; `rows` that are handed in exist, and are at most one of a (place, broker)."""
+
+    def __init__(self) -> None:
+        #: By place: where the group's region begins, how many rows it has, and has room for.
+        self._start = np.zeros(64, np.int64)
+        self._count = np.zeros(64, np.int64)
+        self._room = np.zeros(64, np.int64)
+        #: The arena, as far as `_used`; and by row, where it stands in the arena.
+        self._rows: NDArray[np.int32] = np.zeros(256, np.int32)
+        self._at: Ints = np.zeros(256, np.int64)
+        self._used = 0
+        self._live = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self._start, self._count, self._room, self._rows, self._at)
+        return sum(array.nbytes for array in arrays)
+
+    def make_room(self, places: int, rows: int) -> None:
+        """Have room for so many places, and row numbers below so many."""
+        self._start = grown(self._start, places)
+        self._count = grown(self._count, places)
+        self._room = grown(self._room, places)
+        self._at = grown(self._at, rows)
+
+    def counts(self, places: Ints) -> Ints:
+        """[places] how many rows each has."""
+        return self._count[places]
+
+    def gather(self, places: Ints) -> tuple[Ints, Ints]:
+        """The rows of these places, place by place: (row numbers, how many of each place)."""
+        counts = self._count[places]
+        return self._rows[_ranges(self._start[places], counts)].astype(np.int64), counts
+
+    def add(self, places: Ints, rows: Ints) -> None:
+        """Add rows, at most one to a place."""
+        full = places[self._count[places] == self._room[places]]
+        if len(full) and self._has_holes:
+            # Which takes the room to spare from others as well.
+            self._compact()
+            full = places[self._count[places] == self._room[places]]
+        self._relocate(full)
+        at = self._start[places] + self._count[places]
+        self._count[places] += 1
+        self._rows[at] = rows
+        self._at[rows] = at
+        self._live += len(rows)
+
+    def remove(self, places: Ints, rows: Ints) -> None:
+        """Take rows out, at most one of a place: the last of a region fills the hole."""
+        self._count[places] -= 1
+        last = self._rows[self._start[places] + self._count[places]]
+        at = self._at[rows]
+        self._rows[at] = last
+        self._at[last] = at
+        self._live -= len(rows)
+
+    @property
+    def _has_holes(self) -> bool:
+        """Whether much of the arena is neither a row nor the least room of a group."""
+        return self._used > self._live * 3 // 2 + _ROOM * len(self._start)
+
+    def _relocate(self, places: Ints) -> None:
+        """Give these groups larger regions at the end of the arena."""
+        if len(places) == 0:
+            return
+        counts = self._count[places]
+        rooms = np.maximum(_ROOM, counts + counts // 2)
+        starts = self._used + np.cumsum(rooms) - rooms
+        self._used += int(rooms.sum())
+        self._rows = grown(self._rows, self._used)
+        moved = self._rows[_ranges(self._start[places], counts)]
+        at = _ranges(starts, counts)
+        self._rows[at] = moved
+        self._at[moved] = at
+        self._start[places] = starts
+        self._room[places] = rooms
+
+    def _compact(self) -> None:
+        """Close the holes."""
+        counts = self._count
+        rows = self._rows[_ranges(self._start, counts)]
+        self._room = np.where(counts > 0, np.maximum(_ROOM, counts), 0)
+        self._start = np.cumsum(self._room) - self._room
+        self._used = int(self._room.sum())
+        at = _ranges(self._start, counts)
+        self._rows = np.zeros(max(256, self._used), np.int32)
+        self._rows[at] = rows
+        self._at[rows] = at
+
+
+def _ranges(starts: Ints, counts: Ints) -> Ints:
+    """start, start + 1, ... of each range, one after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    ranges: Ints = np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    return ranges

@@ -1,0 +1,248 @@
+"""Numbers in place of names: what a receiver can read, what it asks for again, what is refused.
+
+Not covered: bytes nobody means (tests/property/test_wire_hostile_bytes.py), the numbers of the rows
+themselves (test_codec.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.units import Kind, Pair
+from rgd.wire import numbering as numbering_module
+from rgd.wire import usage_pb2
+from rgd.wire.codec import decode, encode, in_order
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.numbering import Numbering, Numberings
+
+ME = Speaker("b1", 7)
+
+
+def row(group: str, wanted: int = 5, kind: Kind = Kind.PUBLISH) -> UsageRow:
+    some = Pair(wanted, 2)
+    return UsageRow(group, kind, 1, some, some, some, some)
+
+
+def report(*rows: UsageRow, full: bool = False, speaker: Speaker = ME) -> Report:
+    return Report(speaker, 1, 1_000_000_000, rows=UsageColumns.of(*rows), full=full)
+
+
+class Line:
+    """One speaker and one listener."""
+
+    def __init__(self) -> None:
+        self.numbering = Numbering()
+        self.numberings = Numberings()
+
+    def say(self, message: Message, *, is_lost: bool = False) -> Report | None:
+        payload = encode(message, self.numbering)
+        return None if is_lost else self.hear(payload)
+
+    def hear(self, payload: bytes) -> Report:
+        message = decode(payload, self.numberings)
+        assert isinstance(message, Report)
+        return message
+
+
+def proto_of(payload: bytes) -> usage_pb2.Message:
+    assert payload[1] == 0, "a small message is not compressed"
+    return usage_pb2.Message.FromString(payload[2:])
+
+
+BOTH = [row("gold"), row("gold", 7, Kind.DISPATCH), row("trial", 9, Kind.DISPATCH)]
+
+
+def test_a_report_is_read_as_it_was_said() -> None:
+    line = Line()
+    for rows in (BOTH, BOTH[:1], [row("trial"), row("acme"), *BOTH[:2]], [row("acme", 1)]):
+        said = report(*rows)
+        heard = line.say(said)
+        assert heard is not None
+        assert in_order(heard) == in_order(said)
+
+
+def test_a_name_travels_once() -> None:
+    numbering = Numbering()
+    first = proto_of(encode(report(*BOTH), numbering)).report
+    again = proto_of(encode(report(*BOTH), numbering)).report
+    assert list(first.names.groups) == ["gold", "trial"]
+    assert not again.names.groups
+    assert not again.rows.groups
+    more = proto_of(encode(report(row("acme")), numbering)).report
+    assert (more.names.first, list(more.names.groups)) == (2, ["acme"])
+
+
+def test_a_full_report_says_every_name() -> None:
+    line = Line()
+    line.say(report(*BOTH), is_lost=True)
+    said = report(*BOTH, row("acme"), full=True)
+    heard = line.say(said)
+    assert heard is not None
+    assert in_order(heard) == in_order(said)
+
+
+def test_who_missed_a_name_reads_no_rows_and_loses_none() -> None:
+    line = Line()
+    line.say(report(*BOTH))
+    line.say(report(row("late")), is_lost=True)
+    heard = line.say(replace(report(row("late")), rows_hash=99))
+    assert heard == replace(report(), rows_hash=99)
+    # What it has names for it can read.
+    assert line.say(report(*BOTH)) is not None
+    known = line.say(report(*BOTH))
+    assert known is not None
+    assert len(known.rows) == 3
+    # A name after the one that it missed is not taken for that one.
+    assert line.say(report(row("later"))) == report()
+
+
+def test_who_came_late_reads_no_rows() -> None:
+    line = Line()
+    line.say(report(*BOTH), is_lost=True)
+    assert line.say(report(*BOTH)) == report()
+
+
+def test_rows_that_cannot_be_read_take_nothing_back() -> None:
+    payload = encode(report(*BOTH, full=True), Numbering())
+    proto = proto_of(payload)
+    del proto.report.names.groups[:]
+    heard = Line().hear(payload[:2] + proto.SerializeToString())
+    assert not heard.full
+    assert len(heard.rows) == 0
+
+
+def test_another_start_has_other_numbers() -> None:
+    line = Line()
+    line.say(report(row("gold")))
+    line.numbering = Numbering()
+    later = replace(ME, incarnation=8)
+    heard = line.say(report(row("trial"), speaker=later))
+    assert heard is not None
+    assert heard.rows.groups == ("trial",)
+    # A straggler of the start before is not read by the numbers of this one.
+    old = Numbering()
+    encode(report(row("gold")), old)
+    assert line.hear(encode(report(row("gold")), old)) == report()
+
+
+def test_speakers_do_not_share_numbers() -> None:
+    line, other = Line(), Numbering()
+    line.say(report(row("gold")))
+    said = report(row("trial"), speaker=Speaker("b2", 7))
+    assert line.hear(encode(said, other)) == said
+
+
+def test_a_speaker_of_steady_groups_gives_the_same_tuple_of_names() -> None:
+    line = Line()
+    line.say(report(*BOTH))
+    first, second = line.say(report(*BOTH)), line.say(report(*BOTH))
+    assert first is not None
+    assert second is not None
+    assert first.rows.groups is second.rows.groups
+
+
+def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbering_module, "SPARE_NAMES", 3)
+    line = Line()
+    for place in range(6):
+        line.say(report(row(f"g{place}")))
+    heard = line.say(report(row("g0"), full=True))
+    assert heard is not None
+    assert heard.rows.groups == ("g0",)
+    assert line.numberings._speakers["b1"]._names == ["g0"]
+    more = line.say(report(row("g5")))
+    assert more is not None
+    assert more.rows.groups == ("g5",)
+
+
+def test_a_numbering_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbering_module, "NAMES_MAX", 3)
+    line = Line()
+    for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):
+        said = report(*(row(name) for name in names))
+        heard = line.say(said)
+        assert heard is not None
+        assert in_order(heard) == said
+    assert len(line.numberings._speakers["b1"]._names) <= 3
+
+
+def test_of_too_many_speakers_who_was_silent_longest_says_its_names_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbering_module, "SPEAKERS_MAX", 2)
+    numberings = Numberings()
+    speakers = [(Speaker(f"b{place}", 1), Numbering()) for place in range(3)]
+    for speaker, numbering in speakers:
+        decode(encode(report(row("gold"), speaker=speaker), numbering), numberings)
+
+    def reads(place: int) -> bool:
+        speaker, numbering = speakers[place]
+        message = decode(encode(report(row("gold"), speaker=speaker), numbering), numberings)
+        assert isinstance(message, Report)
+        return len(message.rows) == 1
+
+    assert [reads(0), reads(1), reads(2)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        pytest.param([row("gold"), row("gold", 6)], Reason.DUPLICATE, id="twice"),
+        pytest.param([row("go ld")], Reason.BAD_NAME, id="name"),
+    ],
+)
+def test_what_cannot_be_written_is_not(rows: Sequence[UsageRow], reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        encode(report(*rows), Numbering())
+    assert caught.value.reason is reason
+
+
+def test_a_name_with_two_numbers_is_refused() -> None:
+    payload = encode(report(*BOTH), Numbering())
+    proto = proto_of(payload)
+    proto.report.names.groups[1] = "gold"
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        pytest.param("numbers", bytes([1, 0]), Reason.BAD_NUMBER, id="not-ascending"),
+        pytest.param("numbers", bytes([0]), Reason.BAD_COLUMNS, id="too-few"),
+        pytest.param("kinds", bytes([3, 4]), Reason.BAD_NUMBER, id="kind"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(field: str, value: bytes, reason: Reason) -> None:
+    payload = encode(report(*BOTH), Numbering())
+    proto = proto_of(payload)
+    setattr(proto.report.rows, field, value)
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is reason
+
+
+def test_both_names_and_numbers_are_refused() -> None:
+    payload = encode(report(*BOTH), Numbering())
+    proto = proto_of(payload)
+    proto.report.rows.groups.append("gold")
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.BAD_STRUCTURE
+
+
+def test_more_names_than_a_speaker_may_have_are_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.first = numbering_module.NAMES_MAX - 1
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.OVERSIZE
