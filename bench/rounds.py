@@ -93,7 +93,7 @@ class Bench:
                 if self.sequence > 1
                 else groups
             )
-            payload = encode(self._report(place, told), self.numbering_of[place])
+            payload = encode(self.report(place, told), self.numbering_of[place])
             with self.watch.measure("decode"):
                 message = decode(payload, self.numberings, has_totals=False)
             self._handle(MessageReceived(self.now, message), "apply")
@@ -111,7 +111,8 @@ class Bench:
         theirs = own + self.dice.choice(foreign, own - shared, replace=False)
         return np.sort(np.concatenate((ours, theirs)))
 
-    def _report(self, place: int, groups: Any) -> Report:
+    def report(self, place: int, groups: Any) -> Report:
+        """What one of the others tells of some groups."""
         count = len(groups)
         wanted = np.zeros((count, 2), np.int64)
         wanted[:, 0] = self.dice.integers(1, 1000, count) * MILLI

@@ -35,6 +35,7 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.buckets.decision import Answer, Request
+from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group
@@ -58,6 +59,9 @@ RECORDS_MAX: Final = 64
 #: keep requests waiting for more than a millisecond.
 INLINE_ROWS_MAX: Final = 1_000
 INLINE_BYTES_MAX: Final = 32 * 1024
+
+#: Names of groups that are made known to the core in one go, for the same reason.
+NAMES_SLICE: Final = 256
 
 #: Pause between two tries to reach the exchange.
 RECONNECT_S: Final = 1.0
@@ -356,9 +360,18 @@ class RgdDaemon:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))
             return
+        if isinstance(message, Report) and message.full:
+            await self._introduce(message.rows)
         self._handle(MessageReceived(self.parts.clock.now(), message))
         # Reports come in crowds at the rounds' ends: let requests in between.
         await asyncio.sleep(0)
+
+    async def _introduce(self, rows: UsageColumns) -> None:
+        """Give the groups of a whole state their places, thousands of new ones slice by slice."""
+        for begin in range(0, len(rows), NAMES_SLICE):
+            end = begin + NAMES_SLICE
+            self.core.index.places(rows.groups[begin:end], rows.kinds[begin:end])
+            await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash))

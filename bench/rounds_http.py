@@ -1,0 +1,242 @@
+"""Requests beside rounds: `POST /v1/acquire` while 99 brokers report at PIP-82's scale.
+
+    python bench/rounds_http.py [--json] [--seconds 10] [--changed 1.0]
+
+The whole daemon (`rgd serve`, on the embedded broker) with 5,000 groups of its own, each asked for
+once a second over `CONNECTIONS` connections; a process of its own publishes, once a second, what 99
+other brokers report (5,000 rows each, all of them changed unless `--changed` says less). Latency is
+from a request's sending to its answer, over loopback, first without the others (`alone_`), then with
+them (`beside_`). Four processes want four cores: with fewer, they also wait for one another.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bench.harness import Figures, run
+from bench.rounds import BROKERS, Bench
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.pulsar import PulsarExchange
+from rgd.core.exchange.messages import Report
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.wire.codec import encode
+from rgd.wire.numbering import Numbering
+
+CONNECTIONS: Final = 16
+READY_TIMEOUT_S: Final = 60
+#: Rounds of the others that are made before they begin to speak; then they begin anew.
+REHEARSED: Final = 6
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+# The others.
+
+
+class Others:
+    """What the 99 other brokers say, round by round, ready to be sent."""
+
+    def __init__(self, changed: float) -> None:
+        self._bench = Bench(1, changed)
+        self._usage = UsageMap()
+        self._numberings = [Numbering() for _ in range(BROKERS - 1)]
+        self._sequence = 0
+
+    def round(self) -> list[bytes]:
+        """What all of them say next; the first time it is all they have to say."""
+        self._sequence += 1
+        self._bench.sequence = self._sequence
+        payloads = []
+        for place, groups in enumerate(self._bench.rows_of):
+            is_first = self._sequence == 1
+            dice = self._bench.dice.random(len(groups))
+            told = groups if is_first else groups[dice < self._bench.changed]
+            report = self._report(place, told, is_first=is_first)
+            payloads.append(encode(report, self._numberings[place]))
+        return payloads
+
+    def _report(self, place: int, told: Sequence[int], *, is_first: bool) -> Report:
+        report = self._bench.report(place, np.asarray(told))
+        self._usage.apply(report)
+        return Report(
+            report.speaker,
+            self._sequence,
+            report.period_ns,
+            rows=report.rows,
+            full=is_first,
+            rows_hash=self._usage.hash_of(report.speaker.broker),
+            members=BROKERS,
+        )
+
+
+async def speak(url: str, changed: float) -> None:
+    """Be the 99 others, once a second, until the standard input ends."""
+    others = Others(changed)
+    rounds = [others.round() for _ in range(REHEARSED)]
+    exchange = PulsarExchange(url)
+    await exchange.open()
+    print("ready", flush=True)
+    loop = asyncio.get_running_loop()
+    ended = loop.run_in_executor(None, sys.stdin.read)
+    at = loop.time()
+    while not ended.done():
+        if not rounds:
+            rounds = [await asyncio.to_thread(others.round)]
+        for payload in rounds.pop(0):
+            await exchange.publish(payload)
+        await exchange.receive()
+        at = max(at + 1.0, loop.time())
+        await asyncio.sleep(at - loop.time())
+    await exchange.close()
+
+
+# The load.
+
+
+class Caller:
+    """One connection that asks for its groups in turn, evenly spaced."""
+
+    def __init__(self, groups: Sequence[str], took_ns: list[int]) -> None:
+        self._asked = [_request(group) for group in groups]
+        self._took_ns = took_ns
+
+    async def ask(self, port: int, seconds: float) -> None:
+        """Ask for every group once a second."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        loop = asyncio.get_running_loop()
+        begun, count = loop.time(), 0
+        gap_s = 1.0 / len(self._asked)
+        while loop.time() < begun + seconds:
+            sent_ns = time.perf_counter_ns()
+            writer.write(self._asked[count % len(self._asked)])
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            self._took_ns.append(time.perf_counter_ns() - sent_ns)
+            count += 1
+            await asyncio.sleep(max(0.0, begun + count * gap_s - loop.time()))
+        writer.close()
+
+
+def _request(group: str) -> bytes:
+    body = b'{"group":"%s","messages":1}' % group.encode()
+    return (
+        b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    )
+
+
+async def latencies_ms(port: int, groups: Sequence[str], seconds: float) -> dict[str, float]:
+    """p50, p99 and the longest, and how many were answered a second."""
+    took_ns: list[int] = []
+    callers = [Caller(groups[place::CONNECTIONS], took_ns) for place in range(CONNECTIONS)]
+    await asyncio.gather(*(caller.ask(port, seconds) for caller in callers))
+    took_ms = np.array(took_ns) / 1e6
+    return {
+        "p50_ms": round(float(np.quantile(took_ms, 0.5)), 3),
+        "p99_ms": round(float(np.quantile(took_ms, 0.99)), 3),
+        "p999_ms": round(float(np.quantile(took_ms, 0.999)), 3),
+        "longest_ms": round(float(took_ms.max()), 3),
+        "per_s": round(len(took_ms) / seconds),
+    }
+
+
+# The daemon.
+
+
+@contextlib.contextmanager
+def daemon(folder: Path, url: str, groups: Sequence[str]) -> Iterator[int]:
+    """A daemon that serves these groups; its port."""
+    file = folder / "groups.yaml"
+    file.write_text(
+        "groups:\n" + "".join(f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in groups)
+    )
+    command = [sys.executable, "-m", "rgd", "serve", "--broker", "broker-000"]
+    command += ["--listen", "127.0.0.1:0", "--exchange", url, "--log-dir", str(folder / "log")]
+    own = {"RGD_POLICIES__SOURCE": "file", "RGD_POLICIES__FILE": str(file)}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        command,
+        env=os.environ | own | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield int(line.partition("127.0.0.1:")[2].split()[0].strip(",;"))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(READY_TIMEOUT_S)
+
+
+@contextlib.asynccontextmanager
+async def others(url: str, changed: float) -> AsyncIterator[None]:
+    """The others in a process of their own."""
+    command = (sys.executable, __file__, "--others", url, "--changed", str(changed))
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    if await process.stdout.readline() != b"ready\n":
+        raise SystemExit("the others do not come up")
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def compare(options: argparse.Namespace) -> dict[str, float]:
+    """The figures without the others, and with them."""
+    groups = Bench(1, 0.0).own
+    figures: dict[str, float] = {"groups": len(groups)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        broker = EmbeddedBroker(folder / "broker")
+        url = await broker.ensure()
+        try:
+            with daemon(folder, url, groups) as port:
+                # The first second makes every bucket and meter.
+                await latencies_ms(port, groups, 2.0)
+                alone = await latencies_ms(port, groups, options.seconds)
+                async with others(url, options.changed):
+                    await latencies_ms(port, groups, 3.0)
+                    beside = await latencies_ms(port, groups, options.seconds)
+        finally:
+            await broker.stop()
+    for what, measured in (("alone", alone), ("beside", beside)):
+        figures |= {f"{what}_{figure}": value for figure, value in measured.items()}
+    return figures
+
+
+def measure(options: argparse.Namespace) -> Figures:
+    """All figures."""
+    if options.others:
+        asyncio.run(speak(options.others, options.changed))
+        raise SystemExit(0)
+    return asyncio.run(compare(options))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what only this script has."""
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
+    parser.add_argument("--changed", type=float, default=1.0, help="part of the rows told, 0 to 1")
+    parser.add_argument("--others", metavar="URL", help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    run(__doc__, measure, add_options=add_options)
