@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 .PHONY: check
 check: fmt-check lint types arch spell proto-check ## all that needs neither Java nor Pulsar; under two minutes
-	$(PYTEST) -q -m "$(LIGHT)"
+	$(PYTEST) -q -n auto -m "$(LIGHT)"
 
 .PHONY: test
 test: fmt-check lint types arch spell proto-check ## check, and every test on the real components, in one run

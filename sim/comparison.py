@@ -86,8 +86,8 @@ class Size:
 FULL: Final = Size(
     policies=DRAWN,
     step_rounds={2: 36, 10: 36, 100: 12},
-    noise_rounds=120,
-    mix_rounds=150,
+    noise_rounds=1_000,
+    mix_rounds=500,
     fault_rounds=30,
     retries=(0, 1, 5, 20),
     doorman_rounds=354,

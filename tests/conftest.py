@@ -46,8 +46,24 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 _skips_key = pytest.StashKey[Counter[str]]()
 
 
+class _SkipCounter:
+    """Counts where the reports come together: with `-n` that is not where the tests run."""
+
+    def __init__(self, skips: Counter[str]) -> None:
+        self._skips = skips
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._skips[_skip_reason(report.longrepr)] += 1
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._skips[_skip_reason(report.longrepr)] += 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_skips_key] = Counter()
+    config.pluginmanager.register(_SkipCounter(config.stash[_skips_key]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,8 +84,6 @@ def pytest_runtest_makereport(
         if required and components.in_ci():
             report.outcome = "failed"
             report.longrepr = f"skipped where CI is set: {reason}"
-        else:
-            item.config.stash[_skips_key][reason] += 1
     return report
 
 
@@ -83,8 +97,6 @@ def pytest_make_collect_report(
         if components.in_ci():
             report.outcome = "failed"
             report.longrepr = f"module skipped where CI is set: {reason}"
-        else:
-            collector.config.stash[_skips_key][reason] += 1
     return report
 
 
