@@ -4,16 +4,20 @@ Law: every figure in the document between markers was made by one run of this co
 them is written by hand and stays as it is.
 
 Tables go between `<!-- table NAME -->` and `<!-- end NAME -->` in `convergence.md`, pictures into the
-folder `convergence` beside it. What is compared is in `sim.comparison`. Exit codes: 0 done, 1 a marker is
-missing, 2 asked wrongly.
+folder `convergence` beside it. What is compared is in `sim.comparison`. All of it takes an hour of two
+cores: `--only` makes some tables, and with `--keep` each run's figures stay in a file and are not run again
+(they are of the code that ran: let another commit begin with another file). Exit codes: 0 done, 1 a marker
+is missing, 2 asked wrongly.
 """
 
 import argparse
+import json
 import math
 import multiprocessing
 import multiprocessing.pool
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -64,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help=f"where {DOCUMENT} is")
     add("--quick", action="store_true", help="fewer rounds, at most 10 daemons")
-    add("--only", nargs="+", metavar="TABLE", help="these tables only, and no pictures")
+    add("--only", nargs="+", metavar="TABLE", help=f"these tables only, or {PICTURES}")
+    add("--keep", type=Path, metavar="FILE", help="keep each run's figures there, and use them")
     add("--processes", type=int, default=PROCESSES)
     options = parser.parse_args(arguments)
     document = options.out / DOCUMENT
@@ -72,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{document} is not there: it holds the prose around the tables")
     size = QUICK if options.quick else FULL
     known = tables(size)
-    names = [*(table.name for table in known), MODEL]
+    names = [*(table.name for table in known), MODEL, PICTURES]
     if unknown := set(options.only or ()) - set(names):
         parser.error(f"--only: no {', '.join(sorted(unknown))}; the tables are {', '.join(names)}")
     chosen = options.only or names
@@ -80,8 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         text = document.read_text()
         for name in chosen:
-            find_marks(text, name)
-        results = run_all(wanted, options.processes)
+            if name != PICTURES:
+                find_marks(text, name)
+        results = run_all(wanted, options.processes, Kept(options.keep))
         for table in wanted:
             text = put(text, table.name, table.write(results))
         if MODEL in chosen:
@@ -91,20 +97,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sim.convergence: {document}: {missing}", file=sys.stderr)
         return 1
     document.write_text(text)
-    if not options.only:
+    if PICTURES in chosen:
         draw(size, options.out / PICTURES, options.processes)
     return 0
 
 
-def run_all(wanted: Sequence[Table], processes: int) -> Results:
+class Kept:
+    """Results of runs in a file, one a line."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.results: dict[Run, Result] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                one, result = json.loads(line)
+                options = tuple((name, value) for name, value in one["options"])
+                verdicts = tuple(tuple(verdict) for verdict in result["verdicts"])
+                self.results[Run(one["scenario"], one["policy"], options)] = Result(
+                    result["line"], result["violations"], verdicts
+                )
+
+    def add(self, one: Run, result: Result) -> None:
+        """Keep one more."""
+        self.results[one] = result
+        if self._path is not None:
+            with self._path.open("a") as file:
+                print(json.dumps((asdict(one), asdict(result))), file=file)
+
+
+def run_all(wanted: Sequence[Table], processes: int, kept: Kept) -> Results:
     """Every run of some tables, each once."""
-    runs = list(dict.fromkeys(one for table in wanted for one in table.runs))
+    runs = [one for table in wanted for one in table.runs]
+    runs = [one for one in dict.fromkeys(runs) if one not in kept.results]
     # The longest first, so that no process waits for another at the end.
     runs.sort(key=_work, reverse=True)
-    if not runs:
-        return {}
-    with _pool(processes, len(runs)) as pool:
-        return dict(_told(pool.imap_unordered(_result, runs), len(runs)))
+    if runs:
+        with _pool(processes, len(runs)) as pool:
+            for one, result in _told(pool.imap_unordered(_result, runs), len(runs)):
+                kept.add(one, result)
+    return kept.results
 
 
 def sweep_all(groups: int, processes: int) -> dict[str, Figures]:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from sim.comparison import QUICK, Result, Table, markdown, run_of, step_runs, tables
-from sim.convergence import MarkerMissing, find_marks, main, put, run_all
+from sim.convergence import Kept, MarkerMissing, find_marks, main, put, run_all
 from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
 from sim.policies import POLICIES
+from sim.scenario import CallerKind
 from sim.scenarios import SCENARIOS
 from sim.table import RoundRow, RoundTable
 
@@ -181,9 +182,17 @@ def test_runs_that_two_tables_need_are_run_once() -> None:
     run = run_of("newcomer", "max-min", daemons=2, rounds=3)
     one = Table("one", [run], lambda results: "")
     other = Table("other", [run], lambda results: "")
-    results = run_all([one, other], processes=1)
+    results = run_all([one, other], 1, Kept(None))
     assert list(results) == [run]
     assert results[run].line["daemons"] == 2
+
+
+def test_a_run_that_was_kept_is_not_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+    run = run_of("retries", "max-min", callers=CallerKind.RETRY, rounds=3)
+    Kept(path).add(run, result("retries", 1))
+    table = Table("one", [run], lambda results: "")
+    assert run_all([table], 1, Kept(path)) == {run: result("retries", 1)}
 
 
 def test_a_document_that_is_not_there_is_asked_for(
