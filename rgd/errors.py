@@ -30,9 +30,12 @@ class Fault:
     key: str
     #: What was expected, and what to do.
     expected: str
+    #: The line of a file, from 1, where it is known.
+    line: int | None = None
 
     def __str__(self) -> str:
-        place = f"{self.source}: {self.key}" if self.key else self.source
+        source = self.source if self.line is None else f"{self.source}:{self.line}"
+        place = f"{source}: {self.key}" if self.key else source
         return f"{place}: {self.expected}"
 
 

@@ -12,16 +12,18 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 import structlog
 
-from rgd.app import policies as admin
 from rgd.app.clock import Clock
-from rgd.app.policies import Policies, TablePolicies
+from rgd.app.explain import explain
+from rgd.app.policies import admin
+from rgd.app.policies.source import Policies
+from rgd.app.policies.table import TablePolicies
 from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
@@ -38,10 +40,10 @@ from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Group
+from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
 from rgd.errors import RgdError
-from rgd.ports.daemon import BrokerView, GroupView, Health
+from rgd.ports.daemon import BrokerView, ExplainView, GroupView, Health
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, ExchangeError
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.codec import decode, encode
@@ -95,6 +97,8 @@ class Parts:
     remember: Callable[[tuple[str, ...]], None]
     #: Hears how long a round took, in seconds.
     observe_round: Callable[[float], None]
+    #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
+    prepare: Callable[[], Awaitable[None]] | None = None
 
 
 class RgdDaemon:
@@ -149,24 +153,30 @@ class RgdDaemon:
         """Every member known, this one too."""
         return broker_views(self.core, self.parts.clock.now())
 
+    def explain(self, name: Request) -> ExplainView:
+        """Why a name is limited, or is not."""
+        return explain(self.core, name, self.parts.clock.now())
+
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
-        trouble = self.parts.usage_log.trouble
-        troubles = self._notes | ({"usage log": trouble} if trouble else {})
+        policies = self.parts.policies
+        beside = {"usage log": self.parts.usage_log.trouble, "policies": policies.trouble}
+        troubles = self._notes | {what: why for what, why in beside.items() if why}
         notes = tuple(f"{what}: {why}" for what, why in troubles.items())
-        return health(self.core, is_draining=self._is_draining, notes=notes)
+        state = health(self.core, is_draining=self._is_draining, notes=notes)
+        return replace(state, ready=state.ready and policies.is_settled)
 
-    async def put_group(self, group: Group) -> None:
-        """Create or replace a group."""
-        await admin.put_group(self.parts.policies, group)
+    async def change(self, key: str, change: Change) -> None:
+        """Change one policy."""
+        await self.parts.policies.change(key, change)
 
     async def delete_group(self, name: str) -> None:
         """Delete a group."""
         await admin.delete_group(self.parts.policies, name)
 
-    async def attach_namespace(self, namespace: str, group: str | None) -> None:
-        """Attach a full namespace to a group, or to none."""
-        await admin.attach_namespace(self.parts.policies, namespace, group)
+    async def attach(self, key: str, group: str | None) -> None:
+        """Attach a tenant, namespace or topic to a group, or to none."""
+        await admin.attach(self.parts.policies, key, group)
 
     # Its life.
 
@@ -219,7 +229,7 @@ class RgdDaemon:
                 await asyncio.sleep(0)
 
     async def _follow_exchange(self, until: asyncio.Event) -> None:
-        await self._reach(self.parts.exchange.open, "exchange")
+        await self._reach(self._join, "exchange")
         self._is_reached.set()
         while True:
             try:
@@ -230,6 +240,11 @@ class RgdDaemon:
                 await self._take(payload)
             if self.halted is not None:
                 until.set()
+
+    async def _join(self) -> None:
+        if self.parts.prepare is not None:
+            await self.parts.prepare()
+        await self.parts.exchange.open()
 
     async def _follow_policies(self) -> None:
         if isinstance(self.parts.policies, TablePolicies):

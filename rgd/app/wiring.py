@@ -7,10 +7,11 @@ What the parts do with one another is `rgd.app.daemon`'s business.
 """
 
 import asyncio
+import gc
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -18,8 +19,7 @@ import structlog
 import uvloop
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings, Ungoverned
 from rgd.adapters.http.tokens import Scope, Tokens
@@ -31,25 +31,30 @@ from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
 from rgd.app.logs import configure_logs
-from rgd.app.policies import FilePolicies, Policies, TablePolicies, seed_of
+from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.telemetry import Telemetry
-from rgd.config.settings import PoliciesSource, Settings
+from rgd.config.settings import Settings
 from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings, OnIsolation
 from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import NS_PER_MS
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
+
 
 _log = structlog.get_logger("rgd")
 
 
 #: How long a thread may keep the interpreter while requests wait (Python's default is 5 ms).
 SWITCH_INTERVAL_S: Final = 0.0005
+
+#: A collection of the oldest generation looks at every object there is, and 200,000 resolved names
+#: keep requests waiting for 150 ms. Nearly all that lives long here is without cycles, so that one is
+#: left to once in some hundred million new objects.
+GC_THRESHOLDS: Final = (10_000, 10, 1_000)
 
 
 def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], None]) -> None:
@@ -67,6 +72,7 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     """
     configure_logs()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
     uvloop.run(_serve(settings, insecure=insecure, say=say))
 
 
@@ -146,7 +152,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     parts = Parts(
         clock=clock,
         exchange=PulsarExchange(url, settings.exchange.topic),
-        policies=_policies(settings, url),
+        policies=policies_of(settings, url, core.limiter.names_asked),
         usage_log=SegmentedLog(
             folder,
             _log_settings(settings),
@@ -156,6 +162,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         ),
         remember=known.store,
         observe_round=observe_round,
+        prepare=prepare_exchange(settings),
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
     timings.append(Exposition(Telemetry(daemon)))
@@ -180,6 +187,7 @@ def core_settings(
         on_isolation=OnIsolation(exchange.on_isolation),
         expected_brokers=exchange.expected_brokers,
         stored_peers=stored_peers - {speaker.broker},
+        policies_patience_ns=patience_ns(settings),
         policy=shares.policy,
         topic_split=shares.topic_split,
         floor_ppm=shares.floor_ppm,
@@ -230,23 +238,3 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
     else:
         # A full disk stops logging, never limiting.
         _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
-
-
-def _policies(settings: Settings, url: str) -> Policies:
-    file = settings.policies.file
-    if settings.policies.source is PoliciesSource.FILE:
-        assert file is not None, "rgd.config.relations checks it"
-        return FilePolicies(file)
-    store = PulsarPolicyStore(url, settings.policies.topic)
-    return TablePolicies(store, settings.broker.name, seed_of(file), prepare=_prepare(settings))
-
-
-def _prepare(settings: Settings) -> Callable[[], Awaitable[None]]:
-    """Make the namespace of the policies topic, where we may."""
-
-    async def prepare() -> None:
-        if settings.exchange.admin_url is not None:
-            namespace = namespace_of_topic(settings.policies.topic)
-            await ensure_namespace(settings.exchange.admin_url, namespace)
-
-    return prepare

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rgd.cli import demo, log, report, serve, shares, validate
+from rgd.cli import demo, groups, log, report, serve, shares, validate, why
 from rgd.errors import ConfigError, RgdError
 from rgd.version import __version__
 
@@ -33,6 +33,8 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("validate")(validate.validate)
 app.command("shares", cls=shares.ManyValuesCommand)(shares.shares)
+app.command("why")(why.why)
+app.add_typer(groups.app, name="groups")
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.add_typer(log.app, name="log")

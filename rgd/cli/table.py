@@ -1,6 +1,7 @@
 """Tables on a terminal and in a pipe: nothing is ever cut off.
 
-On a terminal a table is as wide as it is; in a pipe it is as wide as its cells need.
+On a terminal a table is as wide as it is; in a pipe it is as wide as its cells need. `print_columns`
+draws no lines in a pipe, so that `grep` and `awk` read it.
 """
 
 # ruff: noqa: PLC0415 -- rich is imported by what prints, so that --help stays fast
@@ -43,3 +44,26 @@ def print_table(
         table.add_section()
         table.add_row(*map(escape, total))
     Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+
+
+def print_columns(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1
+) -> None:
+    """Print a table on a terminal, and in a pipe the same as columns without lines.
+
+    Args:
+        columns: headings.
+        rows: cells, as many as there are headings; no cell is empty.
+        text_columns: so many columns from the left hold words; the others hold numbers.
+    """
+    if sys.stdout.isatty():
+        print_table(columns, rows, text_columns=text_columns)
+        return
+    lines = [[column.upper().replace(" ", "_") for column in columns], *map(list, rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (
+            cell.ljust(width) if place < text_columns else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())

@@ -10,20 +10,21 @@ anybody walks it. Tags are refused. What the values mean is for `groups`, `load`
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
 from rgd.config.faults import Faults, joined
+from rgd.config.lines import lines_of
 from rgd.errors import ConfigError, Fault
 
-#: Largest file that is read; 100,000 attached namespaces are about 4 MB.
+#: Largest file that is read; 100,000 attached namespaces are about 4 MB, with limits of their own 12.
 FILE_BYTES_MAX: Final = 32 << 20
-#: Most values in a file, aliases unfolded.
-NODES_MAX: Final = 2_000_000
+#: Most values in a file, aliases unfolded; 100,000 namespaces with everything said are 2.6 million.
+NODES_MAX: Final = 4_000_000
 #: Deepest nesting; ours go to 6.
 DEPTH_MAX: Final = 16
 #: Longest text of a number; also keeps `int` below its own limit on digits.
@@ -81,54 +82,62 @@ class _Builder:
 
     def take(self, event: Any) -> None:
         """Add one of PyYAML's events."""
-        if isinstance(event, yaml.ScalarEvent):
-            self._on_scalar(event)
-        elif isinstance(event, yaml.MappingStartEvent):
-            self._begin({}, event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            self._begin([], event)
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            self._end()
-        elif isinstance(event, yaml.AliasEvent):
-            self._on_alias(event)
-        elif isinstance(event, yaml.DocumentStartEvent):
-            self.documents += 1
-            if self.documents > 1:
-                raise _fatal(self.faults, "", "expected one YAML document, got a second (`---`)")
+        # A dict of types: a large file is millions of events.
+        if (handler := self._handlers.get(type(event))) is not None:
+            handler(self, event)
+
+    def _on_document(self, event: Any) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            expected = "expected one YAML document, got a second (`---`)"
+            raise _fatal(self.faults, "", expected, event)
 
     def _on_scalar(self, event: Any) -> None:
-        self._count(1)
+        self._count(1, event)
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.container, dict) and top.key is None:
-            self._take_key(top, event.value)
+            self._take_key(top, event)
             return
         if event.tag is not None:
-            self.faults.add(self._here(), f"expected a value without a tag, got {event.tag}")
+            self._refuse_tag(self._here(), event)
         # Only unquoted text means something else than itself.
         value = event.value if event.style else _plain(event.value)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1)
         self._put(value)
 
-    def _take_key(self, top: _Open, key: str) -> None:
+    def _take_key(self, top: _Open, event: Any) -> None:
+        key: str = event.value
         if key in top.container:
-            self.faults.add(joined(top.path, key), "expected this key once, got it again")
+            expected = "expected this key once, got it again"
+            self.faults.add(joined(top.path, key), expected, _line(event))
         top.key = key
 
+    def _refuse_tag(self, path: str, event: Any) -> None:
+        self.faults.add(path, f"expected a value without a tag, got {event.tag}", _line(event))
+
+    def _on_mapping(self, event: Any) -> None:
+        self._begin({}, event)
+
+    def _on_list(self, event: Any) -> None:
+        self._begin([], event)
+
     def _begin(self, container: dict[str, object] | list[object], event: Any) -> None:
-        self._count(1)
+        self._count(1, event)
         path = self._here()
         if self._open and isinstance(self._open[-1].container, dict) and self._open[-1].key is None:
-            raise _fatal(self.faults, path, "expected plain names as keys, got a mapping or list")
+            expected = "expected plain names as keys, got a mapping or list"
+            raise _fatal(self.faults, path, expected, event)
         if len(self._open) == DEPTH_MAX:
-            raise _fatal(self.faults, path, f"expected at most {DEPTH_MAX} levels of nesting")
+            expected = f"expected at most {DEPTH_MAX} levels of nesting"
+            raise _fatal(self.faults, path, expected, event)
         if event.tag is not None:
-            self.faults.add(path, f"expected a value without a tag, got {event.tag}")
+            self._refuse_tag(path, event)
         if event.anchor is not None:
             self._anchors.pop(event.anchor, None)
         self._open.append(_Open(container, path, event.anchor, self._nodes))
 
-    def _end(self) -> None:
+    def _end(self, _: Any) -> None:
         done = self._open.pop()
         if done.anchor is not None:
             self._anchors[done.anchor] = _Anchored(done.container, self._nodes - done.before + 1)
@@ -138,11 +147,12 @@ class _Builder:
         anchored = self._anchors.get(event.anchor)
         if anchored is None:
             expected = f"expected an anchor &{event.anchor} that ends before its alias"
-            raise _fatal(self.faults, self._here(), expected)
-        self._count(anchored.size)
+            raise _fatal(self.faults, self._here(), expected, event)
+        self._count(anchored.size, event)
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.container, dict) and top.key is None:
-            raise _fatal(self.faults, top.path, "expected plain names as keys, got an alias")
+            expected = "expected plain names as keys, got an alias"
+            raise _fatal(self.faults, top.path, expected, event)
         self._put(anchored.value)
 
     def _put(self, value: object) -> None:
@@ -157,11 +167,11 @@ class _Builder:
             top.container.setdefault(top.key, value)
             top.key = None
 
-    def _count(self, nodes: int) -> None:
+    def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
         if self._nodes > NODES_MAX:
             expected = f"expected at most {NODES_MAX} values with every alias unfolded"
-            raise _fatal(self.faults, self._here(), expected)
+            raise _fatal(self.faults, self._here(), expected, event)
 
     def _here(self) -> str:
         """The dotted key of the value that comes next."""
@@ -170,6 +180,16 @@ class _Builder:
         top = self._open[-1]
         place = str(len(top.container)) if isinstance(top.container, list) else (top.key or "")
         return joined(top.path, place) if place else top.path
+
+    _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
+        yaml.ScalarEvent: _on_scalar,
+        yaml.MappingStartEvent: _on_mapping,
+        yaml.SequenceStartEvent: _on_list,
+        yaml.MappingEndEvent: _end,
+        yaml.SequenceEndEvent: _end,
+        yaml.AliasEvent: _on_alias,
+        yaml.DocumentStartEvent: _on_document,
+    }
 
 
 def read_document(path: Path) -> Document:
@@ -202,12 +222,15 @@ def parse_document(content: bytes, source: str) -> Document:
     except UnicodeDecodeError as exc:
         expected = f"expected text in UTF-8; byte {exc.start} is none"
         raise _fatal(faults, "", expected) from exc
+    faults.locate = lambda keys: lines_of(_events(text), keys)
     builder = _Builder(faults)
     try:
         for event in _events(text):
             builder.take(event)
     except yaml.YAMLError as exc:
-        raise _fatal(faults, "", f"expected YAML: {_where(exc)}") from exc
+        mark = getattr(exc, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise _fatal(faults, "", f"expected YAML: {_where(exc)}", line=line) from exc
     return Document(builder.root, faults)
 
 
@@ -238,7 +261,15 @@ def _where(error: yaml.YAMLError) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem
 
 
-def _fatal(faults: Faults, key: str, expected: str) -> ConfigError:
+def _line(event: Any) -> int:
+    """The line of an event, from 1."""
+    line: int = event.start_mark.line
+    return line + 1
+
+
+def _fatal(
+    faults: Faults, key: str, expected: str, event: Any = None, *, line: int | None = None
+) -> ConfigError:
     """The error for a file of which nothing more can be read."""
-    faults.add(key, expected)
+    faults.add(key, expected, line if event is None else _line(event))
     return ConfigError(*faults.told())

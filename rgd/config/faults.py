@@ -1,13 +1,14 @@
 """Collecting everything that is wrong, so that a person mends it in one go.
 
-Law: one run names every fault with its file, its dotted key and what was expected; nothing stops at
-the first. `Faults` is handed down while a file is read and raised once at the end.
+Law: one run names every fault with its file, its line, its dotted key and what was expected; nothing
+stops at the first. `Faults` is handed down while a file is read and raised once at the end; only then,
+and only where there are faults, the lines of their keys are looked for.
 
 The wording lives here too: how a value is shown, and which known name was probably meant.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -24,20 +25,25 @@ GUESSES_MAX: Final = 50
 
 SHOWN_CHARS_MAX: Final = 80
 
+#: The lines of dotted keys, as far as they are known.
+Locate = Callable[[Collection[str]], Mapping[str, int]]
+
 
 class Faults:
     """What is wrong with one source, in the order it was found."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, locate: Locate = lambda _: {}) -> None:
         self.source = source
+        #: Finds the lines of keys; set by who has read the source.
+        self.locate = locate
         self.found: list[Fault] = []
         self._untold = 0
         self._guesses = 0
 
-    def add(self, key: str, expected: str) -> None:
+    def add(self, key: str, expected: str, line: int | None = None) -> None:
         """Note one fault; `expected` says what should be there and what is."""
         if len(self.found) < FAULTS_MAX:
-            self.found.append(Fault(self.source, key, expected))
+            self.found.append(Fault(self.source, key, expected, line))
         else:
             self._untold += 1
 
@@ -48,7 +54,13 @@ class Faults:
         return f"; did you mean {guess!r}?" if guess is not None else ""
 
     def told(self) -> tuple[Fault, ...]:
-        """Every fault; beyond `FAULTS_MAX`, how many more there are."""
+        """Every fault with its line; beyond `FAULTS_MAX`, how many more there are."""
+        if keys := {fault.key for fault in self.found if fault.line is None and fault.key}:
+            lines = self.locate(keys)
+            self.found = [
+                fault if fault.line else replace(fault, line=lines.get(fault.key))
+                for fault in self.found
+            ]
         if not self._untold:
             return tuple(self.found)
         return (*self.found, Fault(self.source, "", f"and {self._untold} more faults"))
@@ -63,17 +75,25 @@ class Faults:
             raise ConfigError(*self.told())
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
-    """A dotted key of one source, where something may be wrong."""
+    """A place in one source, where something may be wrong; its dotted key is made when it is."""
 
-    faults: Faults
-    #: "" is the source as a whole.
-    key: str = ""
+    # Not a dataclass: a large file is a million places, and a frozen one takes thrice as long to make.
+    __slots__ = ("_name", "_parent", "faults")
+
+    def __init__(self, faults: Faults, name: str = "", parent: "Place | None" = None) -> None:
+        self.faults = faults
+        self._name = name
+        self._parent = parent
+
+    @property
+    def key(self) -> str:
+        """The dotted key; "" is the source as a whole."""
+        return self._name if self._parent is None else joined(self._parent.key, self._name)
 
     def below(self, name: str) -> "Place":
         """The place of one entry of the mapping here."""
-        return Place(self.faults, joined(self.key, name))
+        return Place(self.faults, name, self)
 
     def wrong(self, expected: str) -> None:
         """Note that what is here is not what was expected."""

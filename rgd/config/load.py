@@ -28,6 +28,9 @@ from rgd.errors import ConfigError, Fault
 PREFIX: Final = "RGD_"
 NESTED: Final = "__"
 
+#: Variables of the commands that ask a daemon (`rgd.cli.asking`); they set nothing of a daemon.
+OF_COMMANDS: Final = frozenset({"RGD_URL", "RGD_TOKEN", "RGD_TOKEN_FILE"})
+
 ENVIRONMENT: Final = "environment"
 COMMAND_LINE: Final = "command line"
 
@@ -189,7 +192,7 @@ def _environment_layer(environ: Mapping[str, str]) -> _Layer:
     layer = _Layer(Faults(ENVIRONMENT))
     known = {variable_of(key): key for key in FIELDS}
     for name, text in environ.items():
-        if not name.startswith(PREFIX):
+        if not name.startswith(PREFIX) or name in OF_COMMANDS:
             continue
         key = known.get(name)
         if key is None:

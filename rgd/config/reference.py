@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from rgd.config import document, tokens
+from rgd.config import document, groups_apart, tokens
 from rgd.config.load import FIELDS
 from rgd.config.relations import GUARDED, RELATIONS
 from rgd.config.settings import Settings
@@ -62,12 +62,39 @@ attach:                                     # every group that a topic falls und
   topics: {"persistent://acme/orders/eu": gold}
 limits:                                     # of each broker by itself, beside the groups
   broker: {dispatch: {bytes: 1e8}}
+  namespaces:                               # of each topic that has none of its own
+    acme/orders: {publish: {messages: 100}, dispatch: {messages: 500}}
   topics:
     "persistent://acme/orders/eu": {publish: {messages: 20}}
+  namespace_subscriptions:                  # of each subscription that has none of its own
+    acme/orders: {dispatch: {messages: 50}}
+  topic_subscriptions:                      # and that of its topic's subscriptions, which comes first
+    "persistent://acme/orders/eu": {dispatch: {messages: 20}}
   subscriptions:
     "persistent://acme/orders/eu":
       audit: {dispatch: {messages: 5}}
+backlog_quotas:                             # how much may wait to be consumed
+  namespaces:
+    acme/orders:
+      size: {limit_bytes: 1e9, action: producer_request_hold}
+      age: {limit_s: 3600, action: consumer_backlog_eviction}
+  topics:
+    "persistent://acme/orders/eu":
+      size: {limit_bytes: 1e7, action: producer_exception}
 ```
+
+**Limits** hold beside the groups, on each broker for itself. The narrowest place that says a kind (`publish`,
+`dispatch`) says it whole. For a topic that is the topic, else the partitioned topic that it is a partition of,
+else its namespace under `namespaces`; for a subscription it is the subscription, else its topic under
+`topic_subscriptions`, else its namespace under `namespace_subscriptions`. A kind that is not said is not set
+there, and the next wider place is asked; one that is said without a rate (`publish: {}`), or with 0 and less, is
+set to no limit, whatever the wider ones say. Nobody publishes through a subscription, so `publish` under
+`namespace_subscriptions` and `topic_subscriptions` is a fault.
+
+**Backlog quotas** are in whole bytes and seconds; 0 and less, or a limit that is not said, is unlimited. The
+`action` is Pulsar's word for what happens then: `producer_request_hold` (default), `producer_exception` or
+`consumer_backlog_eviction`. `size` and `age` are two quotas, and a topic's stand before its namespace's, each by
+itself. They are kept and shown; rgd does not enforce them yet.
 
 `topic_split` says how a broker sub-divides its share of the group over the topics it serves. `shared`: one
 bucket for all. `even`: the same for each active topic. `proportional`: 1 % evenly, the rest by what each
@@ -78,12 +105,14 @@ TOPICS_MAX topics the further ones have one part together. A new topic has its p
 share's bucket lacks, so it waits `shares.burst_ms` at most. An idle topic has nothing. A change is in force
 at once; a group in debt that was `shared` is divided when its debt is paid.
 
-The file is taken whole or not at all: with a single fault, what was in force stays in force. Nothing is
-guessed: unknown keys, a key said twice, a group that is not there, `true` or text where a number goes
+The file is taken whole or not at all: with a single fault, what was in force stays in force. Each fault is
+told with its line, `groups.yaml:12: groups.gold.blocked: expected true or false, got 1`. Nothing is guessed:
+unknown keys, a key said twice, a group that is not there, `true` or text where a number goes
 and names that Pulsar would refuse are faults. An empty file is one too, because a file that is cut off
 must not lift every limit; `{}` says that there are no groups. Keys are text as they stand (a tenant may
 be called `no` or `2026`); anchors and aliases work, tags and merge keys do not. Limits of a file:
-FILE_LIMITS.
+FILE_LIMITS. A file above SMALL_FILE is read by a process of its own, so that answers do not wait for it.
+Daemons that read the same say the same hash of it, whatever the order of its lines.
 """
 
 _TOKENS: Final = """\
@@ -109,6 +138,7 @@ def page() -> str:
     text = "\n".join([_INTRODUCTION, *_sections(), _relations(), _GROUPS, _TOKENS])
     figures = {
         "FILE_LIMITS": limits,
+        "SMALL_FILE": show_size(groups_apart.SMALL_BYTES_MAX),
         "TOKEN_CHARS": f"{tokens.TOKEN_CHARS_MIN} to {tokens.TOKEN_CHARS_MAX}",
         "TOKENS_MAX": str(tokens.TOKENS_MAX),
         "TOPICS_MAX": f"{SPLIT_TOPICS_MAX:,}",

@@ -56,6 +56,14 @@ RELATIONS: Final = (
         "expected policies.file (or --groups) to name the groups file where policies.source is `file`",
     ),
     Relation(
+        ("policies.source", "exchange.admin_url"),
+        lambda settings: (
+            settings.policies.source is not PoliciesSource.PULSAR_ADMIN
+            or settings.exchange.admin_url is not None
+        ),
+        "expected exchange.admin_url to name Pulsar's admin API where policies.source is `pulsar-admin`",
+    ),
+    Relation(
         ("http.tls_cert", "http.tls_key"),
         lambda settings: (settings.http.tls_cert is None) == (settings.http.tls_key is None),
         "expected http.tls_cert and http.tls_key together, or neither",

@@ -50,6 +50,8 @@ class PoliciesSource(StrEnum):
     TABLE = "table"
     #: The groups file; admin writes are refused.
     FILE = "file"
+    #: A stock Pulsar, read through its admin API; admin writes are refused.
+    PULSAR_ADMIN = "pulsar-admin"
 
 
 class Ungoverned(StrEnum):
@@ -105,7 +107,16 @@ class ExchangeSettings(Section):
         "local file system.",
     )
     admin_url: HttpUrl | None = Field(
-        default=None, description="Pulsar's admin API, to make the namespace with retention -1/-1."
+        default=None,
+        description="Pulsar's admin API, to make the namespace with retention -1/-1, and for "
+        "`policies.source: pulsar-admin`.",
+    )
+    admin_token_file: Path | None = Field(
+        default=None,
+        description="A file with a bearer token for the admin API; read again for every poll.",
+    )
+    admin_ca_file: Path | None = Field(
+        default=None, description="Certificates to trust for the admin API, PEM."
     )
     topic: UsageTopic = Field(
         default="non-persistent://public/rgd/usage", description="The topic on which usage is told."
@@ -195,12 +206,26 @@ class PoliciesSettings(Section):
     source: PoliciesSource = Field(
         default=PoliciesSource.TABLE,
         description="`table`: a compacted topic, which the groups file seeds with what is absent; "
-        "`file`: the groups file is the truth and admin writes are refused.",
+        "`file`: the groups file is the truth and admin writes are refused; `pulsar-admin`: a stock "
+        "Pulsar at `exchange.admin_url` is the truth, and the groups file stands in until it was read.",
     )
     topic: TableTopic = Field(
         default="persistent://public/rgd/policies", description="The topic of the policies table."
     )
     file: Path | None = Field(default=None, description="The groups file.")
+    poll_ms: Millis = Field(
+        default=10_000,
+        ge=100,
+        le=3_600_000,
+        description="Time from one poll of Pulsar's admin API to the next; a change is in force within two.",
+    )
+    topic_calls_max: Count = Field(
+        default=4000,
+        ge=0,
+        le=1_000_000,
+        description="Calls of one poll for the policies of topics: four a topic, one for each of its "
+        "subscriptions; topics beyond that take turns. 0: topics' policies are not read.",
+    )
 
 
 class HttpSettings(Section):

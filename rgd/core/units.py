@@ -23,6 +23,10 @@ NS_PER_MS: Final = 1_000_000
 #: times 1000 it still fits an int64.
 QUOTA_MAX: Final = 9_000_000_000_000_000
 
+#: Largest rate that is told, Milli per second: where nothing is limited a caller may ask for any
+#: amount, and two of these still add up to 64 bits.
+RATE_MAX: Final = 1 << 62
+
 #: Most messages or bytes that one request or counter may name (int64).
 COUNT_MAX: Final = (1 << 63) - 1
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Group
+from rgd.core.policies.records import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,127 @@ class Health:
     degraded: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CutView:
+    """What a limit cut, whole units; `retries` of the requests said they had been refused before."""
+
+    requests: int
+    retries: int
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutLastMinuteView:
+    """What a limit cut here lately, of all names it governs, by the dimension that was short."""
+
+    #: How long ago counting began: 50 to 60 seconds, less on a daemon that is younger.
+    window_s: float
+    by_messages: CutView
+    by_bytes: CutView
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionView:
+    """One dimension of a limit; None is unlimited, or not known here."""
+
+    #: Cluster-wide for a group, this broker's own for any other limit; units per second.
+    quota: float | None
+    #: What flows here, units per second.
+    share: float | None
+    #: The topic's part of the share, where the share is divided over topics.
+    part: float | None
+    #: The most that can be in the bucket, and what is; below 0 it is in debt. Units.
+    depth: float | None
+    tokens: float | None
+    #: Of a group, all of its names, as this broker last told the others; units per second.
+    wanted: float | None
+    admitted: float | None
+    #: Wanted and not admitted.
+    refused: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SaidView:
+    """Where somebody set a limit or attached a group."""
+
+    #: `broker`, `tenant`, `namespace`, `topic` or `subscription`.
+    place: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LevelView:
+    """One limit that applies to a name."""
+
+    #: `broker`, `resource_group`, `topic` or `subscription`.
+    level: str
+    group: str | None
+    #: Through which attachments the group applies; or who set the limit.
+    said: tuple[SaidView, ...]
+    #: Whether it was asked here since it exists: before that it has no share and no bucket.
+    in_use: bool
+    #: As `GroupView` has them; None where it is no group.
+    state: str | None
+    blocked: bool | None
+    shadow: bool | None
+    policy: str | None
+    topic_split: str | None
+    messages: DimensionView
+    bytes: DimensionView
+    #: How long whoever asks for one message and one byte now is told to wait; 0: not at all.
+    retry_after_ms: int
+    cut_last_minute: CutLastMinuteView
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedByView:
+    """The limit and the dimension that cut most requests in the last minute."""
+
+    level: str
+    group: str | None
+    dimension: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingGroupView:
+    """An attachment to a group that does not exist, which limits nothing."""
+
+    group: str
+    said: SaidView
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuotaView:
+    """A backlog quota that is stored for a name."""
+
+    #: `destination_storage` or `message_age`, with the one limit that it has; None is unlimited.
+    type: str
+    size_bytes: int | None
+    age_s: int | None
+    action: str
+    said: SaidView
+    #: Whether this version acts on it.
+    enforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """`GET /v1/explain`: every limit that applies to a name, in the order of decision."""
+
+    broker: str
+    kind: str
+    namespace: str
+    topic: str | None
+    subscription: str | None
+    #: False where no limit applies.
+    governed: bool
+    limited_by: LimitedByView | None
+    levels: tuple[LevelView, ...]
+    missing_groups: tuple[MissingGroupView, ...]
+    backlog_quotas: tuple[BacklogQuotaView, ...]
+
+
 class Daemon(Protocol):
     """What a door may do with the daemon."""
 
@@ -121,14 +242,26 @@ class Daemon(Protocol):
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every member known, this one too."""
 
+    def explain(self, name: Request) -> ExplainView:
+        """Why a name is limited, or is not; makes nothing and counts nothing.
+
+        Args:
+            name: kind, namespace, and perhaps topic and subscription; the rest is not looked at.
+        """
+
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
 
-    async def put_group(self, group: Group) -> None:
-        """Create or replace a group.
+    async def change(self, key: str, change: Change) -> None:
+        """Change one policy; in force here when it returns.
+
+        Args:
+            key: as in `rgd.core.policies.records`.
+            change: given what is known of it (None: nothing), says what it becomes. Called again
+                where another daemon changed it meanwhile; what it raises is passed on.
 
         Raises:
-            PoliciesReadOnly: a file owns the policies.
+            PoliciesReadOnly: something else owns the policies (a file, a stock Pulsar).
             ExchangeDown: the policies table cannot be written now.
         """
 
@@ -138,13 +271,13 @@ class Daemon(Protocol):
         Raises:
             UnknownGroup: there is no such group.
             GroupInUse: something is attached to it.
-            PoliciesReadOnly, ExchangeDown: as `put_group`.
+            PoliciesReadOnly, ExchangeDown: as `change`.
         """
 
-    async def attach_namespace(self, namespace: str, group: str | None) -> None:
-        """Attach a full namespace to a group, or to none.
+    async def attach(self, key: str, group: str | None) -> None:
+        """Attach a tenant, namespace or topic (its key in `rgd.core.policies.records`), or detach it.
 
         Raises:
             UnknownGroup: there is no such group.
-            PoliciesReadOnly, ExchangeDown: as `put_group`.
+            PoliciesReadOnly, ExchangeDown: as `change`.
         """

@@ -9,7 +9,6 @@ one bounded queue; when it is full the oldest message goes, and is counted
 (a later report carries the same state again).
 """
 
-from collections.abc import Mapping
 from typing import Final, Protocol
 
 from rgd.errors import RgdError
@@ -82,10 +81,11 @@ class PolicyStore(Protocol):
     An empty value is a tombstone: the key leaves the table, and the change is told as b"".
     """
 
-    async def open(self) -> Mapping[str, bytes]:
-        """Read the table as it stands now; what comes after is told by `changes`.
+    async def open(self) -> list[tuple[str, bytes]]:
+        """Read what is kept of the table, oldest first; what comes after is told by `changes`.
 
-        After ExchangeDown it may be called again.
+        The last one of a key is its value. Values that it replaced may be there before it, until
+        a compaction took them. After ExchangeDown it may be called again.
 
         Raises:
             ExchangeDown: it cannot be reached; the message says what to do.

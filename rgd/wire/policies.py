@@ -4,9 +4,10 @@
 
 Law: `decode_policy(record.key, encode_policy(record)) == record`, exactly: rates are units per second
 with at most three decimals, and never pass through a float. The table's key says what the value is
-(`rgd.core.policies.records`), so it is not written again; null says deleted. A decoder takes nothing
-else: unknown fields, wrong types, zero rates and finer rates are refused, so that every daemon makes
-the same of a record, or nothing.
+(`rgd.core.policies.records`), so it is not written again; null says deleted. Of a limit, a kind that is
+left out is not set there, and one that is `{}` is set to no limit. A decoder takes nothing else:
+unknown fields, wrong types, zero rates and finer rates are refused, so that every daemon makes the
+same of a record, or nothing.
 
 What a person writes (groups files, HTTP bodies) is read elsewhere, in `rgd.config` and
 `rgd.adapters.http`.
@@ -17,14 +18,19 @@ import re
 from collections.abc import Callable, Collection
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from typing import Final, NoReturn, TypeVar
 
 from rgd.core.errors import InvalidName
 from rgd.core.policies import names, records
 from rgd.core.policies.model import (
     UNLIMITED,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
     Group,
     Limit,
+    LocalLimit,
     Rate,
     Rates,
     SharePolicyName,
@@ -43,10 +49,21 @@ _RATE_MAX: Final[Milli] = QUOTA_MAX * MILLI
 #: What JSON may write with a point: no exponent, nothing finer than 1/1000.
 _DECIMAL: Final = re.compile(r"[0-9]{1,16}\.[0-9]{1,3}")
 
+#: Longest period of a dispatch rate, as Pulsar's `ratePeriodInSecond` (an int32) can say it.
+PERIOD_S_MAX: Final = (1 << 31) - 1
+#: What Pulsar's long `limitSize` and int `limitTime` can say; below 0 is unlimited.
+_SIZE_BYTES: Final = (-(1 << 63), (1 << 63) - 1)
+_AGE_S: Final = (-(1 << 31), (1 << 31) - 1)
+
 _GROUP_FIELDS: Final = ("publish", "dispatch", "blocked", "shadow", "policy", "topic_split")
+_LIMIT_FIELDS: Final = ("publish", "dispatch", "dispatch_period_s", "dispatch_relative")
+_BACKLOG_FIELDS: Final = ("size", "age")
+_QUOTA_FIELDS: Final = ("size_bytes", "age_s", "action")
+
+_NO_QUOTA: Final = BacklogQuota()
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
-_Shape = type[Group] | type[str] | type[Limit]
+_Shape = type[Group] | type[str] | type[LocalLimit] | type[BacklogQuotas]
 
 
 def encode_policy(record: PolicyRecord) -> bytes:
@@ -93,17 +110,9 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
 
 def _shape_of(key: str) -> _Shape:
     """What a key holds; checks the key."""
-    kinds: tuple[tuple[str, Callable[[str], object], _Shape], ...] = (
-        (records.GROUP, lambda name: names.check_entity(name, "group"), Group),
-        (records.TENANT, lambda name: names.check_entity(name, "tenant"), str),
-        (records.NAMESPACE, names.parse_namespace, str),
-        (records.TOPIC, names.parse_topic, str),
-        (records.LIMIT_TOPIC, names.parse_topic, Limit),
-        (records.LIMIT_SUBSCRIPTION, _check_subscription, Limit),
-    )
     if key == records.LIMIT_BROKER:
-        return Limit
-    for prefix, check, shape in kinds:
+        return LocalLimit
+    for prefix, check, shape in _KEYS:
         if key.startswith(prefix):
             try:
                 check(key.removeprefix(prefix))
@@ -122,6 +131,22 @@ def _check_subscription(name: str) -> None:
         raise InvalidName("topic: expected its % and | written as %25 and %7C")
 
 
+#: What each prefix is followed by, and what is kept there; no prefix begins another one.
+_KEYS: Final[tuple[tuple[str, Callable[[str], object], _Shape], ...]] = (
+    (records.GROUP, partial(names.check_entity, field="group"), Group),
+    (records.TENANT, partial(names.check_entity, field="tenant"), str),
+    (records.NAMESPACE, names.parse_namespace, str),
+    (records.TOPIC, names.parse_topic, str),
+    (records.LIMIT_NAMESPACE, names.parse_namespace, LocalLimit),
+    (records.LIMIT_TOPIC, names.parse_topic, LocalLimit),
+    (records.LIMIT_SUBSCRIPTION, _check_subscription, LocalLimit),
+    (records.LIMIT_NAMESPACE_SUBSCRIPTIONS, names.parse_namespace, LocalLimit),
+    (records.LIMIT_TOPIC_SUBSCRIPTIONS, names.parse_topic, LocalLimit),
+    (records.BACKLOG_NAMESPACE, names.parse_namespace, BacklogQuotas),
+    (records.BACKLOG_TOPIC, names.parse_topic, BacklogQuotas),
+)
+
+
 # --- writing: JSON's numbers are written by hand, since json has no exact ones ---
 
 
@@ -131,8 +156,10 @@ def _value_text(key: str, value: Value) -> str:
             return "null"
         case str():
             return json.dumps(check_group(value))
-        case Limit():
-            return _object_text(**_limit_texts(value))
+        case LocalLimit():
+            return _local_limit_text(value)
+        case BacklogQuotas():
+            return _backlog_text(value)
         case Group():
             if key != records.GROUP + value.name:
                 raise Malformed(Reason.BAD_NAME, f"policy: {key} holds group {value.name!r}")
@@ -155,6 +182,32 @@ def _group_text(group: Group) -> str:
 def _limit_texts(limit: Limit) -> dict[str, str]:
     kinds = {"publish": limit.publish, "dispatch": limit.dispatch}
     return {name: _rates_text(rates) for name, rates in kinds.items() if not rates.is_unlimited}
+
+
+def _local_limit_text(limit: LocalLimit) -> str:
+    kinds = {"publish": limit.publish, "dispatch": limit.dispatch}
+    texts = {name: _rates_text(rates) for name, rates in kinds.items() if rates is not None}
+    if limit.dispatch_period_s != 1:
+        texts["dispatch_period_s"] = str(_check_period(limit.dispatch_period_s))
+    if limit.dispatch_relative:
+        texts["dispatch_relative"] = "true"
+    return _object_text(**texts)
+
+
+def _backlog_text(quotas: BacklogQuotas) -> str:
+    types = {"size": quotas.size, "age": quotas.age}
+    return _object_text(
+        **{name: _quota_text(quota) for name, quota in types.items() if quota is not None}
+    )
+
+
+def _quota_text(quota: BacklogQuota) -> str:
+    texts = {}
+    if quota.size_bytes != _NO_QUOTA.size_bytes:
+        texts["size_bytes"] = str(_check_between(quota.size_bytes, _SIZE_BYTES, "size_bytes"))
+    if quota.age_s != _NO_QUOTA.age_s:
+        texts["age_s"] = str(_check_between(quota.age_s, _AGE_S, "age_s"))
+    return _object_text(**texts, action=json.dumps(quota.action.value))
 
 
 def _rates_text(rates: Rates) -> str:
@@ -180,12 +233,7 @@ def _parse(data: bytes) -> object:
     if len(data) > POLICY_MAX:
         raise Oversize("policy", len(data), POLICY_MAX)
     try:
-        return json.loads(
-            data.decode(),
-            object_pairs_hook=_distinct,
-            parse_float=_decimal,
-            parse_constant=_refuse_constant,
-        )
+        return _JSON.decode(data.decode())
     except (ValueError, RecursionError) as exc:
         raise Malformed(Reason.UNPARSABLE, f"policy: {exc}") from exc
 
@@ -207,13 +255,21 @@ def _refuse_constant(name: str) -> NoReturn:
     raise Malformed(Reason.BAD_NUMBER, f"policy: {name} is not a number")
 
 
+#: One for all: `json.loads` would make one for each record.
+_JSON: Final = json.JSONDecoder(
+    object_pairs_hook=_distinct, parse_float=_decimal, parse_constant=_refuse_constant
+)
+
+
 def _read_value(key: str, shape: _Shape, value: object) -> Value:
     if value is None:
         return None
     if shape is str:
         return check_group(_text(value, "group"))
-    if shape is Limit:
-        return _read_limit(_fields(value, "limit", ("publish", "dispatch")))
+    if shape is LocalLimit:
+        return _read_local_limit(_fields(value, "limit", _LIMIT_FIELDS))
+    if shape is BacklogQuotas:
+        return _read_backlog(_fields(value, "backlog", _BACKLOG_FIELDS))
     fields = _fields(value, "group", _GROUP_FIELDS)
     return Group(
         name=key.removeprefix(records.GROUP),
@@ -227,6 +283,38 @@ def _read_value(key: str, shape: _Shape, value: object) -> Value:
 
 def _read_limit(fields: dict[str, object]) -> Limit:
     return Limit(_read_rates(fields, "publish"), _read_rates(fields, "dispatch"))
+
+
+def _read_local_limit(fields: dict[str, object]) -> LocalLimit:
+    return LocalLimit(
+        publish=_read_rates(fields, "publish") if "publish" in fields else None,
+        dispatch=_read_rates(fields, "dispatch") if "dispatch" in fields else None,
+        dispatch_period_s=_check_period(
+            _integer(fields.get("dispatch_period_s", 1), "dispatch_period_s")
+        ),
+        dispatch_relative=_flag(fields, "dispatch_relative"),
+    )
+
+
+def _read_backlog(fields: dict[str, object]) -> BacklogQuotas:
+    return BacklogQuotas(_read_quota(fields, "size"), _read_quota(fields, "age"))
+
+
+def _read_quota(fields: dict[str, object], name: str) -> BacklogQuota | None:
+    """The quota of one type; absent is not set there."""
+    if name not in fields:
+        return None
+    said = _fields(fields[name], name, _QUOTA_FIELDS)
+    action = _read_choice(said, "action", BacklogAction)
+    if action is None:
+        raise Malformed(Reason.MISSING, f"{name}: action is missing")
+    size_bytes = _integer(said.get("size_bytes", _NO_QUOTA.size_bytes), "size_bytes")
+    age_s = _integer(said.get("age_s", _NO_QUOTA.age_s), "age_s")
+    return BacklogQuota(
+        _check_between(size_bytes, _SIZE_BYTES, "size_bytes"),
+        _check_between(age_s, _AGE_S, "age_s"),
+        action,
+    )
 
 
 def _read_rates(fields: dict[str, object], kind: str) -> Rates:
@@ -261,6 +349,17 @@ def _check_rate(rate: Milli) -> Milli:
     if not 0 < rate <= _RATE_MAX:
         raise Malformed(Reason.BAD_NUMBER, f"rate: expected above 0, at most {QUOTA_MAX}")
     return rate
+
+
+def _check_period(period_s: int) -> int:
+    return _check_between(period_s, (1, PERIOD_S_MAX), "dispatch_period_s")
+
+
+def _check_between(value: int, bounds: tuple[int, int], what: str) -> int:
+    low, high = bounds
+    if not low <= value <= high:
+        raise Malformed(Reason.BAD_NUMBER, f"{what}: expected {low} to {high}")
+    return value
 
 
 def _fields(value: object, what: str, known: Collection[str]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -22,17 +22,17 @@ RATES = st.none() | st.integers(1, 2000)
 
 
 @st.composite
-def limits(draw: st.DrawFn) -> Limit:
+def some_rates(draw: st.DrawFn) -> Rates:
     def rate() -> int | None:
         units = draw(RATES)
         return None if units is None else to_milli(units)
 
-    return Limit(Rates(rate(), rate()))
+    return Rates(rate(), rate())
 
 
 @st.composite
 def books(draw: st.DrawFn) -> PolicyBook:
-    groups = {name: Group(name, draw(limits())) for name in ("gold", "trial")}
+    groups = {name: Group(name, Limit(draw(some_rates()))) for name in ("gold", "trial")}
     names = st.none() | st.sampled_from(["gold", "trial"])
     attached = [draw(names) for _ in range(3)]
     return PolicyBook(
@@ -43,7 +43,9 @@ def books(draw: st.DrawFn) -> PolicyBook:
                 for name, group in zip(("acme", NAMESPACE, TOPIC), attached, strict=True)
             )
         ),
-        Limits(broker=draw(limits()), topics={TOPIC: draw(limits())}),
+        Limits(
+            broker=LocalLimit(draw(some_rates())), topics={TOPIC: LocalLimit(draw(some_rates()))}
+        ),
     )
 
 
@@ -102,11 +104,12 @@ def test_no_level_grants_more_than_its_own_bound(book: PolicyBook, asks: list[As
         ):
             granted[dimension] += units
             largest[dimension] = max(largest[dimension], units)
-    everything = [book.limits.broker, book.limits.topics[TOPIC]]
-    everything += [group.quota for group in book.groups_of(NAMESPACE, TOPIC)]
+    everything = [book.limits.broker.publish, book.limits.topics[TOPIC].publish]
+    everything += [group.quota.publish for group in book.groups_of(NAMESPACE, TOPIC)]
     for limit in everything:
+        assert limit is not None
         for dimension in Dimension:
-            rate = limit.publish.of(dimension)
+            rate = limit.of(dimension)
             if rate is not None:
                 most = rate * (SETTINGS.burst_ns + now) / (1000 * NS_PER_S) + largest[dimension]
                 assert granted[dimension] <= most
@@ -160,7 +163,7 @@ def test_the_most_stringent_level_is_named() -> None:
     book = PolicyBook(
         {"gold": Group("gold", Limit(Rates(to_milli(100))))},
         Attachments(namespaces={NAMESPACE: "gold"}),
-        Limits(topics={TOPIC: Limit(Rates(to_milli(10)))}),
+        Limits(topics={TOPIC: LocalLimit(Rates(to_milli(10)))}),
     )
     limiter = full_limiter(book)
     request = Request(messages=10, namespace=NAMESPACE, topic=TOPIC)
@@ -231,7 +234,7 @@ def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
     book = PolicyBook(
         {"gold": Group("gold", Limit(Rates(to_milli(1000))))},
         Attachments(namespaces={NAMESPACE: "gold"}),
-        Limits(topics={TOPIC: Limit(Rates(to_milli(topic_rate)))}),
+        Limits(topics={TOPIC: LocalLimit(Rates(to_milli(topic_rate)))}),
     )
     limiter = Limiter(SETTINGS, lambda group, kind: Rates(to_milli(share)))
     limiter.set_book(book, Nanos(0))

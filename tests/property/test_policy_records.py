@@ -6,7 +6,7 @@ Not covered: two records of one key, revision and writer that differ: a writer n
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.model import Group, Limit, LocalLimit, Rates
 from rgd.core.policies.records import (
     PolicyRecord,
     PolicyRecords,
@@ -33,10 +33,9 @@ def value_of(key: str, revision: int, writer: str) -> Value:
     units = revision * 10 + len(writer)
     if units % 4 == 0:
         return None
-    limit = Limit(Rates(units))
     if key.startswith("group:"):
-        return Group(key.removeprefix("group:"), limit)
-    return limit if key.startswith("limit:") else f"g{units}"
+        return Group(key.removeprefix("group:"), Limit(Rates(units)))
+    return LocalLimit(Rates(units)) if key.startswith("limit:") else f"g{units}"
 
 
 @st.composite

@@ -57,6 +57,8 @@ DECODERS: list[Callable[[bytes], object]] = [
     peek_broker_entry_metadata,
     headers_and_payload,
     lambda data: decode_policy("group:gold", data),
+    lambda data: decode_policy("limit:broker", data),
+    lambda data: decode_policy("backlog:namespace:acme/orders", data),
 ]
 
 

@@ -23,6 +23,8 @@ from sim.member import Brain, CoreBrain
 from sim.metrics import figures_of
 from sim.scenario import Bounds, Ground, Scenario
 
+pytestmark = pytest.mark.slow
+
 SMALL = Scenario(
     "small",
     "three brokers that want more than there is",

@@ -19,6 +19,8 @@ from tests.simulation.worlds import (
     watch_conservation,
 )
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 300.0
 
 

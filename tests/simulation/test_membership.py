@@ -13,6 +13,8 @@ from rgd.core.units import NS_PER_MS
 from sim.network import Network
 from tests.simulation.worlds import Cluster, assert_no_overshoot, watch_conservation
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 300.0
 
 

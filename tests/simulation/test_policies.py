@@ -11,7 +11,7 @@ import pytest
 from rgd.core.broker.events import PoliciesChanged
 from rgd.core.buckets.level import GroupKey
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, to_milli
 from tests.simulation.worlds import (
     GOLD,
@@ -119,7 +119,7 @@ def test_daemons_that_hear_of_a_change_one_after_the_other_agree_in_the_end(
 def test_what_a_topics_own_limit_refuses_does_not_make_its_group_hoard_share() -> None:
     cluster = Cluster([QUOTA, QUOTA], quota=QUOTA)
     assert REQUEST.topic is not None
-    limits = Limits(topics={REQUEST.topic: Limit(Rates(to_milli(30)))})
+    limits = Limits(topics={REQUEST.topic: LocalLimit(Rates(to_milli(30)))})
     first = cluster.members[0]
     cluster.world.tell(
         first, PoliciesChanged(cluster.world.now, replace(cluster.book, limits=limits))

@@ -17,6 +17,8 @@ from sim.member import Member
 from sim.network import Network
 from tests.simulation.worlds import SETTINGS, Cluster
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 100.0
 
 

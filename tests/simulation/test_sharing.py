@@ -17,6 +17,8 @@ from rgd.core.units import MILLI, NS_PER_MS, Pair, to_milli
 from sim.network import Network
 from tests.simulation.worlds import SETTINGS, Cluster, assert_no_overshoot, watch_conservation
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 300.0
 
 

@@ -11,6 +11,8 @@ from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.network import Network
 from tests.simulation.worlds import Cluster
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 1000.0
 
 

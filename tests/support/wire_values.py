@@ -21,7 +21,18 @@ from rgd.core.exchange.messages import (
     Speaker,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.model import Group, Limit, Rates, SharePolicyName, TopicSplit
+from rgd.core.policies.model import (
+    UNLIMITED,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    Group,
+    Limit,
+    LocalLimit,
+    Rates,
+    SharePolicyName,
+    TopicSplit,
+)
 from rgd.core.policies.records import PolicyRecord, Value, subscription_name
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
@@ -133,6 +144,24 @@ _rates = st.builds(
     *(st.none() | st.integers(1, 5_000) | st.integers(1, QUOTA_MAX * MILLI) for _ in range(2)),
 )
 limits = st.builds(Limit, _rates, _rates)
+#: Not set, set to no limit, and set: three things that must stay apart.
+_maybe_rates = st.none() | st.just(UNLIMITED) | _rates
+local_limits = st.builds(
+    LocalLimit,
+    publish=_maybe_rates,
+    dispatch=_maybe_rates,
+    dispatch_period_s=st.just(1) | st.integers(1, (1 << 31) - 1),
+    dispatch_relative=st.booleans(),
+)
+_backlog_quotas = st.builds(
+    BacklogQuota,
+    size_bytes=st.integers(-1, 9) | st.integers(-(1 << 63), (1 << 63) - 1),
+    age_s=st.integers(-1, 9) | st.integers(-(1 << 31), (1 << 31) - 1),
+    action=st.sampled_from(BacklogAction),
+)
+backlogs = st.builds(
+    BacklogQuotas, size=st.none() | _backlog_quotas, age=st.none() | _backlog_quotas
+)
 _full_namespaces = st.tuples(entity_names, entity_names).map("/".join)
 #: Often with what a key must escape (rgd.core.policies.records).
 _local_topics = printable | st.text("eu|%7C25", min_size=1, max_size=12)
@@ -142,33 +171,39 @@ _full_topics = st.tuples(
     st.just("/"),
     _local_topics,
 ).map("".join)
+_subscriptions = st.builds(subscription_name, _full_topics, printable)
+
+#: What a name after each prefix may be, and what is kept under it.
+_POLICIES: dict[str, tuple[st.SearchStrategy[str], st.SearchStrategy[Value]]] = {
+    "tenant:": (entity_names, entity_names),
+    "namespace:": (_full_namespaces, entity_names),
+    "topic:": (_full_topics, entity_names),
+    "limit:broker": (st.just(""), local_limits),
+    "limit:namespace:": (_full_namespaces, local_limits),
+    "limit:topic:": (_full_topics, local_limits),
+    "limit:subscription:": (_subscriptions, local_limits),
+    "limit:namespace-subscriptions:": (_full_namespaces, local_limits),
+    "limit:topic-subscriptions:": (_full_topics, local_limits),
+    "backlog:namespace:": (_full_namespaces, backlogs),
+    "backlog:topic:": (_full_topics, backlogs),
+}
+
+
+def _groups(name: str) -> st.SearchStrategy[Group]:
+    policies = st.none() | st.sampled_from(SharePolicyName)
+    splits = st.none() | st.sampled_from(TopicSplit)
+    return st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policies, splits)
 
 
 @st.composite
 def policy_records(draw: st.DrawFn) -> PolicyRecord:
     """A record of any kind; the value belongs to the key."""
-    prefix = draw(
-        st.sampled_from(
-            ["group:", "tenant:", "namespace:", "topic:", "limit:", "limit:subscription:"]
-        )
-    )
-    value: Value = None
+    prefix = draw(st.sampled_from(["group:", *_POLICIES]))
     if prefix == "group:":
         name = draw(entity_names)
-        policy = st.none() | st.sampled_from(SharePolicyName)
-        split = st.none() | st.sampled_from(TopicSplit)
-        value = draw(
-            st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policy, split)
-        )
-    elif prefix == "limit:":
-        name = draw(st.just("broker") | _full_topics.map("topic:".__add__))
-        value = draw(limits)
-    elif prefix == "limit:subscription:":
-        name = subscription_name(draw(_full_topics), draw(printable))
-        value = draw(limits)
+        values: st.SearchStrategy[Value] = _groups(name)
     else:
-        names = {"tenant:": entity_names, "namespace:": _full_namespaces, "topic:": _full_topics}
-        name = draw(names[prefix])
-        value = draw(entity_names)
-    gone = draw(st.booleans())
-    return PolicyRecord(prefix + name, draw(counts), draw(printable), None if gone else value)
+        names, values = _POLICIES[prefix]
+        name = draw(names)
+    value = draw(st.none() | values)
+    return PolicyRecord(prefix + name, draw(counts), draw(printable), value)

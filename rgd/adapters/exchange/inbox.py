@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from rgd.ports.exchange import ExchangeClosed
@@ -86,10 +87,15 @@ class ChangeInbox(Inbox[tuple[str, bytes]]):
     """
 
     def _make_room(self) -> None:
-        last_words: dict[str, bytes] = {}
-        for key, value in self._items:
-            last_words.pop(key, None)  # so that the order is that of the changes that stay
-            last_words[key] = value
-        self._items = deque(last_words.items())
+        self._items = deque(last_words(self._items).items())
         # Twice, or a table of many keys would be gone through again for every single change.
         self._items_max = max(self._items_max, 2 * len(self._items))
+
+
+def last_words(changes: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+    """The last value of each key, in the order of the changes that stay."""
+    last: dict[str, bytes] = {}
+    for key, value in changes:
+        last.pop(key, None)
+        last[key] = value
+    return last

@@ -7,7 +7,6 @@ It loses nothing but what a full queue drops; faults are the simulator's busines
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
@@ -24,7 +23,17 @@ class MemoryBus:
         #: What each open member hears, and what each open store is told.
         self.inboxes: set[Inbox[bytes]] = set()
         self.change_inboxes: set[ChangeInbox] = set()
-        self.table: dict[str, bytes] = {}
+        #: Every record of the table, as in a topic.
+        self.records: list[tuple[str, bytes]] = []
+
+    @property
+    def table(self) -> dict[str, bytes]:
+        """The last value of each key."""
+        return {key: value for key, value in dict(self.records).items() if value}
+
+    def compact(self) -> None:
+        """Keep the last record of each key, as Pulsar does now and then."""
+        self.records = list(self.table.items())
 
 
 class MemoryExchange:
@@ -77,23 +86,20 @@ class MemoryPolicyStore:
         self._changes: ChangeInbox | None = None
         self._is_closed = False
 
-    async def open(self) -> Mapping[str, bytes]:
+    async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed("the policy store was closed")
         assert self._changes is None, "opened twice"
         self._changes = ChangeInbox(asyncio.get_running_loop(), QUEUE_MAX)
         self._bus.change_inboxes.add(self._changes)
-        return dict(self._bus.table)
+        return list(self._bus.records)
 
     async def put(self, key: str, value: bytes) -> None:
         assert key, "a key is not empty"
         self._require_open()
         if len(value) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(value))
-        if value:
-            self._bus.table[key] = value
-        else:
-            self._bus.table.pop(key, None)
+        self._bus.records.append((key, value))
         for changes in self._bus.change_inboxes:
             changes.put((key, value))
 

@@ -13,10 +13,9 @@ Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Mapping
 from typing import Final
 
-from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
+from rgd.adapters.exchange.inbox import ChangeInbox, Inbox, last_words
 from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.adapters.exchange.pulsar_session import (
     Delivery,
@@ -35,6 +34,8 @@ POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
 QUEUE_MAX: Final = 10_000
 #: Changes that wait for `changes`; then only the last one of each key stays.
 CHANGES_MAX: Final = 10_000
+#: Records of a table that are read at its opening; then only the last one of each key stays.
+RECORDS_MAX: Final = 200_000
 #: The record that `PulsarPolicyStore.open` writes to find the end of the topic; never handed out.
 MARKER_KEY: Final = "rgd:opened"
 
@@ -122,7 +123,7 @@ class PulsarPolicyStore:
         self._changes: ChangeInbox | None = None
         self._is_closed = False
 
-    async def open(self) -> Mapping[str, bytes]:
+    async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
         assert self._session is None, "opened twice"
@@ -133,7 +134,7 @@ class PulsarPolicyStore:
         try:
             await self._session.open(table.on_delivery, from_start=True)
             marker = await self._session.send(b"1", key=MARKER_KEY)
-            snapshot = await table.snapshot(marker, stall_s_max=self._settings.open_timeout_s)
+            records = await table.snapshot(marker, stall_s_max=self._settings.open_timeout_s)
         except TimeoutError as exc:
             await self._abandon()
             raise translate("Timeout", url=self._url, topic=self._topic) from exc
@@ -141,7 +142,7 @@ class PulsarPolicyStore:
             await self._abandon()
             raise
         self._changes = changes
-        return snapshot
+        return records
 
     async def put(self, key: str, value: bytes) -> None:
         assert key not in {"", MARKER_KEY}, "a key is not empty and not the marker"
@@ -168,13 +169,14 @@ class PulsarPolicyStore:
 
 
 class _Table:
-    """Folds deliveries into a table until its snapshot is taken; tells them as changes afterwards."""
+    """Keeps deliveries until the snapshot is taken; tells them as changes afterwards."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, changes: ChangeInbox) -> None:
         self._loop = loop
         self._changes = changes
         self._lock = threading.Lock()
-        self._table: dict[str, bytes] = {}
+        self._records: list[tuple[str, bytes]] = []
+        self._records_max = RECORDS_MAX
         self._position: Position = (-1, -1, -1)
         self._marker: Position | None = None
         self._marker_read = asyncio.Event()
@@ -195,7 +197,7 @@ class _Table:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(self._marker_read.set)
 
-    async def snapshot(self, marker: Position, *, stall_s_max: float) -> Mapping[str, bytes]:
+    async def snapshot(self, marker: Position, *, stall_s_max: float) -> list[tuple[str, bytes]]:
         """The table once everything up to the marker is in it; all that follows are changes.
 
         Anything at or after the marker's position shows that it was passed: another opener's marker
@@ -219,12 +221,21 @@ class _Table:
                 seen = self._position
         with self._lock:
             self._is_snapshot_taken = True
-            return self._table
+            records, self._records = self._records, []
+            return records
 
     def _apply(self, key: str, value: bytes) -> None:
         if self._is_snapshot_taken:
             self._changes.put((key, value))
-        elif value:
-            self._table[key] = value
-        else:
-            self._table.pop(key, None)
+            return
+        self._records.append((key, value))
+        if len(self._records) > self._records_max:
+            self._forget_superseded()
+
+    def _forget_superseded(self) -> None:
+        """Of the older half keep the last record of each key, as a compaction would."""
+        middle = len(self._records) // 2
+        older = last_words(self._records[:middle])
+        self._records = [*older.items(), *self._records[middle:]]
+        # Twice, or a table of many keys would be gone through again for every single record.
+        self._records_max = max(self._records_max, 2 * len(self._records))

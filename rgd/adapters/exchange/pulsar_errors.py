@@ -58,9 +58,10 @@ def namespace_of(topic: str) -> str:
 
 
 def namespace_commands(namespace: str) -> str:
-    """How to make the namespace with unlimited retention by hand.
+    """How to make the namespace with unlimited retention, and compaction, by hand.
 
-    Without that retention Pulsar deletes the policies topic a minute after its last reader has left.
+    Without that retention Pulsar deletes the policies topic a minute after its last reader has left;
+    without compaction a daemon that starts reads every change that was ever made.
     """
     tenant = namespace.partition("/")[0]
     return (
@@ -68,4 +69,5 @@ def namespace_commands(namespace: str) -> str:
         f"\n  pulsar-admin tenants create {tenant}"
         f"\n  pulsar-admin namespaces create {namespace}"
         f"\n  pulsar-admin namespaces set-retention {namespace} --size -1 --time -1"
+        f"\n  pulsar-admin namespaces set-compaction-threshold {namespace} --threshold 1M"
     )

@@ -28,6 +28,8 @@ from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarg
 
 #: Sends that wait for the broker's answer; a further one fails at once.
 PENDING_MAX: Final = 100
+#: The longest a table's record waits for others to go with it.
+BATCH_DELAY_MS: Final = 1
 #: Messages the broker may send ahead of the listener.
 RECEIVER_QUEUE_MAX: Final = 1000
 #: How long leaving may take; then a thread goes on waiting for the broker's answer, and we do not.
@@ -189,6 +191,10 @@ class PulsarSession:
                 send_timeout_millis=self._settings.send_timeout_ms,
                 max_pending_messages=PENDING_MAX,
                 block_if_queue_full=False,
+                # A table is filled with thousands of small records at once; a report is one message.
+                batching_enabled=from_start,
+                batching_max_messages=PENDING_MAX,
+                batching_max_publish_delay_ms=BATCH_DELAY_MS,
             )
         except BaseException:
             with contextlib.suppress(pulsar.PulsarException):

@@ -1,9 +1,9 @@
-"""The bodies that come in: their fields, ranges and words.
+"""The bodies of `/v1` that come in: their fields, ranges and words.
 
-The strict ones (`/v1`) refuse what they do not know. The descriptions end the
+They are strict: what they do not know is refused. The descriptions end the
 sentence "expected ..." in a reason, and document the field in /openapi.json.
-Reading them is `strict`'s business; what they mean is `acquire`'s, `groups`'s
-and `pulsar_admin`'s.
+Reading them is `strict`'s business; what they mean is `acquire`'s and `groups`'s.
+Those of `/admin/v2` are in `pulsar_admin.bodies`.
 """
 
 from typing import Annotated, Final
@@ -12,9 +12,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import COUNT_MAX, Kind
-
-INT32_MAX: Final = (1 << 31) - 1
-INT64_MAX: Final = COUNT_MAX
 
 Name = Annotated[str, Meta(description="a string")]
 Flag = Annotated[bool, Meta(description="true or false")]
@@ -34,21 +31,6 @@ _RATE: Final = (
 ARate = (
     Annotated[int, Meta(ge=1, le=COUNT_MAX, description=_RATE)]
     | Annotated[float, Meta(gt=0, le=float(COUNT_MAX))]
-    | None
-)
-
-#: Jackson, which Pulsar reads with, takes numbers in quotes and cuts fractions off.
-_LENIENT: Final = "an integer from {} to {}; 0 or less is unlimited, absent or null keeps what is"
-LenientInt32 = (
-    Annotated[int, Meta(description=_LENIENT.format(-INT32_MAX - 1, INT32_MAX))]
-    | float
-    | str
-    | None
-)
-LenientInt64 = (
-    Annotated[int, Meta(description=_LENIENT.format(-INT64_MAX - 1, INT64_MAX))]
-    | float
-    | str
     | None
 )
 
@@ -87,12 +69,3 @@ class GroupBody(Struct, forbid_unknown_fields=True, frozen=True):
     topic_split: ATopicSplit | None = None
     shadow: Flag = False
     blocked: Flag = False
-
-
-class ResourceGroupBody(Struct, rename="camel", frozen=True):
-    """Pulsar's ResourceGroup as it is sent to us: fields it does not know are passed over."""
-
-    publish_rate_in_msgs: LenientInt32 = None
-    publish_rate_in_bytes: LenientInt64 = None
-    dispatch_rate_in_msgs: LenientInt32 = None
-    dispatch_rate_in_bytes: LenientInt64 = None

@@ -1,7 +1,7 @@
 """Asks a daemon over HTTP: what the shell commands and the demo speak.
 
-Law: an answer that says "limited" is an answer; everything else that is not a
-success is raised with the daemon's own reason.
+Laws: an answer that says "limited" is an answer; everything else that is not a
+success is raised with the daemon's own reason. A token is sent and never shown.
 
 Not on any hot path of the daemon; a gateway brings its own HTTP client.
 """
@@ -9,10 +9,12 @@ Not on any hot path of the daemon; a gateway brings its own HTTP client.
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
 
+from rgd.core.policies.names import namespace_of_topic
 from rgd.errors import RgdError
 
 #: Longest that one call may take.
@@ -20,6 +22,9 @@ CALL_TIMEOUT_S: Final = 5.0
 
 #: Statuses that are no errors where they come from.
 _ANSWERS: Final = frozenset({(429, "/v1/acquire"), (503, "/readyz")})
+
+#: Begins an address that is a unix socket's path: `unix:///run/rgd.sock`.
+UNIX: Final = "unix://"
 
 
 class DaemonUnreachable(RgdError):
@@ -33,6 +38,7 @@ class DaemonRefused(RgdError):
 
     def __init__(self, status: int, reason: str) -> None:
         self.status = status
+        self.reason = reason
         super().__init__(f"{status}: {reason}")
 
 
@@ -40,12 +46,15 @@ class DaemonClient:
     """One daemon; an async context manager.
 
     Args:
-        base: `http://host:port`.
+        base: `http://host:port`, or `unix:///path` of its unix socket.
         token: a bearer token, where the daemon wants one.
     """
 
     def __init__(self, base: str, *, token: str | None = None) -> None:
-        self._base = base.rstrip("/")
+        self._told = base.rstrip("/")
+        self._unix_socket = self._told.removeprefix(UNIX) if base.startswith(UNIX) else None
+        #: Nobody resolves the host of a unix socket, but HTTP wants one.
+        self._base = "http://localhost" if self._unix_socket else self._told
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -53,7 +62,10 @@ class DaemonClient:
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
-        self._session = aiohttp.ClientSession(headers=self._headers, timeout=timeout)
+        connector = aiohttp.UnixConnector(self._unix_socket) if self._unix_socket else None
+        self._session = aiohttp.ClientSession(
+            headers=self._headers, timeout=timeout, connector=connector
+        )
         return self
 
     async def __aexit__(
@@ -77,12 +89,40 @@ class DaemonClient:
 
     async def group(self, name: str) -> dict[str, Any]:
         """A group with its rows."""
-        view: dict[str, Any] = await self._call("GET", f"/v1/groups/{name}")
+        view: dict[str, Any] = await self._call("GET", f"/v1/groups/{_part(name)}")
         return view
 
     async def put_group(self, name: str, group: Mapping[str, object]) -> None:
         """Create or replace a group."""
-        await self._call("PUT", f"/v1/groups/{name}", group)
+        await self._call("PUT", f"/v1/groups/{_part(name)}", group)
+
+    async def groups(self) -> list[dict[str, Any]]:
+        """Every group with its rows, by name."""
+        views: list[dict[str, Any]] = await self._call("GET", "/v1/groups")
+        return views
+
+    async def patch_group(self, name: str, patch: Mapping[str, object]) -> dict[str, Any]:
+        """Change what the patch says of a group, or make it; the group as it is now."""
+        view: dict[str, Any] = await self._call("PATCH", f"/v1/groups/{_part(name)}", patch)
+        return view
+
+    async def delete_group(self, name: str) -> None:
+        """Delete a group that nothing is attached to."""
+        await self._call("DELETE", f"/v1/groups/{_part(name)}")
+
+    async def attach(self, name: str, group: str) -> None:
+        """Put a tenant, a full namespace or a full topic into a group."""
+        await self._call("POST", f"{attachment_path(name)}/{_part(group)}")
+
+    async def detach(self, name: str) -> None:
+        """Take a tenant, a full namespace or a full topic out of its group."""
+        await self._call("DELETE", attachment_path(name))
+
+    async def explain(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Why a name is limited: `GET /v1/explain` with these parameters."""
+        asked = "&".join(f"{key}={_part(value)}" for key, value in query.items())
+        view: dict[str, Any] = await self._call("GET", f"/v1/explain?{asked}")
+        return view
 
     async def brokers(self) -> list[dict[str, Any]]:
         """Who is in the exchange."""
@@ -105,14 +145,35 @@ class DaemonClient:
             async with self._session.request(method, self._base + path, data=data) as response:
                 content = await response.read()
                 status = response.status
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            # A ValueError is an address that is none.
             why = str(error) or type(error).__name__
-            raise DaemonUnreachable(f"no daemon answers at {self._base}: {why}") from error
+            raise DaemonUnreachable(f"no daemon answers at {self._told}: {why}") from error
         decoded = _decode(content)
         if status < 400 or (status, path) in _ANSWERS:
             return decoded
         reason = decoded.get("reason", "") if isinstance(decoded, dict) else ""
         raise DaemonRefused(status, str(reason))
+
+
+def attachment_path(name: str) -> str:
+    """Where `/admin/v2` says which group a name is in.
+
+    Args:
+        name: a tenant, a full namespace, or a full topic (`persistent://tenant/namespace/topic`).
+    """
+    if "://" not in name:
+        what = "namespaces" if "/" in name else "tenants"
+        return f"/admin/v2/{what}/{name}/resourcegroup"
+    domain, _, rest = name.partition("://")
+    namespace = namespace_of_topic(name)
+    topic = rest.removeprefix(f"{namespace}/")
+    return f"/admin/v2/{domain}/{namespace}/{_part(topic)}/resourcegroup"
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path or a query."""
+    return quote(name, safe="")
 
 
 def _decode(content: bytes) -> Any:

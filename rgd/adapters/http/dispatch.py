@@ -26,7 +26,7 @@ from rgd.adapters.http.errors import (
     TokenMissing,
     reply_to,
 )
-from rgd.adapters.http.reply import Call, Observer
+from rgd.adapters.http.reply import NO_QUERY, Call, Observer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Scope
 
@@ -79,7 +79,9 @@ class Dispatcher:
             if endpoint.scope is not None and self._settings.tokens:
                 self._authorise(request, endpoint.scope)
             body = b"" if endpoint.body is None else await self._read(request, match)
-            reply = await endpoint.handler(Call(match, request.headers, body))
+            query = request.query if endpoint.query else NO_QUERY
+            raw_path = request.rel_url.raw_path
+            reply = await endpoint.handler(Call(match, request.headers, body, query, raw_path))
         except _ClientGone as exc:
             # `connection` closes in silence for this one.
             raise ConnectionResetError from exc

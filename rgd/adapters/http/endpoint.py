@@ -37,6 +37,17 @@ class Says:
     headers: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One name that may follow the question mark."""
+
+    name: str
+    means: str
+    #: JSON Schema of its value.
+    schema: Mapping[str, Any]
+    required: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One call of the API."""
@@ -52,3 +63,7 @@ class Endpoint:
     answers: Mapping[int, Says]
     #: The type of its JSON body; None: it takes none.
     body: Any = None
+    #: Whether it may be called without a body.
+    body_required: bool = True
+    #: What it takes after the question mark; other names are passed over.
+    query: tuple[Query, ...] = ()

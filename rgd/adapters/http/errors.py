@@ -108,6 +108,14 @@ class NamespaceMissing(CallError):
     """Pulsar's admin API: nobody ever named the namespace."""
 
 
+class TenantMissing(CallError):
+    """Pulsar's admin API: nothing of the tenant is named."""
+
+
+class UnknownBacklogType(CallError):
+    """Pulsar's admin API: the query names no type of backlog quota."""
+
+
 class PreconditionFailed(CallError):
     """Pulsar's admin API: a name in the path is none, or names a group that does not exist."""
 
@@ -122,6 +130,8 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     NotGoverned: 403,
     UnknownGroup: 404,
     NamespaceMissing: 404,
+    TenantMissing: 404,
+    UnknownBacklogType: 404,
     ResourceGroupMissing: 404,
     BodyTooSlow: 408,
     GroupInUse: 409,

@@ -13,6 +13,7 @@ from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.policies.model import Group, Limit, Rates, rate_of
 from rgd.core.policies.names import check_entity
+from rgd.core.policies.records import GROUP
 from rgd.ports.daemon import Daemon
 
 _body = BodyDecoder(GroupBody)
@@ -23,7 +24,7 @@ class Groups:
 
     def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
         self._daemon = daemon
-        #: Held while policies change: `pulsar_admin` reads before it writes.
+        #: Held while groups are deleted or attached to: that looks before it writes.
         self._writing = writing
 
     async def list(self, _call: Call) -> Reply:
@@ -38,9 +39,8 @@ class Groups:
         """Create or replace a group; answers with it, in force."""
         name = check_entity(call.path["group"], "group")
         group = group_of(name, _body.decode(call.body))
-        async with self._writing:
-            await self._daemon.put_group(group)
-            return json_reply(self._daemon.group(name))
+        await self._daemon.change(GROUP + name, lambda _known: group)
+        return json_reply(self._daemon.group(name))
 
     async def delete(self, call: Call) -> Reply:
         """Delete a group that nothing is attached to."""

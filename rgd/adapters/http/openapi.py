@@ -69,15 +69,30 @@ def _operation(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str, Any]:
             for status, says in sorted(_answers(endpoint).items())
         },
     }
-    if names := _PATH_PART.findall(endpoint.path):
-        operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in names
-        ]
+    if parameters := _parameters(endpoint):
+        operation["parameters"] = parameters
     if endpoint.body is not None:
         content = {JSON: {"schema": _schema(endpoint.body, known)}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": endpoint.body_required, "content": content}
     return operation
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in _PATH_PART.findall(endpoint.path)
+    ]
+    in_query = [
+        {
+            "name": query.name,
+            "in": "query",
+            "required": query.required,
+            "description": query.means,
+            "schema": dict(query.schema),
+        }
+        for query in endpoint.query
+    ]
+    return in_path + in_query
 
 
 def _response(says: Says, known: Mapping[Any, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 JSON: Final = "application/json"
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 encode = msgspec.json.Encoder().encode
 
@@ -25,6 +26,10 @@ class Call(NamedTuple):
     headers: Mapping[str, str]
     #: Whole, and within `body_max_bytes`; empty where the call takes none.
     body: bytes
+    #: After the question mark, decoded; empty where the call takes none.
+    query: Mapping[str, str] = NO_QUERY
+    #: The path as it came, for those to whom `+` and `%2B` are two things.
+    raw_path: str = ""
 
 
 class Reply(NamedTuple):
@@ -61,6 +66,11 @@ def json_reply(
 ) -> Reply:
     """Answer with a value as JSON."""
     return Reply(status, encode(value), headers)
+
+
+def says_true(call: Call, name: str) -> bool:
+    """Whether a query says true, in any case; anything else is false, as in Pulsar."""
+    return call.query.get(name, "").lower() == "true"
 
 
 NO_CONTENT: Final = Reply(204)

@@ -1,7 +1,8 @@
 """The list of all calls: method, path, the scope it needs, who answers, what it may answer.
 
 Law: a call exists if and only if it stands here; the router, the tokens' scopes
-and /openapi.json are all made from this one list.
+and /openapi.json are all made from this one list. Its part under `/admin/v2` is
+written in `pulsar_admin.routes`.
 
 `HEAD` goes wherever `GET` goes and is not listed.
 """
@@ -11,31 +12,17 @@ from typing import Any, Final
 
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.answers import AcquireAnswer, ItemFault, Reason, TooLargeAnswer
-from rgd.adapters.http.bodies import AcquireBody, GroupBody, ResourceGroupBody
+from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
+from rgd.adapters.http.explain import Explain, explain_endpoints
+from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
-from rgd.adapters.http.pulsar_admin import PulsarAdmin, ResourceGroup
+from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
 from rgd.adapters.http.tokens import Scope
+from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, DONE, IN_USE, NO_GROUP, NOT_NOW
 from rgd.ports.daemon import BrokerView, GroupView
-
-_GROUPS: Final = "/admin/v2/resourcegroups"
-_NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}/resourcegroup"
-
-_DONE: Final = {204: Says("Done and in force here.")}
-_BAD_NAME: Final = {400: Says("The name is malformed.", Reason)}
-_BAD_BODY: Final = {400: Says("The name or the body is malformed; the field is named.", Reason)}
-_NO_GROUP: Final = {404: Says("There is no such group.", Reason)}
-_NO_NAMESPACE: Final = {404: Says("Nobody ever named the namespace.", Reason)}
-_IN_USE: Final = "Something is attached to the group; or "
-_READ_ONLY: Final = "a file owns the policies (policies.source: file)."
-_PRECONDITION: Final = "The namespace's name is malformed"
-#: Whoever changes policies may meet these.
-_NOT_NOW: Final = {
-    409: Says(_READ_ONLY.capitalize(), Reason),
-    503: Says("The policies table cannot be written now.", Reason),
-}
 
 REFUSAL_HEADERS: Final = (
     "Retry-After",
@@ -53,7 +40,9 @@ class Doors:
 
     acquire: Acquire
     groups: Groups
-    pulsar_admin: PulsarAdmin
+    group_patch: GroupPatch
+    explain: Explain
+    pulsar_admin: pulsar_admin.PulsarAdmin
     probes: Probes
     #: Answers with what `openapi` makes of this list.
     openapi: Handler
@@ -64,8 +53,9 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
     return (
         *_acquire(doors.acquire),
         *_groups(doors.groups),
-        *_resource_groups(doors.pulsar_admin),
-        *_namespaces(doors.pulsar_admin),
+        *group_patch_endpoints(doors.group_patch),
+        *explain_endpoints(doors.explain),
+        *pulsar_admin.endpoints(doors.pulsar_admin),
         *_probes(doors.probes, doors.openapi),
     )
 
@@ -117,7 +107,7 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             scope=Scope.READ,
             handler=groups.get,
             summary="One group: quota, this broker's share, every row of the usage map.",
-            answers={200: Says("The group.", GroupView), **_BAD_NAME, **_NO_GROUP},
+            answers={200: Says("The group.", GroupView), **BAD_NAME, **NO_GROUP},
         ),
         Endpoint(
             method="PUT",
@@ -126,7 +116,7 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             handler=groups.put,
             summary="Create a group, or replace it whole.",
             body=GroupBody,
-            answers={200: Says("The group, in force here.", GroupView), **_BAD_BODY, **_NOT_NOW},
+            answers={200: Says("The group, in force here.", GroupView), **BAD_BODY, **NOT_NOW},
         ),
         Endpoint(
             method="DELETE",
@@ -135,11 +125,11 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             handler=groups.delete,
             summary="Delete a group that nothing is attached to.",
             answers={
-                **_DONE,
-                **_BAD_NAME,
-                **_NO_GROUP,
-                **_NOT_NOW,
-                409: Says(_IN_USE + _READ_ONLY, Reason),
+                **DONE,
+                **BAD_NAME,
+                **NO_GROUP,
+                **NOT_NOW,
+                **IN_USE,
             },
         ),
         Endpoint(
@@ -149,80 +139,6 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             handler=groups.brokers,
             summary="Who is in the exchange, since when, how stale, stock or rgd.",
             answers={200: Says("The brokers.", list[BrokerView])},
-        ),
-    )
-
-
-def _resource_groups(admin: PulsarAdmin) -> tuple[Endpoint, ...]:
-    path = f"{_GROUPS}/{{group}}"
-    return (
-        Endpoint(
-            method="GET",
-            path=_GROUPS,
-            scope=Scope.READ,
-            handler=admin.list,
-            summary="The names of all groups (as Pulsar).",
-            answers={200: Says("The names.", list[str])},
-        ),
-        Endpoint(
-            method="GET",
-            path=path,
-            scope=Scope.READ,
-            handler=admin.get,
-            summary="A group's four rates (as Pulsar).",
-            answers={200: Says("The rates; -1 is unlimited.", ResourceGroup), **_NO_GROUP},
-        ),
-        Endpoint(
-            method="PUT",
-            path=path,
-            scope=Scope.ADMIN,
-            handler=admin.put,
-            summary="Create a group, or change the rates that the body says (as Pulsar).",
-            body=ResourceGroupBody,
-            answers={**_DONE, **_BAD_BODY, **_NOT_NOW},
-        ),
-        Endpoint(
-            method="DELETE",
-            path=path,
-            scope=Scope.ADMIN,
-            handler=admin.delete,
-            summary="Delete a group that nothing is attached to (as Pulsar).",
-            answers={**_DONE, **_NO_GROUP, **_NOT_NOW, 409: Says(_IN_USE + _READ_ONLY, Reason)},
-        ),
-    )
-
-
-def _namespaces(admin: PulsarAdmin) -> tuple[Endpoint, ...]:
-    bad_name = {412: Says(f"{_PRECONDITION}.", Reason)}
-    bad_group = {412: Says(f"{_PRECONDITION}, or there is no such group.", Reason)}
-    return (
-        Endpoint(
-            method="GET",
-            path=_NAMESPACE,
-            scope=Scope.READ,
-            handler=admin.get_namespace,
-            summary="The namespace's group (as Pulsar).",
-            answers={
-                200: Says("Its bare name, without quotes as in Pulsar, or nothing.", str),
-                **_NO_NAMESPACE,
-                **bad_name,
-            },
-        ),
-        Endpoint(
-            method="POST",
-            path=f"{_NAMESPACE}/{{group}}",
-            scope=Scope.ADMIN,
-            handler=admin.attach_namespace,
-            summary="Put a namespace into a group (as Pulsar).",
-            answers={**_DONE, **bad_group, **_NOT_NOW},
-        ),
-        Endpoint(
-            method="DELETE",
-            path=_NAMESPACE,
-            scope=Scope.ADMIN,
-            handler=admin.detach_namespace,
-            summary="Take a namespace out of its group (as Pulsar).",
-            answers={**_DONE, **_NO_NAMESPACE, **bad_name, **_NOT_NOW},
         ),
     )
 

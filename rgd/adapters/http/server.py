@@ -21,10 +21,12 @@ from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.connection import Connections
 from rgd.adapters.http.dispatch import Dispatcher
+from rgd.adapters.http.explain import Explain
+from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.probes import Probes
-from rgd.adapters.http.pulsar_admin import PulsarAdmin
+from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
@@ -65,6 +67,8 @@ class HttpServer:
             Doors(
                 acquire=self._acquire,
                 groups=Groups(daemon, writing),
+                group_patch=GroupPatch(daemon, writing),
+                explain=Explain(daemon),
                 pulsar_admin=PulsarAdmin(daemon, writing),
                 probes=self._probes,
                 openapi=self._describe,

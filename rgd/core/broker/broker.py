@@ -124,7 +124,7 @@ class Broker:
         if not self._is_started:
             return None
         due = (
-            self._now if self.rounds.is_ending else self._round_end,
+            self._now if self.rounds.is_ending or self.limiter.is_behind else self._round_end,
             self._early_at,
             self._answer_at,
             self._alive_at,
@@ -187,8 +187,12 @@ class Broker:
             # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
         effects += self._say_what_is_due(now)
+        is_reading = self.sharing.is_reading
         self.sharing.work(now)
         self.sharing.settle(now)
+        if not is_reading:
+            # One slice at a time.
+            self.limiter.work(now)
         return effects
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:

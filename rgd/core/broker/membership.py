@@ -37,6 +37,8 @@ class Membership:
         #: Hash of our policies file, and the peers that have another one.
         self.policies_hash = 0
         self.differing: set[str] = set()
+        #: Peers with another hash than ours: theirs, and since when.
+        self._differing_since: dict[str, tuple[int, Nanos]] = {}
         self.reports_received = 0
         #: The last of our own reports that was read back.
         self._own_sequence = 0
@@ -141,7 +143,7 @@ class Membership:
         if report.weight != weight:
             self._sharing.refresh_all(now)
         self._sharing.refresh(self._usage.apply(report), now)
-        return [*self._compare_policies(report), *self._repair(report, now)]
+        return [*self._compare_policies(report, now), *self._repair(report, now)]
 
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
         """Ask a broker to repeat itself where what it told is not what we hold.
@@ -165,12 +167,18 @@ class Membership:
     def _holds(self, report: Report) -> bool:
         return self._usage.hash_of(report.speaker.broker) == report.rows_hash
 
-    def _compare_policies(self, report: Report) -> list[Effect]:
-        broker = report.speaker.broker
-        if report.policies_hash == self.policies_hash:
+    def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
+        """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
+        broker, told = report.speaker.broker, report.policies_hash
+        if told == self.policies_hash:
             self.differing.discard(broker)
+            self._differing_since.pop(broker, None)
             return []
-        if broker in self.differing:
+        known = self._differing_since.get(broker)
+        # Who changes its policies is following.
+        since = now if known is None or known[0] != told else known[1]
+        self._differing_since[broker] = (told, since)
+        if broker in self.differing or now - since < self._settings.policies_patience_ns:
             return []
         self.differing.add(broker)
         return [Alarm(AlarmCode.POLICIES_DIFFER, broker)]
@@ -194,6 +202,7 @@ class Membership:
     def _forget(self, broker: str, now: Nanos) -> None:
         self._usage.remove(broker)
         self.differing.discard(broker)
+        self._differing_since.pop(broker, None)
         self._answered.discard(broker)
         self._sharing.refresh_all(now)
 

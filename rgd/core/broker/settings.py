@@ -36,6 +36,8 @@ class BrokerSettings:
     expected_brokers: int = 1
     #: Peers that the last run knew.
     stored_peers: frozenset[str] = frozenset()
+    #: Peers may have other policies for so long without an alarm: they look at different times.
+    policies_patience_ns: int = 0
     policy: SharePolicyName = SharePolicyName.MAX_MIN
     topic_split: TopicSplit = TopicSplit.SHARED
     floor_ppm: int = 10_000

@@ -29,7 +29,8 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates, SharePolicyName
+from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates, SharePolicyName, lower
+from rgd.core.policies.table import changed_keys
 from rgd.core.shares.apportion import even, floors
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
@@ -40,6 +41,9 @@ SLICE_ROWS: Final = 2_500
 
 #: Groups whose rates are changed in one go, for the same reason.
 SLICE_GROUPS: Final = 256
+
+#: Most groups whose policies are read at once when a book comes, for the same reason.
+CHANGES_MAX: Final = 32
 
 #: Rest after each row that was shared out: reckoning takes at most about a third of a core.
 REST_NS: Final = 1_000
@@ -105,6 +109,13 @@ class Sharing:
         #: By place: whether the share is to be reckoned anew, and from when on that may happen.
         self._is_marked = np.zeros(64, np.bool_)
         self._has_marks = False
+        #: By place: whether the policies are to be read anew, since when, and the group as it was read.
+        self._is_unread = np.zeros(64, np.bool_)
+        self._has_unread = False
+        self._unread_since = Nanos(0)
+        self._groups: dict[int, Group] = {}
+        #: By place: the most that is granted until its share is reckoned under the new policy.
+        self._ceilings: dict[int, Rates] = {}
         self._next_place = 0
         self._rested_at = self._work_from = Nanos(0)
         self.book: PolicyBook = EMPTY_BOOK
@@ -114,6 +125,11 @@ class Sharing:
     def brokers(self) -> list[str]:
         """The live brokers, this one included, in the order of names."""
         return self._ranks.names()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether policies are left to be read."""
+        return self._has_unread
 
     def known_brokers(self) -> int:
         """How many brokers there may be: never less than expected, stored, or heard of."""
@@ -185,25 +201,39 @@ class Sharing:
             # One too many to share: what is left is this broker's own limit.
             return group.rates(kind)
         self._make_room()
-        self._read_book(place, key)
         if place not in self._settling:
+            self._quota[place] = rates([_pair(self.quota(key))])[0]
+            self._groups[place] = group
             self._is_in_use[place] = True
             target = self._targets(np.array([place]))[0]
             self._target[place] = target
             self._settling.begin(place, _rates(target), now)
-        return self._settling.in_force(place, now, self._link.settle_ns)
+        elif self._is_unread[place]:
+            self._read_book(place)
+        return self._in_force(place, now)
 
     def set_book(self, book: PolicyBook, now: Nanos) -> None:
-        """Put policies in force; the groups that are gone are not in use any more."""
-        self.book = book
-        for place in np.flatnonzero(self._is_in_use).tolist():
-            key = self._usage.index.keys[place]
-            if key.group in book.groups:
-                self._read_book(place, key)
-            else:
-                self._is_in_use[place] = self._is_marked[place] = False
-                self._settling.end(place)
-        self.refresh_all(now)
+        """Put policies in force; the groups that are gone are not in use any more.
+
+        A few that changed are read at once. Of many each is read when it is asked for, and the others
+        in slices (`work`).
+        """
+        before, self.book = self.book, book
+        changed = changed_keys(before.groups, book.groups, CHANGES_MAX)
+        if changed is None:
+            self._is_unread[:] = self._is_in_use
+            self._has_unread = bool(self._is_unread.any())
+            self._unread_since = now
+            return
+        keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
+        found = (self._usage.index.find(key) for key in keys)
+        places = [place for place in found if place is not None and place in self._settling]
+        for place in places:
+            self._read_book(place)
+        marked = np.array([place for place in places if self._is_marked[place]], np.int64)
+        if len(marked):
+            self._is_marked[marked] = False
+            self._aim(marked, now)
 
     def refresh(self, places: Ints, now: Nanos) -> None:
         """Have the shares of these groups reckoned anew, where they are in use here."""
@@ -222,11 +252,18 @@ class Sharing:
         self.refresh(np.flatnonzero(self._is_in_use), now)
 
     def work(self, now: Nanos) -> None:
-        """Share out one slice of what is marked, if its time has come."""
+        """Read, or share out, one slice of what is to be, if its time has come."""
+        if self._has_unread:
+            self._read_slice(now)
+            return
         if not self._has_marks or now < self._work_from:
             return
         # In turn, or groups that change all the time would keep the others waiting.
         marked = np.flatnonzero(self._is_marked)
+        if not len(marked):
+            # The groups are gone.
+            self._has_marks = False
+            return
         places = np.roll(marked, -int(np.searchsorted(marked, self._next_place)))
         rows = np.cumsum(self._usage.counts(places) + 1)
         count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
@@ -244,12 +281,13 @@ class Sharing:
         """Put raises in force that have waited long enough, a slice of them."""
         settle_ns = self._link.settle_ns
         for place in self._settling.due(now, settle_ns, SLICE_GROUPS):
-            rates_now = self._settling.in_force(place, now, settle_ns)
-            self._apply(self._usage.index.keys[place], rates_now, now)
+            self._apply(self._usage.index.keys[place], self._in_force(place, now), now)
 
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `settle` has something to do."""
+        if self._has_unread:
+            return self._unread_since
         settles_at = self._settling.next_at(self._link.settle_ns)
         if not self._has_marks:
             return settles_at
@@ -262,7 +300,7 @@ class Sharing:
             InvariantBroken: a share was not reckoned anew when it should have been; a bug.
         """
         self._make_room()
-        places = np.flatnonzero(self._is_in_use & ~self._is_marked)
+        places = np.flatnonzero(self._is_in_use & ~self._is_marked & ~self._is_unread)
         differing = np.flatnonzero((self._targets(places) != self._target[places]).any(axis=1))
         for place in places[differing].tolist():
             raise InvariantBroken(
@@ -273,7 +311,10 @@ class Sharing:
 
     def _aim(self, places: Ints, now: Nanos) -> None:
         targets = self._targets(places)
-        changed = np.flatnonzero((targets != self._target[places]).any(axis=1))
+        differs = (targets != self._target[places]).any(axis=1)
+        if self._ceilings:
+            differs |= [self._ceilings.pop(place, None) is not None for place in places.tolist()]
+        changed = np.flatnonzero(differs)
         self._target[places] = targets
         settle_ns = self._link.settle_ns
         for at in changed.tolist():
@@ -309,8 +350,52 @@ class Sharing:
         keys = self._usage.index.keys
         return [self.policy(keys[place]) for place in places.tolist()]
 
-    def _read_book(self, place: int, key: GroupKey) -> None:
-        self._quota[place] = rates([_pair(self.quota(key))])[0]
+    def _read_slice(self, now: Nanos) -> None:
+        unread = np.flatnonzero(self._is_unread)
+        for place in unread[:SLICE_GROUPS].tolist():
+            self._read_book(place)
+            if place in self._ceilings:
+                self._apply(self._usage.index.keys[place], self._in_force(place, now), now)
+        self._has_unread = len(unread) > SLICE_GROUPS
+
+    def _read_book(self, place: int) -> None:
+        """Take note of the policy of a group in use: cuts are in force at once, the rest is reckoned."""
+        self._is_unread[place] = False
+        key = self._usage.index.keys[place]
+        group = self.book.groups.get(key.group)
+        if group is None:
+            self._is_in_use[place] = self._is_marked[place] = False
+            self._settling.end(place)
+            del self._groups[place]
+            self._ceilings.pop(place, None)
+            return
+        before, self._groups[place] = self._groups[place], group
+        if group == before:
+            return
+        was, quota = before.rates(key.kind), group.rates(key.kind)
+        self._quota[place] = rates([_pair(quota)])[0]
+        share = self._ceilings.get(place, _rates(self._target[place]))
+        cut = Rates(
+            self._cut(share.messages, was.messages, quota.messages),
+            self._cut(share.bytes, was.bytes, quota.bytes),
+        )
+        if cut != share:
+            self._ceilings[place] = cut
+        self._is_marked[place] = self._has_marks = True
+
+    def _in_force(self, place: int, now: Nanos) -> Rates:
+        """The rates in force of a group in use."""
+        settled = self._settling.in_force(place, now, self._link.settle_ns)
+        ceiling = self._ceilings.get(place)
+        return settled if ceiling is None else lower(settled, ceiling)
+
+    def _cut(self, share: Rate, was: Rate, quota: Rate) -> Rate:
+        """What is left of a share under another quota until it is reckoned: all brokers' stay within it."""
+        if quota is None or (share is None and quota and self.mode is Mode.OPEN):
+            return share
+        if share is None or was is None:
+            return self._equal(quota)
+        return share * quota // was if quota < was else share
 
     def _make_room(self) -> None:
         count = len(self._usage.index)
@@ -322,6 +407,7 @@ class Sharing:
         self._quota[before:] = NO_RATE
         self._is_in_use = grown(self._is_in_use, count)
         self._is_marked = grown(self._is_marked, count)
+        self._is_unread = grown(self._is_unread, count)
 
 
 def _pair(pair: Rates) -> tuple[Rate, Rate]:

@@ -62,6 +62,16 @@ class TokenBucket:
         self._depth = rate * burst_ns
         self._tokens = min(self._tokens, self._depth)
 
+    def pause(self, since: Nanos, until: Nanos) -> None:
+        """Let nothing flow between two moments, as far as it is not known to have flowed."""
+        self._refill(since)
+        self._at = max(self._at, until)
+
+    def is_full(self, now: Nanos) -> bool:
+        """Whether it could not hold more."""
+        self._refill(now)
+        return self._tokens >= self._depth
+
     def tokens(self, now: Nanos) -> int:
         """Tokens at hand in `PICO`; negative is debt."""
         self._refill(now)

@@ -1,31 +1,36 @@
-"""Resolves a name to its chain of levels, and keeps the levels' buckets.
+"""Resolves a name to its chain of levels.
 
-Law: a chain is made from exactly one policy book; a new book throws all chains
-away at once but keeps the buckets of what stays, with their tokens and debt.
+Law: a chain is made from exactly one policy book; a new book throws all chains away at once.
 
 The order is broker, resource groups (topic's, namespace's, tenant's: each
 distinct group once), topic, subscription (design 2). Where a group's share is
 divided over topics (`rgd.core.buckets.split`), the topic's part stands in the
 group's place. Such chains are kept apart: `shared` ones take the same short
 road as if there were no others.
+
+The levels themselves are kept by `rgd.core.buckets.levels`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
-from rgd.core.buckets.split import SplitShare, TopicPart, owes
+from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
+from rgd.core.buckets.split import SplitShare, TopicPart
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import NO_LIMIT, Group, Rates, TopicSplit
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Rates, TopicSplit
 from rgd.core.units import Kind, Nanos
 
-#: Most resolved names and most limit buckets kept; each table starts afresh when it is full.
+#: Most resolved names kept; the table starts afresh when it is full.
 CHAINS_MAX: Final = 200_000
 
-#: This broker's share of a group in a kind.
-ShareOf = Callable[[Group, Kind], Rates]
+#: Thrown away chains that are let go in one go, and for each new one: all at once would take long.
+SLICE_CHAINS: Final = 1_000
+CHAINS_PER_NEW: Final = 4
+#: Limits that are looked at for each new chain, more than it can have: so their table stays in bounds.
+LIMITS_PER_NEW: Final = 4
 
 
 class Chain(NamedTuple):
@@ -45,19 +50,13 @@ class _ChainKey(NamedTuple):
     subscription: str | None
 
 
-#: A plain tuple finds what was kept under a named one, and is made faster.
-_PlainKey = tuple[Kind, str | None, str | None, str | None, str | None]
-
-
-class _LimitKey(NamedTuple):
-    kind: Kind
-    level: Level
-    topic: str = ""
-    subscription: str = ""
+#: Kind, group, namespace, topic, subscription. A plain tuple finds what was kept under a named one,
+#: and is made faster.
+NameAsked = tuple[Kind, str | None, str | None, str | None, str | None]
 
 
 class Chains:
-    """Every level of one broker, by name."""
+    """Every chain of one broker, by name."""
 
     def __init__(
         self,
@@ -65,20 +64,12 @@ class Chains:
         share_of: ShareOf,
         topic_split: TopicSplit = TopicSplit.SHARED,
     ) -> None:
-        self._settings = settings
-        self._share_of = share_of
-        #: How groups that say nothing divide their share.
-        self._topic_split = topic_split
-        self._book = EMPTY_BOOK
+        self._levels = Levels(settings, share_of, topic_split)
         #: Those without parts, and those with.
-        self._chains: dict[_PlainKey, Chain] = {}
-        self._split_chains: dict[_PlainKey, Chain] = {}
-        self._splits: dict[GroupKey, SplitShare] = {}
-        #: Groups that are to be divided as soon as they owe nothing.
-        self._unsplit: set[GroupKey] = set()
-        self._limits: dict[_LimitKey, LevelState] = {}
-        self.groups: dict[GroupKey, GroupState] = {}
-        self._group_burst_ns = settings.burst_ns
+        self._chains: dict[NameAsked, Chain] = {}
+        self._split_chains: dict[NameAsked, Chain] = {}
+        #: Those that were thrown away and are still to be let go.
+        self._gone: list[dict[NameAsked, Chain]] = []
 
     def of(self, request: Request, now: Nanos) -> Chain:
         """The chain of a request's name.
@@ -92,57 +83,60 @@ class Chains:
         return self._of_parts(request, now) if chain is None else chain
 
     def set_book(self, book: PolicyBook, now: Nanos) -> None:
-        """Put a policy book in force."""
-        self._book = book
-        self._forget_chains()
-        for key in [key for key in self.groups if key.group not in book.groups]:
-            del self.groups[key]
-            self._splits.pop(key, None)
-            self._unsplit.discard(key)
-        for key, state in self.groups.items():
-            self._refresh(state, book.groups[key.group], now)
-        for limit_key, level in list(self._limits.items()):
-            rates = self._limit_of(limit_key)
-            if rates.is_unlimited:
-                del self._limits[limit_key]
-            else:
-                level.set_rates(rates, rates, now)
+        """Put a policy book in force for every name at once; levels follow (`work`)."""
+        self._forget()
+        self._levels.set_book(book, now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if it is in use."""
-        state = self.groups.get(key)
-        if state is not None and state.share != share:
-            self._set_rates(state, state.quota, share, now)
+        self._levels.set_share(key, share, now)
 
     def end_round(self, now: Nanos) -> None:
-        """Weigh the topics of divided shares anew; divide those that were in debt and are not."""
-        for split in self._splits.values():
-            split.end_round(now)
-        ready = [key for key in self._unsplit if not owes(self.groups[key], now)]
-        if ready:
-            self._forget_chains()
-        for key in ready:
-            self._split(self.groups[key], self._book.groups[key.group], now)
+        """Begin to weigh the topics of divided shares anew (`work`)."""
+        if self._levels.end_round(now):
+            self._forget()
 
     def split_of(self, key: GroupKey) -> SplitShare | None:
         """How a group's share is divided over topics, if it is."""
-        return self._splits.get(key)
+        return self._levels.split_of(key)
 
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
         """Change the depth of every group's buckets, those to come too."""
-        self._group_burst_ns = burst_ns
-        self._forget_chains()
-        for key, state in self.groups.items():
-            if (split := self._splits.get(key)) is not None:
-                # A part that is behind would miss a burst that comes and goes.
-                split.parts(now)
-            state.burst_ns = burst_ns
-            self._set_rates(state, state.quota, state.share, now)
-            self._split(state, self._book.groups[state.key.group], now)
+        self._forget()
+        self._levels.set_group_burst(burst_ns, now)
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) that was asked for since it exists."""
-        return iter(self.groups.values())
+        return self._levels.states()
+
+    def state(self, key: GroupKey) -> GroupState | None:
+        """One (group, kind), if it was ever asked for."""
+        return self._levels.state(key)
+
+    def names_asked(self) -> list[NameAsked]:
+        """What was asked for since the book came into force: at most `CHAINS_MAX`; who asks rarely may
+        be missing.
+        """
+        # Copies only: with as many names as there may be, more would hold up requests.
+        return [*self._chains, *self._split_chains]
+
+    def limit(
+        self, level: Level, kind: Kind, topic: str = "", subscription: str = ""
+    ) -> LevelState | None:
+        """The buckets of a limit, if it was asked for; makes nothing."""
+        return self._levels.known_limit(LimitKey(kind, level, topic, subscription))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `work` has something to do."""
+        return self._levels.is_behind or bool(self._gone)
+
+    def work(self, now: Nanos) -> None:
+        """Do a slice of what a change left to do; nothing that a request has to wait for."""
+        if self._levels.is_behind:
+            self._levels.work(now)
+        else:
+            self._let_go(SLICE_CHAINS)
 
     def _of_parts(self, request: Request, now: Nanos) -> Chain:
         """The chain of a name that has parts, or is new; its parts know that they are asked."""
@@ -158,35 +152,47 @@ class Chains:
         key = _ChainKey(
             request.kind, request.group, request.namespace, request.topic, request.subscription
         )
-        chain = self._resolve(key, now)
         if len(self._chains) + len(self._split_chains) >= CHAINS_MAX:
-            self._forget_chains()
+            self._forget()
+        self._let_go(CHAINS_PER_NEW)
+        self._levels.look_at_limits(LIMITS_PER_NEW, now)
+        chain = self._resolve(key, now)
         if chain.parts:
             self._split_chains[key] = chain
         else:
             self._chains[key] = chain
         return chain
 
-    def _forget_chains(self) -> None:
-        self._chains.clear()
-        self._split_chains.clear()
+    def _forget(self) -> None:
+        """Throw all chains away."""
+        self._gone += [table for table in (self._chains, self._split_chains) if table]
+        self._chains, self._split_chains = {}, {}
+        self._levels.forget_chains()
+
+    def _let_go(self, count: int) -> None:
+        while count and self._gone:
+            self._gone[-1].popitem()
+            count -= 1
+            if not self._gone[-1]:
+                self._gone.pop()
 
     def _resolve(self, key: _ChainKey, now: Nanos) -> Chain:
+        book, levels_of = self._levels.book, self._levels
         if key.group is None:
-            groups = self._book.groups_of(key.namespace, key.topic)
-        elif key.group in self._book.groups:
-            groups = (self._book.groups[key.group],)
+            groups = book.groups_of(key.namespace, key.topic)
+        elif key.group in book.groups:
+            groups = (book.groups[key.group],)
         else:
             raise UnknownGroup(key.group)
-        states = tuple(self._group(group, key.kind, now) for group in groups)
-        levels: list[LevelState | None] = [self._limit(_LimitKey(key.kind, Level.BROKER), now)]
+        states = tuple(levels_of.group(group, key.kind, now) for group in groups)
+        levels: list[LevelState | None] = [levels_of.limit(LimitKey(key.kind, Level.BROKER), now)]
         steps = [self._step(state, key.topic, now) for state in states]
         levels += steps
         if key.topic is not None:
-            levels.append(self._limit(_LimitKey(key.kind, Level.TOPIC, key.topic), now))
+            levels.append(levels_of.limit(LimitKey(key.kind, Level.TOPIC, key.topic), now))
             if key.subscription is not None:
-                name = _LimitKey(key.kind, Level.SUBSCRIPTION, key.topic, key.subscription)
-                levels.append(self._limit(name, now))
+                name = LimitKey(key.kind, Level.SUBSCRIPTION, key.topic, key.subscription)
+                levels.append(levels_of.limit(name, now))
         return Chain(
             tuple(level for level in levels if level is not None),
             states,
@@ -195,63 +201,8 @@ class Chains:
 
     def _step(self, state: GroupState, topic: str | None, now: Nanos) -> LevelState:
         """What stands for a group in a topic's chain."""
-        split = self._splits.get(state.key)
+        split = self._levels.split_of(state.key)
         return state if split is None else split.part(topic, now)
-
-    def _group(self, group: Group, kind: Kind, now: Nanos) -> GroupState:
-        key = GroupKey(group.name, kind)
-        state = self.groups.get(key)
-        if state is None:
-            state = self.groups[key] = GroupState(key, self._settings, now)
-            state.burst_ns = self._group_burst_ns
-            self._refresh(state, group, now)
-        return state
-
-    def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
-        state.shadow = group.shadow
-        share = self._share_of(group, state.key.kind)
-        self._set_rates(state, group.rates(state.key.kind), share, now)
-        self._split(state, group, now)
-
-    def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
-        state.set_rates(quota, share, now)
-        if (split := self._splits.get(state.key)) is not None:
-            split.redivide(now)
-
-    def _split(self, state: GroupState, group: Group, now: Nanos) -> None:
-        """Divide a group's share over topics, or no more, as its policy says."""
-        mode, split = group.topic_split or self._topic_split, self._splits.get(state.key)
-        self._unsplit.discard(state.key)
-        if mode is TopicSplit.SHARED or self._group_burst_ns == 0:
-            # Without depth it grants one request on debt (a daemon that knows nobody): not each topic.
-            # Its own buckets were charged with everything all along.
-            self._splits.pop(state.key, None)
-        elif split is not None:
-            split.set_mode(mode, now)
-        elif owes(state, now):
-            # A debt that nobody had to pay would be granted twice.
-            self._unsplit.add(state.key)
-        else:
-            self._splits[state.key] = SplitShare(state, mode, self._settings, now)
-
-    def _limit(self, key: _LimitKey, now: Nanos) -> LevelState | None:
-        level = self._limits.get(key)
-        if level is None:
-            rates = self._limit_of(key)
-            if rates.is_unlimited:
-                return None
-            level = LevelState(key.level, self._settings)
-            level.set_rates(rates, rates, now)
-            self._limits[key] = level
-        return level
-
-    def _limit_of(self, key: _LimitKey) -> Rates:
-        limits = self._book.limits
-        if key.level is Level.BROKER:
-            return limits.broker.of(key.kind)
-        if key.level is Level.TOPIC:
-            return limits.topics.get(key.topic, NO_LIMIT).of(key.kind)
-        return limits.subscriptions.get((key.topic, key.subscription), NO_LIMIT).of(key.kind)
 
 
 def _ask(chain: Chain, request: Request, now: Nanos) -> bool:

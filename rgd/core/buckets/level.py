@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rgd.core.buckets.bucket import PICO, TokenBucket
+from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
 from rgd.core.demand.meter import DemandMeter, MeterSettings
@@ -41,6 +42,7 @@ class LevelState:
         "_twins",
         "burst_ns",
         "bytes",
+        "cuts",
         "group",
         "level",
         "messages",
@@ -56,6 +58,8 @@ class LevelState:
         #: Count what would be refused, refuse nothing.
         self.shadow = False
         self.shadow_refused = Pair()
+        #: What it cut in the last minute, for all names that it governs; None: it never cut.
+        self.cuts: RecentCuts | None = None
         #: The whole limit (cluster-wide for a group), and the part that flows here.
         self.quota = self.share = UNLIMITED
         #: Depth of the buckets, in time at their rate; in force with the next `set_rates`.
@@ -117,6 +121,16 @@ class LevelState:
         tokens = 0 if bucket is None else bucket.tokens(now)
         return tokens // PICO if tokens > 0 else 0
 
+    def pause(self, since: Nanos, until: Nanos) -> None:
+        """Let nothing flow between two moments."""
+        for bucket in (self.messages, self.bytes):
+            if bucket is not None:
+                bucket.pause(since, until)
+
+    def is_full(self, now: Nanos) -> bool:
+        """Whether one that is made anew would grant no more."""
+        return all(bucket is None or bucket.is_full(now) for bucket in (self.messages, self.bytes))
+
     def flows_faster(self, live_brokers: int) -> bool:
         """Whether a twin of this level, which has at least an even part, flows faster than it."""
         if self.group is None:
@@ -157,6 +171,11 @@ class LevelState:
         """Count what a shadow level would have refused."""
         messages, size = self.shadow_refused
         self.shadow_refused = Pair(messages + cost.messages, size + cost.bytes)
+
+    def begin_cuts(self) -> RecentCuts:
+        """Begin to count what is not granted because this level, the most stringent, is short."""
+        self.cuts = cuts = RecentCuts()
+        return cuts
 
     def _of_twin(
         self, twin: Twin | None, dimension: Dimension, live_brokers: int, now: Nanos
@@ -215,11 +234,13 @@ class GroupKey(NamedTuple):
 class GroupState(LevelState):
     """The level of one resource group in one kind, and what its callers wanted."""
 
-    __slots__ = ("_refused", "key", "meter", "reported")
+    __slots__ = ("_refused", "epoch", "key", "meter", "reported")
 
     def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
+        #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
+        self.epoch = 0
         intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
         self.meter = DemandMeter(now, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.

@@ -13,13 +13,14 @@ decided elsewhere (`rgd.core.broker.sharing`) and set here.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rgd.core.buckets.chain import Chain, Chains, ShareOf
-from rgd.core.buckets.decision import Answer, Decision, Request, ungoverned
+from rgd.core.buckets.chain import Chain, Chains, NameAsked
+from rgd.core.buckets.decision import Answer, Decision, Level, Request, ungoverned
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
+from rgd.core.buckets.levels import ShareOf
 from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Rates, TopicSplit
-from rgd.core.units import MILLI, Dimension, Nanos, Pair
+from rgd.core.units import MILLI, Dimension, Kind, Nanos, Pair
 
 _NOTHING: Final = Pair()
 
@@ -71,12 +72,27 @@ class Limiter:
         self._chains.set_share(key, share, now)
 
     def end_round(self, now: Nanos) -> None:
-        """Weigh the topics of divided shares anew, once a round."""
+        """Begin to weigh the topics of divided shares anew, once a round; `work` goes on with it."""
         self._chains.end_round(now)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `work` has something to do."""
+        return self._chains.is_behind
+
+    def work(self, now: Nanos) -> None:
+        """Do a slice of what a change or a round's end left to do, well under 2 ms of one core."""
+        self._chains.work(now)
 
     def split_of(self, key: GroupKey) -> SplitShare | None:
         """How a group's share is divided over topics, if it is."""
         return self._chains.split_of(key)
+
+    def limit(
+        self, level: Level, kind: Kind, *, topic: str = "", subscription: str = ""
+    ) -> LevelState | None:
+        """The buckets of a broker's, topic's or subscription's limit, if it was asked for; makes nothing."""
+        return self._chains.limit(level, kind, topic, subscription)
 
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
         """Change the depth of every group's buckets; 0 grants one request at a time, on debt."""
@@ -86,9 +102,13 @@ class Limiter:
         """Every (group, kind) that was asked for since it exists."""
         return self._chains.states()
 
+    def names_asked(self) -> list[NameAsked]:
+        """What was asked for since the book came into force (`Chains.names_asked`)."""
+        return self._chains.names_asked()
+
     def state(self, key: GroupKey) -> GroupState | None:
         """One (group, kind), if it was ever asked for."""
-        return self._chains.groups.get(key)
+        return self._chains.state(key)
 
 
 def _acquire_whole(limiter: Limiter, request: Request, chain: Chain, now: Nanos) -> Answer:
@@ -106,6 +126,7 @@ def _acquire_whole(limiter: Limiter, request: Request, chain: Chain, now: Nanos)
         return Decision(granted=True, messages=cost.messages, bytes=cost.bytes)
     # Who admits makes nobody wait.
     longest, wait_ms, dimension = _longest_wait(refusing, cost, now)
+    (longest.cuts or longest.begin_cuts()).count(cost, dimension, request.attempt, now)
     for group in chain.groups:
         group.count_refusal(longest.level, cost)
     if len(chain.levels) == 1:
@@ -134,6 +155,7 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
         _charge(limiter, request, chain, granted, now)
         _, wait_ms, _ = _longest_wait(chain.levels, needed, now)
     unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
+    (level.cuts or level.begin_cuts()).count(unmet, dimension, request.attempt, now)
     for group in chain.groups:
         group.count_refusal(level.level, unmet)
     _count_unmet(limiter, _Refusal(request, chain, granted, wait_ms, [level]), now)

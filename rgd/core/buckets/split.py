@@ -7,19 +7,23 @@ A topic is active from its first request until `IDLE_ROUNDS` whole rounds withou
 debt). `even` gives each the same; `proportional` a floor and the rest by what was granted and
 refused, so that one that is refused everything grows too. A newcomer has its part at once.
 
-How: a topic owns an interval of whole weights, so that another topic or share costs the same for
-10,000 topics as for one. A part learns of it when it is next asked, and has flowed at the least it
-was to have since. The group's own buckets go on, charged with everything, refusing nothing: a new
-bucket lacks what they lack (docs/decisions/0009).
+How: a topic owns an interval of whole weights (`rgd.core.buckets.intervals`). A part learns of
+another share or topic when it is next asked, and has flowed at the least it was to have since. The
+group's own buckets go on, charged with everything, refusing nothing: a new bucket lacks what they lack
+(docs/decisions/0009). After a round the topics are weighed in slices, and the new intervals come into
+force for all at once.
 """
 
-from bisect import bisect_right
-from typing import Final, NamedTuple
+from collections import deque
+from copy import copy
+from typing import Final
 
 from rgd.core.buckets.bucket import TokenBucket
+from rgd.core.buckets.cuts import PartCuts, RecentCuts
 from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.intervals import Steps, Stream
 from rgd.core.buckets.level import BucketSettings, GroupState, LevelState
-from rgd.core.policies.model import Rate, Rates, TopicSplit
+from rgd.core.policies.model import Rate, Rates, TopicSplit, lower
 from rgd.core.shares.model import PPM
 from rgd.core.units import Dimension, Nanos, Pair
 
@@ -31,83 +35,7 @@ IDLE_ROUNDS: Final = 2
 TOPIC_FLOOR_PPM: Final = PPM // 100
 
 _NOTHING: Final = Pair()
-
-
-class Steps(NamedTuple):
-    """The interval of all weights, one after the other, that belongs to one part."""
-
-    low: int
-    high: int
-
-
-class _Cut(NamedTuple):
-    """A share and the weight that it is divided by."""
-
-    share: Rate
-    weight: int
-
-    def part(self, steps: Steps) -> Rate:
-        """What an interval gets: all intervals together get the share, to the last thousandth."""
-        if self.share is None:
-            return None
-        low, high = self.share * steps.low // self.weight, self.share * steps.high // self.weight
-        return high - low
-
-    def is_above(self, other: "_Cut") -> bool:
-        """Whether a weight gets as much here as there, or more."""
-        if self.share is None or other.share is None:
-            return self.share is None
-        return self.share * other.weight >= other.share * self.weight
-
-
-class _Stream:
-    """The share in one dimension, as it was divided since the last round ended."""
-
-    __slots__ = ("_cuts", "_epochs", "newcomer", "weight")
-
-    def __init__(self) -> None:
-        self.weight = 0
-        #: The weight of whoever joins next.
-        self.newcomer = 1
-        #: The division now and, before it, each that gave less than all later ones.
-        self._cuts: list[_Cut] = []
-        self._epochs: list[int] = []
-
-    def join(self) -> Steps:
-        """The interval of a newcomer."""
-        return self._next(self.newcomer)
-
-    def divide(self, share: Rate, epoch: int) -> None:
-        """Divide a share from now on."""
-        cut = _Cut(share, self.weight)
-        while self._cuts and self._cuts[-1].is_above(cut):
-            self._cuts.pop()
-            self._epochs.pop()
-        self._cuts.append(cut)
-        self._epochs.append(epoch)
-
-    def weigh(self, weights: list[int], newcomer: int) -> list[Steps]:
-        """Give out all intervals anew; nobody may be behind."""
-        self._cuts.clear()
-        self._epochs.clear()
-        self.weight, self.newcomer = 0, newcomer
-        return [self._next(weight) for weight in weights]
-
-    def forget(self) -> None:
-        """Forget all divisions but the last; nobody may be behind."""
-        del self._cuts[:-1], self._epochs[:-1]
-
-    def part(self, steps: Steps) -> Rate:
-        """What an interval gets now."""
-        return self._cuts[-1].part(steps)
-
-    def lowest(self, steps: Steps, epoch: int) -> Rate:
-        """The least that an interval was to get after an epoch."""
-        return self._cuts[bisect_right(self._epochs, epoch)].part(steps)
-
-    def _next(self, weight: int) -> Steps:
-        low, self.weight = self.weight, self.weight + weight
-        return Steps(low, self.weight)
+_NO_STEPS: Final = (Steps(0, 0), Steps(0, 0))
 
 
 class TopicPart(LevelState):
@@ -125,16 +53,23 @@ class TopicPart(LevelState):
         "_split",
         "asked_in",
         "epoch",
+        "layout",
+        "next_steps",
         "seen_at",
         "steps",
+        "topic",
         "usage",
     )
 
-    def __init__(self, split: "SplitShare", settings: BucketSettings, now: Nanos) -> None:
+    def __init__(
+        self, split: "SplitShare", topic: str | None, settings: BucketSettings, now: Nanos
+    ) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, split.whole.group)
         self._split: SplitShare | None = split
-        #: Its intervals of the weights: messages, bytes.
-        self.steps = (Steps(0, 0), Steps(0, 0))
+        self.topic = topic
+        #: Its intervals of the weights (messages, bytes), in which layout, and in the next one.
+        self.steps = self.next_steps = _NO_STEPS
+        self.layout = split.layout
         #: The division that its buckets know of.
         self.epoch = -1
         #: When its buckets were last up to date, and in which round it was last asked.
@@ -190,6 +125,13 @@ class TopicPart(LevelState):
         assert self._split is not None, "a part that went idle was charged"
         self._split.whole.count_shadow(cost)
 
+    def begin_cuts(self) -> RecentCuts:
+        """Begin to count what is cut here, which counts for the group as a whole too."""
+        assert self._split is not None, "a part that went idle has cut"
+        whole = self._split.whole
+        self.cuts = cuts = PartCuts(whole.cuts or whole.begin_cuts())
+        return cuts
+
     def owes(self, now: Nanos) -> bool:
         """Whether a bucket is in debt."""
         return owes(self, now)
@@ -211,16 +153,56 @@ class TopicPart(LevelState):
         self._split = None
 
 
+class _Weighing:
+    """How far the topics of a round have been weighed."""
+
+    __slots__ = (
+        "each",
+        "epoch",
+        "has_left",
+        "is_round",
+        "joined",
+        "mode",
+        "staying",
+        "streams",
+        "to_look_at",
+        "to_place",
+        "used",
+    )
+
+    def __init__(self, parts: list[TopicPart], epoch: int, *, is_round: bool) -> None:
+        #: Whether a round ended, or only the mode changed.
+        self.is_round = is_round
+        #: First all are looked at, and then each is given its place in the next layout.
+        self.to_look_at = deque(parts)
+        self.to_place: deque[TopicPart] | None = None
+        #: The division that they all know of, once they were looked at.
+        self.epoch = epoch
+        self.mode: TopicSplit | None = None
+        self.staying: list[TopicPart] = []
+        #: Those that came meanwhile.
+        self.joined: list[TopicPart] = []
+        self.has_left = False
+        self.used = [0, 0]
+        #: The next layout, and by dimension what a part weighs: so much, and so much for each unit used.
+        self.streams = (Stream(), Stream())
+        self.each = [(1, 0), (1, 0)]
+
+
 class SplitShare:
     """One group in one kind, whose share is divided over topics."""
 
     __slots__ = (
+        "_before",
         "_common",
         "_divided_at",
+        "_laid_out",
         "_parts",
         "_settings",
         "_streams",
+        "_weighing",
         "epoch",
+        "layout",
         "mode",
         "round",
         "whole",
@@ -232,31 +214,51 @@ class SplitShare:
         #: The group; its buckets say how much was granted in all, and refuse nothing.
         self.whole = whole
         self.mode = mode
-        #: Counts divisions, and rounds.
-        self.epoch = self.round = 0
+        #: Counts divisions, layouts of intervals, and rounds.
+        self.epoch = self.layout = self.round = 0
         self._divided_at = now
         self._settings = settings
-        self._streams = (_Stream(), _Stream())
+        self._streams = (Stream(), Stream())
+        #: The layout before, and when and with which division the present one came into force.
+        self._before = self._streams
+        self._laid_out = (now, 0)
         self._parts: dict[str | None, TopicPart] = {}
         #: The part of all topics beyond `SPLIT_TOPICS_MAX`.
         self._common: TopicPart | None = None
+        self._weighing: _Weighing | None = None
+
+    @property
+    def is_weighed(self) -> bool:
+        """Whether `weigh` has nothing to do."""
+        return self._weighing is None
 
     def part(self, topic: str | None, now: Nanos) -> TopicPart:
         """The part of a topic; requests without a topic are one more topic."""
         if (part := self._parts.get(topic)) is not None:
             return part
         if len(self._parts) < SPLIT_TOPICS_MAX:
-            part = self._parts[topic] = self._join(now)
+            part = self._parts[topic] = self._join(topic, now)
             return part
         if self._common is None:
-            self._common = self._join(now)
+            self._common = self._join(None, now)
         return self._common
+
+    def look(self, topic: str | None, now: Nanos) -> TopicPart | None:
+        """The part of a topic as it is now, if it has one: a copy, for bringing it up to date shows."""
+        part = self._parts.get(topic)
+        if part is None and len(self._parts) >= SPLIT_TOPICS_MAX:
+            part = self._common
+        if part is None:
+            return None
+        seen = copy(part)
+        seen.messages, seen.bytes = copy(part.messages), copy(part.bytes)
+        if seen.epoch != self.epoch:
+            self.catch_up(seen, now)
+        return seen
 
     def parts(self, now: Nanos) -> list[TopicPart]:
         """Every active part, up to date."""
-        parts = [*self._parts.values()]
-        if self._common is not None:
-            parts.append(self._common)
+        parts = self._all_parts()
         for part in parts:
             if part.epoch != self.epoch:
                 self.catch_up(part, now)
@@ -269,26 +271,37 @@ class SplitShare:
         for stream, share in zip(self._streams, self._share(), strict=True):
             stream.divide(share, self.epoch)
 
-    def set_mode(self, mode: TopicSplit, now: Nanos) -> None:
-        """Divide in another way from now on; buckets keep their tokens and debt."""
+    def set_mode(self, mode: TopicSplit) -> None:
+        """Divide in another way as soon as it is weighed; buckets keep their tokens and debt."""
         if mode is not self.mode:
-            parts = self.parts(now)
             self.mode = mode
-            self._weigh(parts, now)
+            if self._weighing is None:
+                self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=False)
 
-    def end_round(self, now: Nanos) -> None:
-        """Let idle topics go, and weigh the others by what they wanted."""
-        parts = self.parts(now)
-        for stream in self._streams:
-            stream.forget()
-        for part in parts:
-            part.close_round()
-        staying = [part for part in parts if self._stays(part, now)]
+    def end_round(self) -> None:
+        """Begin to let idle topics go, and to weigh the others by what they wanted.
+
+        A round of so many topics that the last one is not weighed yet is weighed with the next.
+        """
         self.round += 1
-        if len(staying) < len(parts):
-            self._release(set(parts).difference(staying))
-        if len(staying) < len(parts) or self.mode is TopicSplit.PROPORTIONAL:
-            self._weigh(staying, now)
+        if self._weighing is None:
+            self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=True)
+
+    def weigh(self, count: int, now: Nanos) -> int:
+        """Go on with at most so many parts; returns how many there were."""
+        done = 0
+        while done < count and (weighing := self._weighing) is not None:
+            if weighing.to_look_at:
+                self._look_at(weighing, weighing.to_look_at.popleft(), now)
+            elif weighing.to_place is None:
+                self._begin_layout(weighing)
+            elif weighing.to_place:
+                part = weighing.to_place.popleft()
+                part.next_steps = _placed(weighing, part)
+            else:
+                self._lay_out(weighing, now)
+            done += 1
+        return done
 
     def catch_up(self, part: TopicPart, now: Nanos) -> None:
         """Bring a part's buckets up to date.
@@ -298,20 +311,28 @@ class SplitShare:
         """
         whole = self.whole
         part.burst_ns = whole.burst_ns
-        of_messages, of_bytes = self._streams
-        least = Rates(
-            _lower(part.share.messages, of_messages.lowest(part.steps[0], part.epoch)),
-            _lower(part.share.bytes, of_bytes.lowest(part.steps[1], part.epoch)),
-        )
-        if least != part.share:
-            part.set_rates(whole.quota, least, part.seen_at)
+        known = part.epoch
+        if part.layout != self.layout:
+            self._flow(part, lower(part.share, _lowest(self._before, part, known)))
+            laid_out_at, first = self._laid_out
+            part.steps, part.layout, known = part.next_steps, self.layout, first - 1
+            part.set_rates(whole.quota, _lowest(self._streams, part, known), laid_out_at)
+        else:
+            self._flow(part, lower(part.share, _lowest(self._streams, part, known)))
         part.set_rates(whole.quota, self._rates(part), self._divided_at)
         part.seen_at = now
         part.epoch = self.epoch
 
-    def _join(self, now: Nanos) -> TopicPart:
-        part, whole = TopicPart(self, self._settings, now), self.whole
+    def _flow(self, part: TopicPart, least: Rates) -> None:
+        """Have flowed at less than was known since it was last up to date."""
+        if least != part.share:
+            part.set_rates(self.whole.quota, least, part.seen_at)
+
+    def _join(self, topic: str | None, now: Nanos) -> TopicPart:
+        part, whole = TopicPart(self, topic, self._settings, now), self.whole
         part.steps = (self._streams[0].join(), self._streams[1].join())
+        if self._weighing is not None:
+            self._weighing.joined.append(part)
         self.redivide(now)
         part.epoch = self.epoch
         rates = self._rates(part)
@@ -329,35 +350,59 @@ class SplitShare:
                 bucket.take(-max(0, rate * whole.burst_ns - lacking))
         return part
 
-    def _stays(self, part: TopicPart, now: Nanos) -> bool:
-        return self.round - part.asked_in < IDLE_ROUNDS or part.owes(now)
+    def _all_parts(self) -> list[TopicPart]:
+        parts = [*self._parts.values()]
+        return parts if self._common is None else [*parts, self._common]
 
-    def _release(self, idle: set[TopicPart]) -> None:
-        for part in idle:
-            part.leave()
-        self._parts = {topic: part for topic, part in self._parts.items() if part not in idle}
-        if self._common in idle:
+    def _look_at(self, weighing: _Weighing, part: TopicPart, now: Nanos) -> None:
+        """Let one part go, or see what it used."""
+        if part.epoch != self.epoch:
+            self.catch_up(part, now)
+        if weighing.is_round:
+            part.close_round()
+            if self.round - 1 - part.asked_in >= IDLE_ROUNDS and not part.owes(now):
+                weighing.has_left = True
+                self._release(part)
+                return
+        weighing.staying.append(part)
+        weighing.used[0] += part.usage.messages
+        weighing.used[1] += part.usage.bytes
+
+    def _release(self, part: TopicPart) -> None:
+        part.leave()
+        if part is self._common:
             self._common = None
+        else:
+            del self._parts[part.topic]
 
-    def _weigh(self, parts: list[TopicPart], now: Nanos) -> None:
-        """Give every part (none of them behind) its interval anew."""
-        steps = [
-            stream.weigh(*self._weights([part.usage[place] for part in parts]))
-            for place, stream in enumerate(self._streams)
-        ]
-        for part, messages, size in zip(parts, *steps, strict=True):
-            part.steps = (messages, size)
+    def _begin_layout(self, weighing: _Weighing) -> None:
+        """All were looked at: see what each weighs."""
+        for stream in self._streams:
+            stream.forget(weighing.epoch)
+        is_proportional = self.mode is TopicSplit.PROPORTIONAL
+        if weighing.is_round and not weighing.has_left and not is_proportional:
+            self._weighing = None
+            return
+        weighing.mode = self.mode
+        weighing.to_place = deque(weighing.staying)
+        for place, used in enumerate(weighing.used):
+            if is_proportional and used:
+                # floor / count + (1 - floor) * usage / used, in whole numbers.
+                each = (PPM - TOPIC_FLOOR_PPM) * len(weighing.staying)
+                weighing.each[place] = (TOPIC_FLOOR_PPM * used, each)
+        weighing.streams = (Stream(weighing.each[0][0]), Stream(weighing.each[1][0]))
+
+    def _lay_out(self, weighing: _Weighing, now: Nanos) -> None:
+        """Put the new intervals in force for all at once; each part learns of it when it is asked."""
+        for part in weighing.joined:
+            part.next_steps = (weighing.streams[0].join(), weighing.streams[1].join())
+        self._before, self._streams = self._streams, weighing.streams
+        self.layout += 1
         self.redivide(now)
-
-    def _weights(self, usages: list[int]) -> tuple[list[int], int]:
-        """The weight of each part, and of one that joins."""
-        used = sum(usages)
-        if self.mode is not TopicSplit.PROPORTIONAL or not used:
-            return [1] * len(usages), 1
-        # floor / count + (1 - floor) * usage / used, in whole numbers.
-        floor = TOPIC_FLOOR_PPM * used
-        each = (PPM - TOPIC_FLOOR_PPM) * len(usages)
-        return [floor + each * usage for usage in usages], floor
+        self._laid_out = (now, self.epoch)
+        self._weighing = None
+        if weighing.mode is not self.mode:
+            self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=False)
 
     def _share(self) -> tuple[Rate, Rate]:
         return self.whole.share.messages, self.whole.share.bytes
@@ -365,6 +410,20 @@ class SplitShare:
     def _rates(self, part: TopicPart) -> Rates:
         messages, size = part.steps
         return Rates(self._streams[0].part(messages), self._streams[1].part(size))
+
+
+def _placed(weighing: _Weighing, part: TopicPart) -> tuple[Steps, Steps]:
+    """The intervals of one part in the next layout."""
+    (messages, of_messages), (size, of_bytes) = weighing.each
+    return (
+        weighing.streams[0].next(messages + of_messages * part.usage.messages),
+        weighing.streams[1].next(size + of_bytes * part.usage.bytes),
+    )
+
+
+def _lowest(streams: tuple[Stream, Stream], part: TopicPart, epoch: int) -> Rates:
+    """The least that a part was to get after a division, where there was another."""
+    return Rates(streams[0].lowest(part.steps[0], epoch), streams[1].lowest(part.steps[1], epoch))
 
 
 def owes(level: LevelState, now: Nanos) -> bool:
@@ -376,12 +435,6 @@ def owes(level: LevelState, now: Nanos) -> bool:
 
 def _bucket(level: LevelState, dimension: Dimension) -> TokenBucket | None:
     return level.messages if dimension is Dimension.MESSAGES else level.bytes
-
-
-def _lower(had: Rate, least: Rate) -> Rate:
-    if had is None or least is None:
-        return had if least is None else least
-    return min(had, least)
 
 
 def _add(counts: list[int], cost: Pair) -> None:

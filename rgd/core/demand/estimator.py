@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.units import NS_PER_S
+from rgd.core.units import NS_PER_S, RATE_MAX
 
 #: A change of more than so many standard deviations is a step. One in 16,000 normal deviates is
 #: that far off, so twenty noisy brokers take noise for a step about once in 800 rounds.
@@ -289,6 +289,11 @@ def _estimates(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Est
     by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
     sigma = np.maximum(np.maximum(by_history, by_slots), NOISE_LEAST * level)
     return Estimates(
-        wanted=np.rint(level + seen.held).astype(np.int64),
-        threshold=np.rint(STEP_SIGMAS * sigma).astype(np.int64),
+        wanted=_as_rates(level + seen.held),
+        threshold=_as_rates(STEP_SIGMAS * sigma),
     )
+
+
+def _as_rates(amounts: Floats) -> Ints:
+    rates: Ints = np.minimum(np.rint(amounts), RATE_MAX).astype(np.int64)
+    return rates

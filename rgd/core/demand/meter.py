@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from rgd.core.demand.bound import UnsaidBound
 from rgd.core.demand.credit import Credit
 from rgd.core.demand.noise import SlotNoise
-from rgd.core.units import MILLI, NS_PER_S, Nanos, Pair
+from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, RATE_MAX, Nanos, Pair
 
 #: Most topics (and callers that hold work back) told apart in one window; more are not counted.
 WINDOW_TOPICS_MAX: Final = 100_000
@@ -269,13 +269,13 @@ class DemandMeter:
         wanted = self._offered(window, mark, period_ns)
         if self._held:
             wanted = _plus(wanted, _sum(self._held.values()))
-        self._wanted_total = _plus(self._wanted_total, wanted)
+        self._wanted_total = _bounded(_plus(self._wanted_total, wanted))
         demand = Demand(
             topics=len(self._topics),
             admitted=_rate(admitted, period_ns),
             wanted=_rate(wanted, period_ns),
-            refused=Pair(*_less(refused, self._window_refused)),
-            admitted_total=Pair(*mark.admitted),
+            refused=_bounded(_less(refused, self._window_refused)),
+            admitted_total=_bounded(mark.admitted),
             wanted_total=self._wanted_total,
             measured=self._measure(mark, self._held, is_round=True),
         )
@@ -291,7 +291,7 @@ class DemandMeter:
 
     def totals(self) -> tuple[Pair, Pair]:
         """Admitted and wanted since the start, the open window's admitted included."""
-        return Pair(self._admitted_messages, self._admitted_bytes), self._wanted_total
+        return _bounded((self._admitted_messages, self._admitted_bytes)), self._wanted_total
 
     def _note_topic(self, topic: str | None) -> None:
         if len(self._topics) < WINDOW_TOPICS_MAX:
@@ -472,4 +472,12 @@ def _less(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
 
 
 def _rate(count: tuple[int, int], period_ns: int) -> Pair:
-    return Pair(count[0] * _SCALE // period_ns, count[1] * _SCALE // period_ns)
+    messages, size = count[0] * _SCALE // period_ns, count[1] * _SCALE // period_ns
+    if messages > RATE_MAX or size > RATE_MAX:
+        return Pair(min(messages, RATE_MAX), min(size, RATE_MAX))
+    return Pair(messages, size)
+
+
+def _bounded(count: tuple[int, int]) -> Pair:
+    """A count as the wire and columns can have it."""
+    return Pair(min(count[0], COUNT_MAX), min(count[1], COUNT_MAX))

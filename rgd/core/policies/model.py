@@ -1,10 +1,11 @@
-"""What a person decides: groups with four rates, and limits beside them.
+"""What a person decides: groups with four rates, limits beside them, and backlog quotas.
 
 A rate of `None` is unlimited. Zero is possible only through `blocked`: in files
 and in the Pulsar-compatible API, <= 0 or absent means unlimited, as in Pulsar
 (design 2, "Zero"); the borders translate with `rate_of`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -57,13 +58,24 @@ class Rates:
         return self.messages is None and self.bytes is None
 
 
+def lower(had: Rates, other: Rates) -> Rates:
+    """The lower rate in each dimension."""
+    return Rates(_lower(had.messages, other.messages), _lower(had.bytes, other.bytes))
+
+
+def _lower(had: Rate, other: Rate) -> Rate:
+    if had is None or other is None:
+        return other if had is None else had
+    return min(had, other)
+
+
 UNLIMITED = Rates()
 BLOCKED = Rates(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Rates for publishing and dispatching: a group's quota, or a broker's, topic's, subscription's limit."""
+    """Rates for publishing and dispatching: a group's quota."""
 
     publish: Rates = UNLIMITED
     dispatch: Rates = UNLIMITED
@@ -101,17 +113,94 @@ class Group:
 class Attachments:
     """Which group a tenant, namespace (`tenant/namespace`) or topic (full name) is in."""
 
-    tenants: dict[str, str] = field(default_factory=dict)
-    namespaces: dict[str, str] = field(default_factory=dict)
-    topics: dict[str, str] = field(default_factory=dict)
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLimit:
+    """A limit of each broker alone, beside the groups, as it was set at one place.
+
+    None is not set there: then the next wider place says (subscription, topic, namespace), or nobody.
+    `UNLIMITED` is set, to no limit.
+    """
+
+    publish: Rates | None = None
+    dispatch: Rates | None = None
+    #: Pulsar's `ratePeriodInSecond`: how it is shown; the rates here are per second all the same.
+    dispatch_period_s: int = 1
+    #: Pulsar's `relativeToPublishRate`: kept and shown; such a rate is not enforced.
+    dispatch_relative: bool = False
+
+    def of(self, kind: Kind) -> Rates | None:
+        """The rates that are in force here, if they are set here."""
+        if kind is Kind.PUBLISH:
+            return self.publish
+        is_relative = self.dispatch_relative and self.dispatch is not None
+        return UNLIMITED if is_relative else self.dispatch
+
+
+NOT_SET = LocalLimit()
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of this broker alone, beside the groups."""
+    """Limits of each broker alone, beside the groups."""
 
-    broker: Limit = NO_LIMIT
+    #: Of all that this broker does.
+    broker: LocalLimit = NOT_SET
     #: By full topic name.
-    topics: dict[str, Limit] = field(default_factory=dict)
+    topics: Mapping[str, LocalLimit] = field(default_factory=dict)
     #: By (full topic name, subscription).
-    subscriptions: dict[tuple[str, str], Limit] = field(default_factory=dict)
+    subscriptions: Mapping[tuple[str, str], LocalLimit] = field(default_factory=dict)
+    #: By full namespace: of each of its topics that has none of its own.
+    namespaces: Mapping[str, LocalLimit] = field(default_factory=dict)
+    #: By full namespace, and by full topic name: of each subscription below that has none of its own.
+    namespace_subscriptions: Mapping[str, LocalLimit] = field(default_factory=dict)
+    topic_subscriptions: Mapping[str, LocalLimit] = field(default_factory=dict)
+
+
+class BacklogAction(StrEnum):
+    """What happens when a backlog is over its quota, in Pulsar's words."""
+
+    HOLD = "producer_request_hold"
+    REFUSE = "producer_exception"
+    EVICT = "consumer_backlog_eviction"
+
+
+class BacklogType(StrEnum):
+    """What a backlog quota measures, in Pulsar's words."""
+
+    SIZE = "destination_storage"
+    AGE = "message_age"
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """The most that may wait to be consumed, and what happens then; below 0 is unlimited."""
+
+    size_bytes: int = -1
+    #: 0 is unlimited, too.
+    age_s: int = -1
+    action: BacklogAction = BacklogAction.HOLD
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuotas:
+    """The backlog quotas of a namespace or a topic; None is not set there."""
+
+    size: BacklogQuota | None = None
+    age: BacklogQuota | None = None
+
+    def of(self, which: BacklogType) -> BacklogQuota | None:
+        """The quota of one type."""
+        return self.size if which is BacklogType.SIZE else self.age
+
+
+@dataclass(frozen=True, slots=True)
+class Backlogs:
+    """Backlog quotas by full namespace and by full topic name (stored here, enforced elsewhere)."""
+
+    namespaces: Mapping[str, BacklogQuotas] = field(default_factory=dict)
+    topics: Mapping[str, BacklogQuotas] = field(default_factory=dict)

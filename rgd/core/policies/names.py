@@ -3,7 +3,8 @@
 Law: a local topic name (`eu`) and its full one (`persistent://acme/orders/eu`)
 are the same topic everywhere, so both become the full one here, once.
 
-A partition is part of the name (`eu-partition-0`), as in Pulsar.
+A partition is part of the name (`eu-partition-0`), as in Pulsar; what is set for the
+partitioned topic (`eu`) holds for each partition (`partitioned_topic_of`).
 """
 
 import re
@@ -17,6 +18,10 @@ NAME_MAX: Final = 512
 #: What Pulsar's NamedEntity allows in a tenant, namespace or group.
 _ENTITY: Final = re.compile(r"[-=:.\w]+", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+#: A partition's number as Pulsar reads it: an int32 without leading zeros, else it is no partition.
+_PARTITION_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_PARTITION_INDEX_MAX: Final = (1 << 31) - 1
+_PARTITION: Final = "-partition-"
 _DOMAINS: Final = ("persistent", "non-persistent")
 
 
@@ -87,6 +92,15 @@ def namespace_of_topic(full: str) -> str:
     """The full namespace of a full topic name."""
     tenant, namespace, _ = full.partition("://")[2].split("/", 2)
     return f"{tenant}/{namespace}"
+
+
+def partitioned_topic_of(full: str) -> str | None:
+    """The partitioned topic that a topic (full name) is a partition of, if it is one."""
+    partitioned, found, index = full.rpartition(_PARTITION)
+    if not found or not _PARTITION_INDEX.fullmatch(index) or int(index) > _PARTITION_INDEX_MAX:
+        return None
+    # `persistent://t/n/-partition-0` has no name left without its ending.
+    return partitioned if partitioned.split("/", 4)[-1] else None
 
 
 def tenant_of(namespace: str) -> str:

@@ -8,15 +8,27 @@ older record cannot bring the value back.
 Keys are readable: `group:gold`, `tenant:acme`, `namespace:acme/orders`,
 `topic:persistent://acme/orders/eu`, `limit:broker`, `limit:topic:TOPIC`,
 `limit:subscription:TOPIC|NAME`, where the topic's own `|` and `%` are written
-`%7C` and `%25`. How a record is written down is `rgd.wire.policies`.
+`%7C` and `%25`, `limit:namespace:NAMESPACE` (of each topic), `limit:namespace-subscriptions:NAMESPACE`
+and `limit:topic-subscriptions:TOPIC` (of each subscription), `backlog:namespace:NAMESPACE`,
+`backlog:topic:TOPIC`. How a record is written down is `rgd.wire.policies`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import NO_LIMIT, Attachments, Group, Limit, Limits
+from rgd.core.policies.model import (
+    NOT_SET,
+    Attachments,
+    BacklogQuotas,
+    Backlogs,
+    Group,
+    Limits,
+    LocalLimit,
+)
+from rgd.core.policies.names import namespace_of_topic
+from rgd.core.policies.table import Table, TableWriter
 
 GROUP: Final = "group:"
 TENANT: Final = "tenant:"
@@ -25,9 +37,25 @@ TOPIC: Final = "topic:"
 LIMIT_BROKER: Final = "limit:broker"
 LIMIT_TOPIC: Final = "limit:topic:"
 LIMIT_SUBSCRIPTION: Final = "limit:subscription:"
+LIMIT_NAMESPACE: Final = "limit:namespace:"
+LIMIT_NAMESPACE_SUBSCRIPTIONS: Final = "limit:namespace-subscriptions:"
+LIMIT_TOPIC_SUBSCRIPTIONS: Final = "limit:topic-subscriptions:"
+BACKLOG_NAMESPACE: Final = "backlog:namespace:"
+BACKLOG_TOPIC: Final = "backlog:topic:"
 
-#: A group, the name of the group attached to, a limit, or None: deleted.
-Value = Group | str | Limit | None
+#: Keys that begin so have two words before their name.
+_LONG: Final = ("limit:", "backlog:")
+
+_Name = TypeVar("_Name", bound=Hashable)
+_Sort = TypeVar("_Sort")
+
+_OF_NAMESPACES: Final = (LIMIT_NAMESPACE, LIMIT_NAMESPACE_SUBSCRIPTIONS, BACKLOG_NAMESPACE)
+_OF_TOPICS: Final = (TOPIC, LIMIT_TOPIC, LIMIT_TOPIC_SUBSCRIPTIONS, BACKLOG_TOPIC)
+
+#: A group, the name of the group attached to, a limit, backlog quotas, or None: deleted.
+Value = Group | str | LocalLimit | BacklogQuotas | None
+#: What a policy becomes, given what is known of it (None: nothing).
+Change = Callable[[Value], Value]
 
 
 def subscription_name(topic: str, subscription: str) -> str:
@@ -59,16 +87,38 @@ class PolicyRecord:
 
 
 class PolicyRecords:
-    """The winning record of each key, and the book they make."""
+    """The winning record of each key, and the book they make.
+
+    What a book holds is kept as records come, so that neither a record nor a book waits for the others.
+    """
 
     def __init__(self) -> None:
         self._records: dict[str, PolicyRecord] = {}
+        self._broker = NOT_SET
+        self._groups: TableWriter[str, Group] = TableWriter()
+        self._attached = _Writers(str, (TENANT, NAMESPACE, TOPIC))
+        self._limits = _Writers(
+            LocalLimit,
+            (
+                LIMIT_TOPIC,
+                LIMIT_NAMESPACE,
+                LIMIT_NAMESPACE_SUBSCRIPTIONS,
+                LIMIT_TOPIC_SUBSCRIPTIONS,
+            ),
+        )
+        self._subscriptions: TableWriter[tuple[str, str], LocalLimit] = TableWriter()
+        self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
+        #: Namespaces that are named by records of which nothing else may tell, and by how many.
+        self._named: TableWriter[str, int] = TableWriter()
 
     def apply(self, record: PolicyRecord) -> bool:
         """Take a record in; False when a newer one is known."""
         if not record.beats(self._records.get(record.key)):
             return False
+        known = self._records.get(record.key)
         self._records[record.key] = record
+        self._name(None if known is None else _named_by(known), _named_by(record))
+        self._show(record.key, record.value)
         return True
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
@@ -76,53 +126,134 @@ class PolicyRecords:
         known = self._records.get(key)
         return PolicyRecord(key, known.revision + 1 if known else 1, writer, value)
 
+    def get(self, key: str) -> PolicyRecord | None:
+        """The winning record of a key, deleted or not; None: there was never one."""
+        return self._records.get(key)
+
+    def value(self, key: str) -> Value:
+        """What is known of a key; None: nothing, or that it was deleted."""
+        known = self._records.get(key)
+        return None if known is None else known.value
+
     def __contains__(self, key: str) -> bool:
         return key in self._records
 
     def book(self) -> PolicyBook:
         """The book that the winning records make."""
-        broker = self._records.get(LIMIT_BROKER)
+        attached, limits, backlogs = self._attached, self._limits, self._backlogs
         return PolicyBook(
-            groups={
-                value.name: value for _, value in self._under(GROUP) if isinstance(value, Group)
-            },
+            groups=self._groups.table(),
             attach=Attachments(
-                dict(self._names(TENANT)), dict(self._names(NAMESPACE)), dict(self._names(TOPIC))
+                attached.table(TENANT), attached.table(NAMESPACE), attached.table(TOPIC)
             ),
             limits=Limits(
-                broker=broker.value if broker and isinstance(broker.value, Limit) else NO_LIMIT,
-                topics=dict(self._limits(LIMIT_TOPIC)),
-                subscriptions={
-                    subscription_of(name): limit for name, limit in self._limits(LIMIT_SUBSCRIPTION)
-                },
+                broker=self._broker,
+                topics=limits.table(LIMIT_TOPIC),
+                subscriptions=self._subscriptions.table(),
+                namespaces=limits.table(LIMIT_NAMESPACE),
+                namespace_subscriptions=limits.table(LIMIT_NAMESPACE_SUBSCRIPTIONS),
+                topic_subscriptions=limits.table(LIMIT_TOPIC_SUBSCRIPTIONS),
             ),
-            named=frozenset(name for name, _ in self._under(NAMESPACE)),
+            named=self._named.table().keys(),
+            backlogs=Backlogs(backlogs.table(BACKLOG_NAMESPACE), backlogs.table(BACKLOG_TOPIC)),
         )
 
-    def _under(self, prefix: str) -> Iterator[tuple[str, Value]]:
-        for key, record in self._records.items():
-            if key.startswith(prefix):
-                yield key.removeprefix(prefix), record.value
+    def _name(self, before: str | None, after: str | None) -> None:
+        """Count the namespace that a record names, in place of the one that it named before."""
+        if before == after:
+            return
+        if before is not None:
+            count = self._named.get(before, 1) - 1
+            _write(self._named, before, count or None)
+        if after is not None:
+            self._named.put(after, self._named.get(after, 0) + 1)
 
-    def _names(self, prefix: str) -> Iterator[tuple[str, str]]:
-        return ((name, value) for name, value in self._under(prefix) if isinstance(value, str))
+    def _show(self, key: str, value: Value) -> None:
+        """Have the next book say what a record says; a value of another sort than its key's says nothing."""
+        prefix, name = _parted(key)
+        if key == LIMIT_BROKER:
+            self._broker = value if isinstance(value, LocalLimit) else NOT_SET
+        elif prefix == GROUP:
+            _write(self._groups, name, value if isinstance(value, Group) else None)
+        elif prefix == LIMIT_SUBSCRIPTION:
+            limit = value if isinstance(value, LocalLimit) else None
+            _write(self._subscriptions, subscription_of(name), limit)
+        else:
+            for writers in (self._attached, self._limits, self._backlogs):
+                writers.write(prefix, name, value)
 
-    def _limits(self, prefix: str) -> Iterator[tuple[str, Limit]]:
-        return ((name, value) for name, value in self._under(prefix) if isinstance(value, Limit))
+
+class _Writers(Generic[_Sort]):
+    """Tables of one sort of values, by the prefix of their keys."""
+
+    def __init__(self, sort: type[_Sort], prefixes: Iterable[str]) -> None:
+        self._sort = sort
+        self._by_prefix: dict[str, TableWriter[str, _Sort]] = {
+            prefix: TableWriter() for prefix in prefixes
+        }
+
+    def write(self, prefix: str, name: str, value: Value) -> None:
+        """Write a value that may be of this sort, if the prefix is one of these."""
+        writer = self._by_prefix.get(prefix)
+        if writer is not None:
+            _write(writer, name, value if isinstance(value, self._sort) else None)
+
+    def table(self, prefix: str) -> Table[str, _Sort]:
+        """The table of one prefix."""
+        return self._by_prefix[prefix].table()
+
+
+def _named_by(record: PolicyRecord) -> str | None:
+    """The namespace that exists because of a record; that of a live one of another sort tells itself."""
+    prefix, name = _parted(record.key)
+    if prefix == NAMESPACE:
+        return name
+    if record.value is not None:
+        return None
+    if prefix in _OF_NAMESPACES:
+        return name
+    if prefix == LIMIT_SUBSCRIPTION:
+        return namespace_of_topic(subscription_of(name)[0])
+    return namespace_of_topic(name) if prefix in _OF_TOPICS else None
+
+
+def _write(writer: TableWriter[_Name, _Sort], name: _Name, value: _Sort | None) -> None:
+    if value is None:
+        writer.remove(name)
+    else:
+        writer.put(name, value)
+
+
+def _parted(key: str) -> tuple[str, str]:
+    """The prefix of a key, and the name after it."""
+    end = key.find(":") + 1
+    if key.startswith(_LONG):
+        end = key.find(":", end) + 1
+    return key[:end], key[end:]
 
 
 def records_of(book: PolicyBook, writer: str) -> Iterable[PolicyRecord]:
     """Write a book as first-revision records: how a groups file seeds an empty table."""
-    values: dict[str, Value] = {}
-    values.update((GROUP + name, group) for name, group in book.groups.items())
-    values.update((TENANT + name, group) for name, group in book.attach.tenants.items())
-    values.update((NAMESPACE + name, group) for name, group in book.attach.namespaces.items())
-    values.update((TOPIC + name, group) for name, group in book.attach.topics.items())
-    if book.limits.broker != NO_LIMIT:
-        values[LIMIT_BROKER] = book.limits.broker
-    values.update((LIMIT_TOPIC + name, limit) for name, limit in book.limits.topics.items())
+    attach, limits, backlogs = book.attach, book.limits, book.backlogs
+    by_name: tuple[tuple[str, Mapping[str, Value]], ...] = (
+        (GROUP, book.groups),
+        (TENANT, attach.tenants),
+        (NAMESPACE, attach.namespaces),
+        (TOPIC, attach.topics),
+        (LIMIT_NAMESPACE, limits.namespaces),
+        (LIMIT_TOPIC, limits.topics),
+        (LIMIT_NAMESPACE_SUBSCRIPTIONS, limits.namespace_subscriptions),
+        (LIMIT_TOPIC_SUBSCRIPTIONS, limits.topic_subscriptions),
+        (BACKLOG_NAMESPACE, backlogs.namespaces),
+        (BACKLOG_TOPIC, backlogs.topics),
+    )
+    values: dict[str, Value] = {
+        prefix + name: value for prefix, values in by_name for name, value in values.items()
+    }
+    if limits.broker != NOT_SET:
+        values[LIMIT_BROKER] = limits.broker
     values.update(
         (LIMIT_SUBSCRIPTION + subscription_name(topic, name), limit)
-        for (topic, name), limit in book.limits.subscriptions.items()
+        for (topic, name), limit in limits.subscriptions.items()
     )
     return [PolicyRecord(key, 1, writer, value) for key, value in values.items()]

@@ -171,6 +171,11 @@ async def learn(store: PolicyStore, count: int) -> list[tuple[str, bytes]]:
     return learnt
 
 
+async def read(store: PolicyStore) -> dict[str, bytes]:
+    """Open a store; the table that the records it read make."""
+    return {key: value for key, value in dict(await store.open()).items() if value}
+
+
 async def open_all(members: Sequence[Exchange]) -> None:
     """Open all at once, as daemons that start together do."""
     async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:

@@ -26,6 +26,7 @@ from tests.contract.exchange.backends import (
     learn,
     longest_standstill_s,
     open_all,
+    read,
     until,
 )
 
@@ -87,7 +88,7 @@ async def test_a_table_survives_the_brokers_sigkill_and_its_members_go_on(
     while changes[-1] != ("group:gold", b"3"):
         changes += await learn(reader, 1)
     assert set(changes) <= {("group:gold", b"2"), ("group:gold", b"3")}
-    assert await store().open() == {"group:gold": b"3", "group:trial": b"1"}
+    assert await read(store()) == {"group:gold": b"3", "group:trial": b"1"}
 
 
 async def _put_until_taken(writer: PolicyStore, key: str, value: bytes) -> None:
@@ -178,7 +179,7 @@ async def test_joining_fails_within_its_timeout_and_may_be_tried_again(
     await member.open()
     await member.publish(b"hello")
     assert await hear(member, 1) == [b"hello"]
-    assert await table.open() == {}
+    assert await read(table) == {}
 
 
 @on_embedded_only

@@ -9,13 +9,13 @@ import asyncio
 import pytest
 
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
-from tests.contract.exchange.backends import TIMEOUT_S, MakeStore, learn
+from tests.contract.exchange.backends import TIMEOUT_S, MakeStore, learn, read
 
 pytestmark = pytest.mark.usefixtures("backend")
 
 
 async def test_a_new_table_is_empty(store: MakeStore) -> None:
-    assert await store().open() == {}
+    assert await read(store()) == {}
 
 
 async def test_a_later_opener_finds_what_was_put(store: MakeStore) -> None:
@@ -23,7 +23,7 @@ async def test_a_later_opener_finds_what_was_put(store: MakeStore) -> None:
     await writer.open()
     await writer.put("group:gold", b"1")
     await writer.put("namespace:acme/orders", b"gold")
-    assert await store().open() == {"group:gold": b"1", "namespace:acme/orders": b"gold"}
+    assert await read(store()) == {"group:gold": b"1", "namespace:acme/orders": b"gold"}
 
 
 async def test_the_last_value_of_a_key_wins(store: MakeStore) -> None:
@@ -32,7 +32,18 @@ async def test_the_last_value_of_a_key_wins(store: MakeStore) -> None:
     for value in (b"1", b"2", b"3"):
         await writer.put("group:gold", value)
     await writer.put("group:trial", b"1")
-    assert await store().open() == {"group:gold": b"3", "group:trial": b"1"}
+    assert await read(store()) == {"group:gold": b"3", "group:trial": b"1"}
+
+
+async def test_until_a_compaction_an_opener_reads_every_record_of_a_key_in_order(
+    store: MakeStore,
+) -> None:
+    writer = store()
+    await writer.open()
+    put = [("group:gold", b"1"), ("group:trial", b"1"), ("group:gold", b"2"), ("group:gold", b"3")]
+    for key, value in put:
+        await writer.put(key, value)
+    assert await store().open() == put
 
 
 async def test_a_large_table_is_read_whole(store: MakeStore) -> None:
@@ -41,7 +52,7 @@ async def test_a_large_table_is_read_whole(store: MakeStore) -> None:
     value = bytes(32 << 10)
     for first in range(0, 300, 50):
         await asyncio.gather(*(writer.put(f"key {first + n}", value) for n in range(50)))
-    assert set(await late.open()) == {f"key {number}" for number in range(300)}
+    assert set(await read(late)) == {f"key {number}" for number in range(300)}
 
 
 async def test_changes_are_told_to_all_in_order_to_the_writer_too(store: MakeStore) -> None:
@@ -62,7 +73,7 @@ async def test_opening_tells_nobody_anything_and_what_it_read_is_not_told_again(
     await first.open()
     await first.put("a", b"1")
     assert await learn(first, 1) == [("a", b"1")]
-    assert await second.open() == {"a": b"1"}
+    assert await read(second) == {"a": b"1"}
     await first.put("b", b"2")
     assert await learn(second, 1) == [("b", b"2")]
     assert await learn(first, 1) == [("b", b"2")]
@@ -79,7 +90,7 @@ async def test_two_writers_see_the_same_changes_in_the_same_order(store: MakeSto
     seen_left, seen_right = await learn(left, 40), await learn(right, 40)
     assert seen_left == seen_right
     assert len(seen_left) == 40
-    assert await store().open() == {"key": seen_left[-1][1]}
+    assert await read(store()) == {"key": seen_left[-1][1]}
 
 
 async def test_snapshot_and_changes_leave_no_gap_and_no_overlap_while_others_write(
@@ -99,7 +110,7 @@ async def test_snapshot_and_changes_leave_no_gap_and_no_overlap_while_others_wri
 
     async with asyncio.timeout(TIMEOUT_S):
         writing = asyncio.create_task(write())
-        table = await reader.open()
+        table = await read(reader)
         is_open.set()
         count = await writing
     of_counter = [int(table["counter"])] if "counter" in table else []
@@ -122,16 +133,16 @@ async def test_an_empty_value_takes_the_key_out_of_the_table(store: MakeStore) -
     await writer.put("stays", b"1")
     await writer.put("gone", b"")
     assert await learn(reader, 3) == [("gone", b"1"), ("stays", b"1"), ("gone", b"")]
-    assert await store().open() == {"stays": b"1"}
+    assert await read(store()) == {"stays": b"1"}
 
 
 async def test_the_table_outlives_all_who_opened_it(store: MakeStore) -> None:
     for number in range(3):
         each = store()
-        assert len(await each.open()) == number
+        assert len(await read(each)) == number
         await each.put(f"group:{number}", b"1")
         await each.close()
-    assert set(await store().open()) == {"group:0", "group:1", "group:2"}
+    assert set(await read(store())) == {"group:0", "group:1", "group:2"}
 
 
 @pytest.mark.parametrize("key", ["topic:persistent://acme/orders/eu", "group:größe | Ω", "k" * 500])
@@ -142,7 +153,7 @@ async def test_keys_and_large_values_arrive_unchanged(store: MakeStore, key: str
     value = bytes(number % 251 for number in range(PAYLOAD_BYTES_MAX))
     await writer.put(key, value)
     assert await learn(reader, 1) == [(key, value)]
-    assert await store().open() == {key: value}
+    assert await read(store()) == {key: value}
 
 
 async def test_a_value_that_is_too_large_is_refused(store: MakeStore) -> None:
@@ -150,7 +161,7 @@ async def test_a_value_that_is_too_large_is_refused(store: MakeStore) -> None:
     await writer.open()
     with pytest.raises(PayloadTooLarge):
         await writer.put("key", bytes(PAYLOAD_BYTES_MAX + 1))
-    assert await store().open() == {}
+    assert await read(store()) == {}
 
 
 async def test_closing_wakes_a_waiting_reader_is_idempotent_and_final(store: MakeStore) -> None:

@@ -145,7 +145,7 @@ async def test_a_stopped_broker_is_gone_and_its_folder_serves_again_on_the_same_
     assert not psutil.pid_exists(pid)
     assert await broker(tmp_path).ensure() == url
     table = PulsarPolicyStore(url, settings=SETTINGS)
-    assert await table.open() == {"key": b"value"}
+    assert dict(await table.open()) == {"key": b"value"}
     await table.close()
 
 
@@ -210,7 +210,7 @@ async def test_another_daemon_takes_over_on_the_same_port_when_the_owner_goes(
             # Those who were there before come back by themselves, and nothing kept is lost.
             await _hears_itself_again(member)
             late = PulsarPolicyStore(mine.url, settings=SETTINGS)
-            assert await late.open() == {"key": b"value"}
+            assert dict(await late.open()) == {"key": b"value"}
             await mine.stop()
     for each in (member, table, late):
         await each.close()

@@ -1,7 +1,7 @@
 """`/v1/groups`, `/v1/brokers` and `/admin/v2` over a real socket: every status and its words.
 
-What Pulsar's leniency means is in tests/unit/adapters/http/test_pulsar_admin.py; pulsar-admin
-itself is not run here.
+What Pulsar's leniency means is in tests/unit/adapters/http/pulsar_admin; rates and backlog quotas in
+test_policies.py; pulsar-admin itself is not run here.
 """
 
 import pytest
@@ -11,6 +11,13 @@ from tests.integration.http.door import Answer, Door
 GROUP = "/v1/groups/gold"
 RESOURCE_GROUPS = "/admin/v2/resourcegroups"
 NAMESPACE = "/admin/v2/namespaces/acme/orders/resourcegroup"
+NAMESPACE_POLICIES = "/admin/v2/namespaces/acme/orders"
+TOPIC = "/admin/v2/persistent/acme/orders/eu"
+RATE_CALLS = [
+    (method, rate)
+    for method in ("POST", "DELETE")
+    for rate in ("dispatchRate", "subscriptionDispatchRate", "publishRate")
+]
 NEW_NAMESPACE = "/admin/v2/namespaces/new/place/resourcegroup"
 
 
@@ -124,6 +131,18 @@ WRITES: list[tuple[str, str, object]] = [
     ("DELETE", f"{RESOURCE_GROUPS}/idle", None),
     ("POST", f"{NAMESPACE}/trial", None),
     ("DELETE", NAMESPACE, None),
+    ("POST", "/admin/v2/tenants/acme/resourcegroup/trial", None),
+    ("DELETE", "/admin/v2/tenants/acme/resourcegroup", None),
+    ("POST", f"{TOPIC}/resourcegroup/trial", None),
+    ("DELETE", f"{TOPIC}/resourcegroup", None),
+    *((method, f"{NAMESPACE_POLICIES}/{rate}", {}) for method, rate in RATE_CALLS),
+    *((method, f"{TOPIC}/{rate}", {}) for method, rate in RATE_CALLS),
+    ("POST", f"{TOPIC}/sub/dispatchRate", {}),
+    ("DELETE", f"{TOPIC}/sub/dispatchRate", None),
+    ("POST", f"{NAMESPACE_POLICIES}/backlogQuota", {"policy": "producer_exception"}),
+    ("DELETE", f"{NAMESPACE_POLICIES}/backlogQuota", None),
+    ("POST", f"{TOPIC}/backlogQuota", {"policy": "producer_exception"}),
+    ("DELETE", f"{TOPIC}/backlogQuota", None),
 ]
 
 
@@ -232,8 +251,54 @@ async def test_a_malformed_namespace_is_412_in_pulsars_words(door: Door, method:
     answer = await door.call(method, "/admin/v2/namespaces/ac%20me/orders/resourcegroup")
 
     assert answer.status == 412
-    assert answer.reason.startswith("Tenant name or namespace is not valid")
+    assert answer.reason.startswith("Namespace name is not valid")
 
 
 async def test_a_body_where_none_is_taken_does_no_harm(door: Door) -> None:
     assert (await door.call("POST", f"{NAMESPACE}/trial", b'""')).status == 204
+
+
+# --- tenants and topics, which Pulsar cannot attach -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "missing"),
+    [
+        ("tenants/{}", "Tenant does not exist"),
+        ("persistent/{}/orders/eu", "Namespace not found"),
+        ("non-persistent/{}/orders/eu", "Namespace not found"),
+    ],
+)
+async def test_tenants_and_topics_are_attached_after_the_same_pattern(
+    door: Door, place: str, missing: str
+) -> None:
+    path = f"/admin/v2/{place.format('new')}/resourcegroup"
+    for method in ("GET", "DELETE"):
+        answer = await door.call(method, path)
+        assert (answer.status, answer.reason) == (404, missing)
+
+    assert (await door.call("POST", f"{path}/gold")).status == 204
+    assert (await door.call("GET", path)).body == b"gold"
+    assert (await door.call("POST", f"{path}/trial")).status == 204
+    assert (await door.call("GET", path)).body == b"trial"
+    assert (await door.call("DELETE", "/admin/v2/resourcegroups/trial")).status == 409
+    assert (await door.call("POST", f"{path}/nobody")).status == 412
+    assert (await door.call("DELETE", path)).status == 204
+
+
+async def test_an_attached_topic_is_charged_to_its_group(door: Door) -> None:
+    await door.call("POST", "/admin/v2/persistent/acme/free/a%2Fb/resourcegroup/trial")
+
+    assert door.daemon.book().attach.topics == {"persistent://acme/free/a/b": "trial"}
+    asked = {"tenant": "acme", "namespace": "free", "topic": "a/b", "messages": 1000}
+    assert (await door.call("POST", "/v1/acquire", asked)).json["group"] == "trial"
+
+
+@pytest.mark.parametrize(
+    "place", ["tenants/ac%20me", "persistent/ac%20me/x/eu", "persistent/acme/x/a%0Ab"]
+)
+async def test_a_place_that_can_be_none_is_412(door: Door, place: str) -> None:
+    answer = await door.call("GET", f"/admin/v2/{place}/resourcegroup")
+
+    assert answer.status == 412
+    assert " name is not valid: " in answer.reason

@@ -71,7 +71,7 @@ def test_no_bytes_make_the_door_fail(bodies: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/acquire/", "/v1/groups/a/b", "/admin/v2/tenants", "/v1/%ff"]
+    "path", ["/", "/v1", "/v1/acquire/", "/v1/groups/a/b", "/admin/v2/brokers", "/v1/%ff"]
 )
 async def test_an_unknown_path_is_404(door: Door, path: str) -> None:
     answer = await door.send("GET", path)
@@ -84,7 +84,7 @@ async def test_an_unknown_path_is_404(door: Door, path: str) -> None:
     ("method", "path", "allowed"),
     [
         ("GET", "/v1/acquire", "POST"),
-        ("PATCH", "/v1/groups/gold", "DELETE, GET, HEAD, PUT"),
+        ("POST", "/v1/groups/gold", "DELETE, GET, HEAD, PATCH, PUT"),
         ("POST", "/healthz", "GET, HEAD"),
         ("OPTIONS", "/v1/acquire", "POST"),
         ("PROPFIND", "/v1/groups", "GET, HEAD"),

@@ -10,7 +10,7 @@ import pytest
 
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.core.policies.model import Group
+from rgd.core.policies.records import Change
 from rgd.errors import Unavailable
 from tests.integration.http.door import Door, metrics, open_door
 from tests.unit.adapters.http.small_daemon import SmallDaemon
@@ -75,14 +75,14 @@ async def test_closing_frees_the_port_and_may_be_done_twice() -> None:
 async def test_closing_lets_a_request_in_flight_end() -> None:
     daemon = SmallDaemon()
     begun, go_on = asyncio.Event(), asyncio.Event()
-    write = daemon.put_group
+    write = daemon.change
 
-    async def slow_write(group: Group) -> None:
+    async def slow_write(key: str, change: Change) -> None:
         begun.set()
         await go_on.wait()
-        await write(group)
+        await write(key, change)
 
-    daemon.put_group = slow_write  # type: ignore[method-assign]  # the test's own daemon, slowed
+    daemon.change = slow_write  # type: ignore[method-assign]  # the test's own daemon, slowed
     async with open_door(HttpSettings(port=0), daemon=daemon) as door, asyncio.TaskGroup() as tasks:
         putting = tasks.create_task(door.call("PUT", "/v1/groups/new", {}))
         await begun.wait()
@@ -99,11 +99,12 @@ async def test_closing_does_not_wait_for_ever() -> None:
     daemon = SmallDaemon()
     begun = asyncio.Event()
 
-    async def hang(group: Group) -> None:
+    async def hang(key: str, change: Change) -> None:
+        del key, change
         begun.set()
         await asyncio.Event().wait()
 
-    daemon.put_group = hang  # type: ignore[method-assign]  # the test's own daemon, hung
+    daemon.change = hang  # type: ignore[method-assign]  # the test's own daemon, hung
     async with open_door(HttpSettings(port=0, close_timeout_s=0.05), daemon=daemon) as door:
         putting = asyncio.ensure_future(door.call("PUT", "/v1/groups/new", {}))
         await begun.wait()

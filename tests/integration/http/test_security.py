@@ -20,7 +20,7 @@ SECURED = HttpSettings(
     port=0, tokens=Tokens.from_plain({token: [scope] for scope, token in TOKENS.items()})
 )
 
-CALLS = [
+CALLS: list[tuple[str, str, object, str]] = [
     ("POST", "/v1/acquire", {"group": "gold"}, "query"),
     ("GET", "/v1/groups", None, "read"),
     ("GET", "/v1/groups/gold", None, "read"),
@@ -31,6 +31,8 @@ CALLS = [
     ("GET", "/admin/v2/resourcegroups/gold", None, "read"),
     ("GET", "/admin/v2/namespaces/acme/orders/resourcegroup", None, "read"),
     ("PUT", "/v1/groups/gold", {}, "admin"),
+    ("PATCH", "/v1/groups/gold", {}, "admin"),
+    ("GET", "/v1/explain?tenant=acme&namespace=orders", None, "read"),
     ("DELETE", "/v1/groups/idle", None, "admin"),
     ("PUT", "/admin/v2/resourcegroups/gold", {}, "admin"),
     ("DELETE", "/admin/v2/resourcegroups/idle", None, "admin"),
@@ -38,6 +40,43 @@ CALLS = [
     ("DELETE", "/admin/v2/namespaces/acme/orders/resourcegroup", None, "admin"),
 ]
 OPEN = ["/healthz", "/readyz"]
+
+NAMESPACE = "/admin/v2/namespaces/acme/orders"
+TOPIC = "/admin/v2/{}/acme/orders/eu"
+QUOTA = {"policy": "producer_exception"}
+
+
+def add_policy(path: str, body: object, read: str = "") -> None:
+    """Add the three calls of a policy that is set, shown and taken away."""
+    CALLS.extend(
+        [
+            ("GET", read or path, None, "read"),
+            ("POST", path, body, "admin"),
+            ("DELETE", path, None, "admin"),
+        ]
+    )
+
+
+CALLS.extend(
+    ("GET", f"/admin/v2/{name}", None, "read")
+    for name in (
+        "clusters",
+        "brokers/configuration/runtime",
+        "tenants",
+        "namespaces/acme",
+        "namespaces/acme/orders",
+    )
+)
+for place in (NAMESPACE, TOPIC.format("persistent"), TOPIC.format("non-persistent")):
+    for rate in ("dispatchRate", "subscriptionDispatchRate", "publishRate"):
+        add_policy(f"{place}/{rate}", {})
+    add_policy(f"{place}/backlogQuota", QUOTA, read=f"{place}/backlogQuotaMap")
+for place in (TOPIC.format("persistent"), TOPIC.format("non-persistent")):
+    add_policy(f"{place}/sub/dispatchRate", {})
+for place in ("/admin/v2/tenants/acme", *map(TOPIC.format, ("persistent", "non-persistent"))):
+    CALLS.append(("GET", f"{place}/resourcegroup", None, "read"))
+    CALLS.append(("POST", f"{place}/resourcegroup/trial", None, "admin"))
+    CALLS.append(("DELETE", f"{place}/resourcegroup", None, "admin"))
 
 
 @pytest.mark.parametrize(("method", "path", "body", "scope"), CALLS)

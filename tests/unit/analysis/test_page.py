@@ -17,6 +17,8 @@ from rgd.analysis import charts, tables
 from rgd.analysis.page import Section, render
 from tests.support.log_maker import START_MS, LogMaker, Usage
 
+pytestmark = pytest.mark.slow
+
 ReadLogs = Callable[..., Any]
 
 HOSTILE = "<script>alert('x')</script>&\"https://example.org"

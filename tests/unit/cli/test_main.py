@@ -48,11 +48,13 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 def test_help_is_done(rgd: Rgd) -> None:
     outcome = rgd("--help")
     assert outcome.code == 0
-    for command in ("serve", "validate", "shares", "log", "report"):
+    for command in ("serve", "validate", "shares", "why", "groups", "log", "report"):
         assert command in outcome.out
 
 
-@pytest.mark.parametrize("command", ["serve", "validate", "shares", "report", "log", "demo"])
+@pytest.mark.parametrize(
+    "command", ["serve", "validate", "shares", "why", "groups", "report", "log", "demo"]
+)
 def test_every_command_explains_itself(rgd: Rgd, command: str) -> None:
     assert rgd(command, "--help").code == 0
 
@@ -108,7 +110,16 @@ def test_what_the_operating_system_refuses_is_one_line_and_1(
     assert (outcome.code, outcome.err) == (1, "rgd: output: No space left on device\n")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["report", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["serve", "--help"],
+        ["report", "--help"],
+        ["why", "--help"],
+        ["groups", "--help"],
+    ],
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     script = (
         "import sys; from rgd.cli.main import run; sys.argv = ['rgd', *sys.argv[1:]]\n"

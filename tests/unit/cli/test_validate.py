@@ -23,30 +23,34 @@ def test_sound_files_are_told_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
         tmp_path,
         "groups.yaml",
         "groups: {gold: {}}\nattach: {tenants: {a: gold}}\n"
-        "limits: {topics: {'persistent://a/b/c': {}}}",
+        "limits: {broker: {publish: {}}, topics: {'persistent://a/b/c': {}}}\n"
+        "backlog_quotas: {namespaces: {a/b: {size: {limit_bytes: 5}}}}",
     )
     settings = write(tmp_path, "rgd.yaml", "exchange: {round_ms: 500}")
     outcome = rgd("validate", groups, settings)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == (
-        f"{groups}: ok (1 groups, 1 attachments, 1 topic limits)\n{settings}: ok (process settings)\n"
+        f"{groups}: ok (1 groups, 1 attachments, 2 limits, 1 backlog quotas)\n"
+        f"{settings}: ok (process settings)\n"
     )
 
 
 def test_faults_of_all_files_are_told_and_sound_ones_still_are(rgd: Rgd, tmp_path: Path) -> None:
-    groups = write(tmp_path, "groups.yaml", "groups: {gold: {publik: {}, blocked: 1}}")
+    groups = write(tmp_path, "groups.yaml", "groups:\n  gold: {publik: {},\n    blocked: 1}")
     settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1, batch_max: no}")
     sound = write(tmp_path, "sound.yaml", "limits: {}")
     missing = tmp_path / "missing.yaml"
     outcome = rgd("validate", groups, settings, sound, missing)
     assert outcome.code == 2
-    assert outcome.out == f"{sound}: ok (0 groups, 0 attachments, 0 topic limits)\n"
+    assert outcome.out == f"{sound}: ok (0 groups, 0 attachments, 0 limits, 0 backlog quotas)\n"
     lines = outcome.err.splitlines()
     assert len(lines) == 5
-    assert lines[0].startswith(f"rgd: {groups}: groups.gold.publik: unknown key")
-    assert lines[1].startswith(f"rgd: {groups}: groups.gold.blocked: expected true or false")
-    assert lines[2].startswith(f"rgd: {settings}: http.batch_max: expected a whole number")
-    assert lines[3].startswith(f"rgd: {settings}: http.listen: expected an address of this machine")
+    assert lines[0].startswith(f"rgd: {groups}:2: groups.gold.publik: unknown key")
+    assert lines[1].startswith(f"rgd: {groups}:3: groups.gold.blocked: expected true or false")
+    assert lines[2].startswith(f"rgd: {settings}:1: http.batch_max: expected a whole number")
+    assert lines[3].startswith(
+        f"rgd: {settings}:1: http.listen: expected an address of this machine"
+    )
     assert lines[4].startswith(f"rgd: {missing}: expected a readable file")
 
 
@@ -62,7 +66,8 @@ def test_a_file_of_neither_kind_or_of_both_is_a_fault(rgd: Rgd, tmp_path: Path, 
     outcome = rgd("validate", path)
     assert (outcome.code, outcome.out) == (2, "")
     assert (
-        f"{path}: expected a groups file (groups, attach, limits) or a settings file" in outcome.err
+        f"{path}: expected a groups file (groups, attach, limits, backlog_quotas) or a settings file"
+        in outcome.err
     )
 
 

@@ -5,6 +5,7 @@ and the limits that would make a file too large to keep in the tree.
 """
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_an_alias_counts_as_what_it_stands_for(monkeypatch: pytest.MonkeyPatch) 
     [b"a: \x00", b"\xff\xfe", b"%YAML 9.9\n", b"a: b: c", b"[" * 5000, b"&" * 100, b"{*a : 1}"],
 )
 def test_what_is_no_yaml_is_one_clear_line(content: bytes) -> None:
-    assert fault_of(content).startswith("test.yaml: ")
+    assert re.match(r"test\.yaml(:\d+)?: ", fault_of(content))
     assert "\n" not in fault_of(content)
 
 

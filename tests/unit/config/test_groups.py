@@ -1,62 +1,29 @@
-"""The groups file as a policy book: what each line of design 11's shape becomes, and the book's hash.
+"""The groups file as a policy book: what each line of design 11's shape becomes.
 
-Mistakes are in test_bad_config; how a book decides requests is the core's tests' business.
+Mistakes are in test_bad_config, the book's hash in test_book_hash, reading beside an event loop in
+test_groups_apart; how a book decides requests is the core's tests' business.
 """
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from rgd.config.groups import book_hash, load_groups
+from rgd.config.groups import load_groups
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import (
-    Attachments,
+    NOT_SET,
+    UNLIMITED,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
     Group,
     Limit,
-    Limits,
+    LocalLimit,
     Rates,
-    SharePolicyName,
 )
 from rgd.core.units import QUOTA_MAX
-
-TOPIC = "persistent://acme/orders/eu"
-
-EVERYTHING = """
-groups:
-  gold:    {publish: {messages: 1000, bytes: 5e6}, dispatch: {messages: 2000}, policy: max-min, shadow: false}
-  trial:   {publish: {messages: 50}, blocked: false}
-  frozen:  {blocked: true, shadow: true, policy: steal}
-attach:
-  tenants:    {acme: gold}
-  namespaces: {acme/orders: trial}
-  topics:     {"persistent://acme/orders/eu": gold}
-limits:
-  broker:     {dispatch: {bytes: 1e8}}
-  topics:     {"persistent://acme/orders/eu": {publish: {messages: 20}}}
-  subscriptions:
-    "persistent://acme/orders/eu": {audit: {dispatch: {messages: 0.5}}}
-"""
-
-BOOK = PolicyBook(
-    groups={
-        "gold": Group(
-            "gold",
-            Limit(Rates(1_000_000, 5_000_000_000), Rates(2_000_000, None)),
-            policy=SharePolicyName.MAX_MIN,
-        ),
-        "trial": Group("trial", Limit(Rates(50_000, None))),
-        "frozen": Group("frozen", blocked=True, shadow=True, policy=SharePolicyName.STEAL),
-    },
-    attach=Attachments({"acme": "gold"}, {"acme/orders": "trial"}, {TOPIC: "gold"}),
-    limits=Limits(
-        broker=Limit(dispatch=Rates(None, 100_000_000_000)),
-        topics={TOPIC: Limit(Rates(20_000, None))},
-        subscriptions={(TOPIC, "audit"): Limit(dispatch=Rates(500, None))},
-    ),
-)
+from tests.unit.config.groups_file import BOOK, EVERYTHING, TOPIC
 
 
 def load(tmp_path: Path, text: str) -> PolicyBook:
@@ -82,7 +49,11 @@ def test_the_smallest_rate_is_not_unlimited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["{}", "groups:\nattach:\nlimits:\n", "groups: {}\nattach: {tenants: }\nlimits: {topics: }"],
+    [
+        "{}",
+        "groups:\nattach:\nlimits:\nbacklog_quotas:\n",
+        "groups: {}\nattach: {tenants: }\nlimits: {topics: }\nbacklog_quotas: {topics: }",
+    ],
 )
 def test_sections_may_be_left_empty(tmp_path: Path, text: str) -> None:
     assert load(tmp_path, text) == EMPTY_BOOK
@@ -91,6 +62,76 @@ def test_sections_may_be_left_empty(tmp_path: Path, text: str) -> None:
 def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
     book = load(tmp_path, "groups: {gold: {}, silver: {publish: {}}}")
     assert book.groups == {"gold": Group("gold"), "silver": Group("silver")}
+
+
+@pytest.mark.parametrize(
+    ("said", "limit"),
+    [
+        pytest.param("{}", NOT_SET, id="nothing-is-not-set"),
+        pytest.param("{publish: {}}", LocalLimit(publish=UNLIMITED), id="no-rate-is-no-limit"),
+        pytest.param(
+            "{dispatch: {messages: 0, bytes: -1}}", LocalLimit(dispatch=UNLIMITED), id="nor-is-zero"
+        ),
+        pytest.param(
+            "{publish: {messages: 5}, dispatch: {bytes: 6}}",
+            LocalLimit(Rates(5_000), Rates(None, 6_000)),
+            id="both",
+        ),
+    ],
+)
+def test_a_limit_that_is_not_said_is_not_set_and_one_without_a_rate_is_no_limit(
+    tmp_path: Path, said: str, limit: LocalLimit
+) -> None:
+    book = load(tmp_path, f"limits: {{namespaces: {{acme/orders: {said}}}}}")
+    assert book.limits.namespaces == {"acme/orders": limit}
+
+
+@pytest.mark.parametrize(
+    ("said", "quotas"),
+    [
+        pytest.param("{}", BacklogQuotas(), id="nothing"),
+        pytest.param("{size: {}}", BacklogQuotas(size=BacklogQuota()), id="no-limit"),
+        pytest.param(
+            "{size: {limit_bytes: 0}, age: {limit_s: -5}}",
+            BacklogQuotas(BacklogQuota(), BacklogQuota()),
+            id="zero-and-less-are-unlimited",
+        ),
+        pytest.param(
+            "{size: {limit_bytes: 1e9, action: producer_exception}}",
+            BacklogQuotas(BacklogQuota(1_000_000_000, -1, BacklogAction.REFUSE)),
+            id="size",
+        ),
+        pytest.param(
+            "{age: {limit_s: 60}}", BacklogQuotas(age=BacklogQuota(age_s=60)), id="hold-by-default"
+        ),
+        pytest.param(
+            "{size: {limit_bytes: 9223372036854775808}, age: {limit_s: 2147483648}}",
+            BacklogQuotas(BacklogQuota(), BacklogQuota()),
+            id="beyond-what-pulsar-can-say-is-unlimited",
+        ),
+        pytest.param(
+            "{size: {limit_bytes: 9223372036854775807}, age: {limit_s: 2147483647}}",
+            BacklogQuotas(BacklogQuota((1 << 63) - 1), BacklogQuota(age_s=(1 << 31) - 1)),
+            id="the-most-that-pulsar-can-say",
+        ),
+    ],
+)
+def test_backlog_quotas_are_in_whole_bytes_and_seconds(
+    tmp_path: Path, said: str, quotas: BacklogQuotas
+) -> None:
+    book = load(tmp_path, f'backlog_quotas: {{topics: {{"{TOPIC}": {said}}}}}')
+    assert book.backlogs.topics == {TOPIC: quotas}
+
+
+def test_values_that_are_equal_are_one_object(tmp_path: Path) -> None:
+    book = load(
+        tmp_path,
+        "groups: {gold: {}}\n"
+        "attach: {tenants: {a: gold, b: gold}}\n"
+        "limits: {namespaces: {a/a: {publish: {messages: 5}}, b/b: {publish: {messages: 5}}}}\n",
+    )
+    assert book.limits.namespaces["a/a"] is book.limits.namespaces["b/b"]
+    assert book.attach.tenants["a"] is book.attach.tenants["b"]
 
 
 def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path) -> None:
@@ -127,60 +168,3 @@ def test_wrong_groups_by_the_thousand_are_told_in_seconds(tmp_path: Path) -> Non
     with pytest.raises(Exception, match="and 4000 more faults"):
         load_groups(path)
     assert time.perf_counter() - started < 60
-
-
-class TestHash:
-    def test_it_is_the_same_whatever_the_order(self, tmp_path: Path) -> None:
-        one = load(
-            tmp_path,
-            "groups: {a: {}, b: {blocked: true}}\nattach: {tenants: {x: a, y: b}}",
-        )
-        other = load(
-            tmp_path,
-            "attach: {tenants: {y: b, x: a}}\ngroups: {b: {blocked: true}, a: {}}",
-        )
-        assert book_hash(one) == book_hash(other)
-
-    def test_it_is_the_same_in_another_process(self, tmp_path: Path) -> None:
-        path = tmp_path / "groups.yaml"
-        path.write_text(EVERYTHING)
-        script = (
-            "import sys, pathlib; from rgd.config.groups import book_hash, load_groups;"
-            "print(book_hash(load_groups(pathlib.Path(sys.argv[1]))))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
-        )
-        assert int(done.stdout) == book_hash(BOOK)
-
-    def test_it_is_pinned_so_that_versions_agree(self) -> None:
-        assert (book_hash(EMPTY_BOOK), book_hash(BOOK)) == (
-            68639833004390057,
-            4353072915680061083,
-        )
-
-    def test_it_is_never_zero_and_fits_a_signed_64_bit_number(self) -> None:
-        assert 0 < book_hash(EMPTY_BOOK) < 1 << 63
-
-    @pytest.mark.parametrize(
-        "changed",
-        [
-            EVERYTHING.replace("messages: 1000", "messages: 1001"),
-            EVERYTHING.replace("dispatch: {messages: 2000}", "dispatch: {bytes: 2000}"),
-            EVERYTHING.replace("policy: max-min", "policy: residual"),
-            EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: even"),
-            EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
-            EVERYTHING.replace("blocked: false", "blocked: true"),
-            EVERYTHING.replace("shadow: true", "shadow: false"),
-            EVERYTHING.replace("acme: gold", "acme: trial"),
-            EVERYTHING.replace("acme/orders: trial", "acme/other: trial"),
-            EVERYTHING.replace('eu": gold', 'us": gold'),
-            EVERYTHING.replace("bytes: 1e8", "bytes: 1e9"),
-            EVERYTHING.replace("messages: 20}", "messages: 21}"),
-            EVERYTHING.replace("audit", "audit2"),
-            EVERYTHING.replace("messages: 0.5", "messages: 0.6"),
-        ],
-    )
-    def test_every_change_is_seen(self, tmp_path: Path, changed: str) -> None:
-        assert changed != EVERYTHING
-        assert book_hash(load(tmp_path, changed)) != book_hash(BOOK)

@@ -131,8 +131,8 @@ def test_every_source_tells_its_own_faults_at_once(tmp_path: Path) -> None:
         "RGD_HTTP__LISTEN": "",
     }
     assert faults_of(file, environ, {"broker.name": "a b"}) == [
-        f"{file}: exchange.round_ms: expected a whole number from 50 to 60000 (ms), got 'soon'",
-        f"{file}: log.fsync: expected one of always, interval, never, got 'often'",
+        f"{file}:1: exchange.round_ms: expected a whole number from 50 to 60000 (ms), got 'soon'",
+        f"{file}:2: log.fsync: expected one of always, interval, never, got 'often'",
         "environment: RGD_EXCHANGE__ROUNDMS: unknown setting; did you mean 'RGD_EXCHANGE__ROUND_MS'?",
         "environment: RGD_EXCHANGE__ROUND_MS: expected a whole number from 50 to 60000 (ms), got 'later'",
         "environment: RGD_HTTP__LISTEN: expected HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700, got ''",

@@ -6,14 +6,16 @@ Not covered: whether the prose around the tables is right.
 import re
 import runpy
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from rgd.config.groups import load_groups
+from rgd.config.groups import TOP_KEYS, load_groups
 from rgd.config.load import FIELDS
 from rgd.config.reference import PAGE, page
 from rgd.config.tokens import load_tokens
+from rgd.core.policies.model import Limits
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -34,13 +36,21 @@ def test_every_setting_has_its_row() -> None:
 
 
 def test_no_placeholder_is_left() -> None:
-    assert not re.search(r"FILE_LIMITS|TOKENS?_(?:CHARS|MAX)", page())
+    assert not re.search(r"FILE_LIMITS|SMALL_FILE|TOPICS_MAX|TOKENS?_(?:CHARS|MAX)", page())
 
 
 def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(example("The groups file"))
-    assert set(load_groups(path).groups) == {"gold", "trial"}
+    book = load_groups(path)
+    assert set(book.groups) == {"gold", "trial"}
+    assert book.backlogs.topics
+
+
+def test_the_example_of_a_groups_file_has_every_section() -> None:
+    said = example("The groups file")
+    for key in (*TOP_KEYS, *(field.name for field in fields(Limits)), "size", "age"):
+        assert re.search(rf"^ *{key}:", said, re.MULTILINE), key
 
 
 def test_the_example_of_a_tokens_file_loads(tmp_path: Path) -> None:

@@ -9,9 +9,14 @@ import pytest
 
 from rgd.core.policies.model import (
     BLOCKED,
-    NO_LIMIT,
+    NOT_SET,
+    UNLIMITED,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
     Group,
     Limit,
+    LocalLimit,
     Rates,
     SharePolicyName,
     TopicSplit,
@@ -22,7 +27,7 @@ from rgd.wire.errors import Reason, WireError
 from rgd.wire.policies import POLICY_MAX, decode_policy, encode_policy
 
 TOPIC = "persistent://acme/orders/eu"
-LIMIT = Limit(publish=Rates(messages=1500))
+LIMIT = LocalLimit(publish=Rates(messages=1500))
 
 
 def record(key: str, value: Value, revision: int = 3) -> PolicyRecord:
@@ -64,16 +69,57 @@ GOLD = Group(
         pytest.param("namespace:acme/orders", "gold", '"gold"', id="namespace"),
         pytest.param(f"topic:{TOPIC}", "gold", '"gold"', id="topic"),
         pytest.param("limit:broker", LIMIT, '{"publish":{"messages":1.5}}', id="broker-limit"),
-        pytest.param("limit:broker", NO_LIMIT, "{}", id="no-limit"),
+        pytest.param("limit:broker", NOT_SET, "{}", id="not-set"),
+        pytest.param(
+            "limit:namespace:acme/orders",
+            LocalLimit(publish=UNLIMITED),
+            '{"publish":{}}',
+            id="set-to-no-limit",
+        ),
         pytest.param(
             f"limit:topic:{TOPIC}", LIMIT, '{"publish":{"messages":1.5}}', id="topic-limit"
         ),
         pytest.param(
+            f"limit:topic:{TOPIC}",
+            LocalLimit(dispatch=UNLIMITED, dispatch_period_s=60, dispatch_relative=True),
+            '{"dispatch":{},"dispatch_period_s":60,"dispatch_relative":true}',
+            id="as-pulsar-shows-it",
+        ),
+        pytest.param(
             f"limit:subscription:{TOPIC}|my sub",
-            Limit(dispatch=Rates(bytes=1000)),
+            LocalLimit(dispatch=Rates(bytes=1000)),
             '{"dispatch":{"bytes":1}}',
             id="subscription-limit",
         ),
+        pytest.param(
+            "limit:namespace-subscriptions:acme/orders",
+            LocalLimit(dispatch=Rates(messages=2000)),
+            '{"dispatch":{"messages":2}}',
+            id="subscriptions-of-a-namespace",
+        ),
+        pytest.param(
+            f"limit:topic-subscriptions:{TOPIC}",
+            LocalLimit(dispatch=Rates(messages=2000)),
+            '{"dispatch":{"messages":2}}',
+            id="subscriptions-of-a-topic",
+        ),
+        pytest.param(
+            "backlog:namespace:acme/orders",
+            BacklogQuotas(
+                BacklogQuota(size_bytes=10),
+                BacklogQuota(age_s=60, action=BacklogAction.EVICT),
+            ),
+            '{"size":{"size_bytes":10,"action":"producer_request_hold"},'
+            '"age":{"age_s":60,"action":"consumer_backlog_eviction"}}',
+            id="backlog",
+        ),
+        pytest.param(
+            f"backlog:topic:{TOPIC}",
+            BacklogQuotas(size=BacklogQuota(-2, 0, BacklogAction.REFUSE)),
+            '{"size":{"size_bytes":-2,"age_s":0,"action":"producer_exception"}}',
+            id="backlog-in-pulsars-numbers",
+        ),
+        pytest.param("backlog:namespace:a/b", BacklogQuotas(), "{}", id="no-backlog"),
     ],
 )
 def test_a_policy_reads_as_a_person_would_write_it(key: str, value: Value, text: str) -> None:
@@ -92,7 +138,7 @@ def test_a_policy_reads_as_a_person_would_write_it(key: str, value: Value, text:
     ],
 )
 def test_rates_are_exact(rate: int, text: str) -> None:
-    value = Limit(publish=Rates(bytes=rate))
+    value = LocalLimit(publish=Rates(bytes=rate))
     data = encode_policy(record("limit:broker", value))
     assert data == wrapped(f'{{"publish":{{"bytes":{text}}}}}')
     assert decode_policy("limit:broker", data).value == value
@@ -174,6 +220,44 @@ def test_what_is_no_record_is_refused_with_its_reason(text: str, reason: Reason)
         ),
         pytest.param("limit:broker", '{"blocked":true}', Reason.BAD_STRUCTURE, id="limit-blocked"),
         pytest.param("limit:broker", "[]", Reason.BAD_STRUCTURE, id="limit-a-list"),
+        pytest.param("limit:broker", '{"publish":null}', Reason.BAD_STRUCTURE, id="kind-null"),
+        pytest.param(
+            "limit:broker", '{"dispatch_period_s":0}', Reason.BAD_NUMBER, id="period-zero"
+        ),
+        pytest.param(
+            "limit:broker", '{"dispatch_period_s":2147483648}', Reason.BAD_NUMBER, id="period-long"
+        ),
+        pytest.param(
+            "limit:broker", '{"dispatch_period_s":1.5}', Reason.BAD_STRUCTURE, id="period-half"
+        ),
+        pytest.param(
+            "limit:broker", '{"dispatch_relative":1}', Reason.BAD_STRUCTURE, id="relative-number"
+        ),
+        pytest.param("backlog:namespace:a/b", '"gold"', Reason.BAD_STRUCTURE, id="backlog-a-text"),
+        pytest.param(
+            "backlog:namespace:a/b", '{"publish":{}}', Reason.BAD_STRUCTURE, id="backlog-a-limit"
+        ),
+        pytest.param(
+            "backlog:namespace:a/b", '{"size":null}', Reason.BAD_STRUCTURE, id="quota-null"
+        ),
+        pytest.param(
+            "backlog:namespace:a/b", '{"size":{"size_bytes":1}}', Reason.MISSING, id="no-action"
+        ),
+        pytest.param(
+            "backlog:namespace:a/b", '{"age":{"action":"hold"}}', Reason.BAD_NAME, id="action"
+        ),
+        pytest.param(
+            "backlog:namespace:a/b",
+            '{"age":{"age_s":2147483648,"action":"producer_exception"}}',
+            Reason.BAD_NUMBER,
+            id="age-beyond-pulsars",
+        ),
+        pytest.param(
+            "backlog:namespace:a/b",
+            '{"size":{"size_bytes":1.0,"action":"producer_exception"}}',
+            Reason.BAD_STRUCTURE,
+            id="size-with-a-point",
+        ),
         pytest.param("tenant:acme", "7", Reason.BAD_STRUCTURE, id="tenant-number"),
         pytest.param("tenant:acme", '"a/b"', Reason.BAD_NAME, id="group-name"),
     ],
@@ -213,7 +297,9 @@ def test_a_rate_that_cannot_be_one_is_refused(rate: str, reason: Reason) -> None
 @pytest.mark.parametrize(
     "key",
     ["", "gold", "group:", "group:a/b", "tenant:a b", "namespace:acme", "topic:eu", "limit:",
-     "limit:topic:eu", "limit:subscription:eu|s", f"limit:subscription:{TOPIC}"],
+     "limit:topic:eu", "limit:subscription:eu|s", f"limit:subscription:{TOPIC}", "limit:namespace:eu",
+     "limit:namespace-subscriptions:eu", "limit:topic-subscriptions:eu", "backlog:namespace:",
+     "backlog:topic:acme/orders", "limit:broker:"],
 )  # fmt: skip
 def test_a_key_that_names_nothing_is_refused(key: str) -> None:
     with pytest.raises(WireError) as caught:
@@ -226,7 +312,18 @@ def test_a_key_that_names_nothing_is_refused(key: str) -> None:
     [
         pytest.param(record("group:gold", Group("silver")), Reason.BAD_NAME, id="another-group"),
         pytest.param(record("group:gold", "gold"), Reason.BAD_STRUCTURE, id="group-a-text"),
-        pytest.param(record("limit:broker", Limit(BLOCKED)), Reason.BAD_NUMBER, id="rate-0"),
+        pytest.param(record("limit:broker", LocalLimit(BLOCKED)), Reason.BAD_NUMBER, id="rate-0"),
+        pytest.param(
+            record("limit:broker", LocalLimit(dispatch_period_s=0)), Reason.BAD_NUMBER, id="period"
+        ),
+        pytest.param(
+            record("backlog:namespace:a/b", NOT_SET), Reason.BAD_STRUCTURE, id="backlog-a-limit"
+        ),
+        pytest.param(
+            record("backlog:namespace:a/b", BacklogQuotas(BacklogQuota(1 << 63))),
+            Reason.BAD_NUMBER,
+            id="backlog-beyond-pulsars",
+        ),
         pytest.param(record("tenant:acme", "a/b"), Reason.BAD_NAME, id="group-name"),
         pytest.param(record("tenant:acme", None, -1), Reason.BAD_NUMBER, id="revision-negative"),
         pytest.param(PolicyRecord("tenant:a", 1, "", None), Reason.BAD_NAME, id="writer-empty"),

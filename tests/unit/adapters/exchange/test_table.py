@@ -29,7 +29,7 @@ async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
     assert not opening.done()
     await asyncio.to_thread(table.on_delivery, _delivery(2, MARKER_KEY))
     async with asyncio.timeout(TIMEOUT_S):
-        assert await opening == {"a": b"1", "b": b"1"}
+        assert dict(await opening) == {"a": b"1", "b": b"1"}
 
 
 async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() -> None:
@@ -38,14 +38,14 @@ async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() 
     await asyncio.sleep(0)
     table.on_delivery(_delivery(0, MARKER_KEY, ledger=4))
     async with asyncio.timeout(TIMEOUT_S):
-        assert await opening == {}
+        assert dict(await opening) == {}
 
 
 async def test_a_marker_that_was_read_before_its_position_was_known_is_not_waited_for() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(2, MARKER_KEY))
     async with asyncio.timeout(TIMEOUT_S):
-        assert await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S) == {}
+        assert dict(await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S)) == {}
 
 
 async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() -> None:
@@ -53,7 +53,7 @@ async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() 
     table = _Table(asyncio.get_running_loop(), changes)
     for delivery in (_delivery(0, "a", b"old"), _delivery(1, "a", b"new")) * 2:
         table.on_delivery(delivery)
-    assert await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S) == {"a": b"new"}
+    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S)) == {"a": b"new"}
     for delivery in (_delivery(0, "a", b"old"), _delivery(2, "a", b"newer")) * 2:
         table.on_delivery(delivery)
     assert await changes.take() == [("a", b"newer")]
@@ -64,7 +64,7 @@ async def test_messages_without_a_key_and_markers_are_no_policies() -> None:
     table = _Table(asyncio.get_running_loop(), changes)
     table.on_delivery(_delivery(0, ""))
     table.on_delivery(_delivery(1, MARKER_KEY))
-    assert await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S) == {}
+    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S)) == {}
     for entry, key in enumerate(("", MARKER_KEY, "a"), start=2):
         table.on_delivery(_delivery(entry, key))
     assert await changes.take() == [("a", b"1")]

@@ -6,16 +6,32 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
-from dataclasses import replace
-
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rate, Rates, rate_of
+from rgd.core.policies.model import (
+    Attachments,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    Rate,
+    Rates,
+    rate_of,
+)
+from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, records_of
 from rgd.core.units import NS_PER_MS, Kind, Nanos, to_units
-from rgd.ports.daemon import BrokerView, GroupView, Health, KindView, RatesView, RowView
+from rgd.ports.daemon import (
+    BrokerView,
+    ExplainView,
+    GroupView,
+    Health,
+    KindView,
+    RatesView,
+    RowView,
+)
 from rgd.ports.exchange import ExchangeDown
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -48,7 +64,7 @@ def book_of_acme() -> PolicyBook:
                 "acme/watched": "watched",
             },
         ),
-        limits=Limits(topics={"persistent://acme/free/slow": Limit(publish=rates(4))}),
+        limits=Limits(topics={"persistent://acme/free/slow": LocalLimit(publish=rates(4))}),
     )
 
 
@@ -65,8 +81,11 @@ class SmallDaemon:
         self.asked: list[Request] = []
         self.state = Health(ready=True)
         self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
-        self._book = PolicyBook()
-        self._set_book(book or book_of_acme())
+        self._records = PolicyRecords()
+        for record in records_of(book or book_of_acme(), self.broker):
+            self._records.apply(record)
+        self._book = self._records.book()
+        self.limiter.set_book(self._book, self.now)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass."""
@@ -107,12 +126,24 @@ class SmallDaemon:
             BrokerView(self.broker, "rgd", self=True, since_s=1, age_s=0, sequence=7, rows=rows),
         )
 
+    def explain(self, name: Request) -> ExplainView:
+        """Says that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
+        names = (name.kind, name.namespace or "", name.topic, name.subscription)
+        return ExplainView(self.broker, *names, False, None, (), (), ())
+
     def health(self) -> Health:
         return self.state
 
-    async def put_group(self, group: Group) -> None:
+    async def change(self, key: str, change: Change) -> None:
         self._check_writable()
-        self._set_book(replace(self._book, groups={**self._book.groups, group.name: group}))
+        value = change(self._records.value(key))
+        self._records.apply(self._records.next(key, value, self.broker))
+        self._book = self._records.book()
+        self.limiter.set_book(self._book, self.now)
+
+    def value(self, key: str) -> Value:
+        """What is known of a policy, as `change` is told it."""
+        return self._records.value(key)
 
     async def delete_group(self, name: str) -> None:
         self._check_writable()
@@ -121,31 +152,18 @@ class SmallDaemon:
         users = [*attached.tenants, *attached.namespaces, *attached.topics]
         if users:
             raise GroupInUse(name, users[0])
-        groups = {key: group for key, group in self._book.groups.items() if key != name}
-        self._set_book(replace(self._book, groups=groups))
+        await self.change(GROUP + name, lambda _known: None)
 
-    async def attach_namespace(self, namespace: str, group: str | None) -> None:
+    async def attach(self, key: str, group: str | None) -> None:
         self._check_writable()
-        attached = dict(self._book.attach.namespaces)
-        attached.pop(namespace, None)
         if group is not None:
-            attached[namespace] = self._group(group).name
-        self._set_book(
-            replace(
-                self._book,
-                attach=replace(self._book.attach, namespaces=attached),
-                named=self._book.named | {namespace},
-            )
-        )
+            self._group(group)
+        await self.change(key, lambda _known: group)
 
     def _group(self, name: str) -> Group:
         if name not in self._book.groups:
             raise UnknownGroup(name)
         return self._book.groups[name]
-
-    def _set_book(self, book: PolicyBook) -> None:
-        self._book = book
-        self.limiter.set_book(book, self.now)
 
     def _check_writable(self) -> None:
         if self.read_only:

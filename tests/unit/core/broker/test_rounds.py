@@ -4,113 +4,16 @@ Not covered: which changes are worth telling (tests/unit/core/exchange/test_supp
 estimated (tests/unit/core/demand), when a round ends (test_broker.py).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.link import Link
-from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
-from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
-from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.limiter import Limiter
-from rgd.core.exchange.columns import ShareColumns
-from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Speaker
-from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
+from rgd.core.broker.rounds import SLICE_GROUPS
+from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Group, Limit, SharePolicyName
-from rgd.core.units import MILLI, Kind, Pair
-from tests.unit.core.values import BUCKETS, key, ms, rates
-
-SETTINGS = BrokerSettings(Speaker("b1", 1), full_every_rounds=1_000_000)
-GROUPS = {
-    "gold": Group("gold", Limit(rates(100))),
-    "trial": Group("trial", Limit(rates(1000))),
-}
-#: More than two slices of them.
-MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * SLICE_GROUPS + 5)}
-
-
-@dataclass
-class House:
-    """Rounds over a real limiter that alone is live; every request is of one group, named directly."""
-
-    settings: BrokerSettings = SETTINGS
-    groups: dict[str, Group] = field(default_factory=lambda: dict(GROUPS))
-    granted: int = 0
-    log: list[ShareColumns] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.index = GroupIndex()
-        self.usage = UsageMap(self.index)
-        self.peers = Peers(0)
-        self.sharing = Sharing(
-            self.settings,
-            self.usage,
-            self.peers,
-            Link(1, 1),
-            apply=lambda *told: None,
-            count_brokers=lambda count: None,
-        )
-        self.sharing.mode = Mode.LIVE
-        self.limiter = Limiter(
-            BUCKETS, lambda group, kind: self.sharing.share_of(group, kind, ms(0))
-        )
-        self.change(self.groups)
-        self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)
-
-    def change(self, groups: dict[str, Group], at: float = 0) -> None:
-        """Put these groups in force, in place of every other."""
-        self.sharing.set_book(PolicyBook(groups), ms(at))
-        self.limiter.set_book(PolicyBook(groups), ms(at))
-
-    def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
-        request = Request(messages=messages, bytes=size, group=group, topic="t")
-        answer = self.limiter.acquire(request, ms(at))
-        assert isinstance(answer, Decision)
-        self.granted += answer.messages
-
-    def early(self, at: float) -> list[UsageRow]:
-        return list(self.rounds.early(ms(at)))
-
-    def step_through(self, at: float) -> int:
-        """End the round that was begun; returns in how many slices."""
-        slices = 0
-        while self.rounds.is_ending:
-            self.rounds.step(ms(at))
-            slices += 1
-        return slices
-
-    def finish(self) -> list[UsageRow]:
-        """The rows that the round tells; what it logs is in `log`."""
-        told, shown = self.rounds.finish()
-        self.log.append(shown)
-        return list(told)
-
-    def end(self, at: float) -> list[UsageRow]:
-        self.rounds.begin()
-        self.step_through(at)
-        return self.finish()
-
-    def told(self) -> dict[str, UsageRow]:
-        """What the peers were told and was not taken back."""
-        return {row.group: row for row in self.rounds.told()}
-
-    def logged(self, group: str = "gold") -> ShareRow:
-        """The row of the newest record."""
-        return next(row for row in self.log[-1] if row.usage.group == group)
-
-    def logged_total(self) -> int:
-        """What the log says was admitted of gold since the start."""
-        rows = (row for record in self.log for row in record if row.usage.group == "gold")
-        return max(row.usage.admitted_total.messages for row in rows)
-
-
-def wanted(row: UsageRow) -> float:
-    return row.wanted.messages / MILLI
+from rgd.core.units import Kind, Pair
+from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House, wanted
+from tests.unit.core.values import key, rates
 
 
 def test_a_round_tells_what_was_asked_for_in_it() -> None:

@@ -4,6 +4,7 @@ Not covered: any sequence of targets (tests/property/test_settling.py).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
 from rgd.core.units import Kind, Nanos
 from tests.unit.core.broker.sharing_house import START, House
@@ -350,3 +352,45 @@ def test_a_cut_forgets_the_raises_above_it_alone() -> None:
     assert rate.at(ms(12), ms(10)) == 25
     rate.aim(5, ms(15))
     assert rate.at(ms(15), ms(10)) == 5
+
+
+# Policies that are read when a group is asked for.
+
+
+def change_many(house: House, *groups: Group) -> None:
+    """Put a book in force of which nobody can say what changed in it."""
+    house.sharing.set_book(PolicyBook({group.name: group for group in groups}), START)
+
+
+def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.peer(usage(90))
+    house.own(usage(30))
+    assert house.use(100) == rates(30)
+    monkeypatch.setattr(sharing_module, "CHANGES_MAX", 0)
+    half = Group("gold", Limit(rates(50), rates(50)))
+    change_many(house, half)
+    assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
+    house.catch_up(0)
+    assert house.applied[-1][:2] == (key(), rates(25))
+    blocked = replace(half, blocked=True)
+    change_many(house, blocked)
+    assert house.sharing.share_of(blocked, Kind.PUBLISH, START) == rates(0, 0)
+
+
+def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.use(100)
+    monkeypatch.setattr(sharing_module, "CHANGES_MAX", 0)
+    change_many(house, Group("gold", Limit(rates(40), rates(40))))
+    assert (house.sharing.is_reading, house.due()) == (True, START)
+    house.sharing.work(START)
+    # It is told at once that no more than this is left.
+    assert house.applied[-1][:2] == (key(), rates(40))
+    assert not house.sharing.is_reading
+    house.catch_up(0)
+    change_many(house)
+    house.sharing.work(START)
+    assert house.due() is None

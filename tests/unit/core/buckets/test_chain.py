@@ -10,7 +10,7 @@ from rgd.core.buckets.chain import Chain, Chains
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Kind, Nanos, Pair
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -18,12 +18,12 @@ START = Nanos(0)
 REQUEST = Request(namespace=NAMESPACE, topic=TOPIC, subscription="s")
 
 
-def limit(units: float) -> Limit:
-    return Limit(publish=rates(units), dispatch=rates(units))
+def limit(units: float) -> LocalLimit:
+    return LocalLimit(publish=rates(units), dispatch=rates(units))
 
 
 def group(name: str = "gold", units: float = 100, *, shadow: bool = False) -> Group:
-    return Group(name, limit(units), shadow=shadow)
+    return Group(name, Limit(rates(units), rates(units)), shadow=shadow)
 
 
 def book(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicyBook:
@@ -65,7 +65,7 @@ def test_a_subscription_without_its_topic_names_nothing() -> None:
 
 
 def test_a_limit_is_in_force_for_its_kind_alone() -> None:
-    limits = Limits(topics={TOPIC: Limit(publish=rates(5))})
+    limits = Limits(topics={TOPIC: LocalLimit(publish=rates(5))})
     made = chains(book(limits=limits))
     dispatch = Request(kind=Kind.DISPATCH, namespace=NAMESPACE, topic=TOPIC)
     assert shown(made.of(REQUEST, START)) == ["topic"]

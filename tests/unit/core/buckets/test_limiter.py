@@ -13,7 +13,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.meter import Demand
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits, Rates
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Nanos, Pair
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -21,12 +21,16 @@ START = Nanos(0)
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
 
 
-def limit(messages: float | None = None, size: float | None = None) -> Limit:
+def quota(messages: float | None = None, size: float | None = None) -> Limit:
     return Limit(publish=rates(messages, size))
 
 
+def limit(messages: float | None = None, size: float | None = None) -> LocalLimit:
+    return LocalLimit(publish=rates(messages, size))
+
+
 def gold(messages: float | None = None, size: float | None = None) -> Group:
-    return Group("gold", limit(messages, size))
+    return Group("gold", quota(messages, size))
 
 
 def limiter(
@@ -118,7 +122,7 @@ def test_of_two_levels_that_refuse_the_longer_wait_is_told() -> None:
 
 
 def test_of_two_levels_with_the_same_wait_the_first_is_told() -> None:
-    one = limiter(gold(100), Group("t", limit(100)), limits=Limits(limit(100)))
+    one = limiter(gold(100), Group("t", quota(100)), limits=Limits(limit(100)))
     ask(one, 100)
     assert ask(one).limited_by is Level.BROKER
 
@@ -140,7 +144,7 @@ def test_an_unknown_group_is_the_callers_fault() -> None:
 
 
 def test_a_part_is_what_every_level_has_and_every_level_is_charged_for_it() -> None:
-    one = limiter(gold(100), Group("t", limit(60)), limits=Limits(topics={TOPIC: limit(80)}))
+    one = limiter(gold(100), Group("t", quota(60)), limits=Limits(topics={TOPIC: limit(80)}))
     answer = ask(one, 100, partial=True)
     assert (answer.granted, answer.messages) == (True, 15)
     assert (answer.limited_by, answer.group, answer.dimension) == (
@@ -203,8 +207,8 @@ def test_the_wait_after_a_part_is_for_one_more() -> None:
 
 
 def test_a_shadow_refuses_no_part_and_is_not_named() -> None:
-    shadow = Group("gold", limit(10), shadow=True)
-    one = limiter(shadow, Group("t", limit(100)))
+    shadow = Group("gold", quota(10), shadow=True)
+    one = limiter(shadow, Group("t", quota(100)))
     answer = ask(one, 40, partial=True)
     assert (answer.messages, answer.group) == (25, "t")
     # From its full bucket the shadow would have granted it, on debt; not so the next.
@@ -213,7 +217,7 @@ def test_a_shadow_refuses_no_part_and_is_not_named() -> None:
 
 
 def test_a_shadow_finds_nothing_too_large_and_never_makes_a_caller_wait() -> None:
-    one = limiter(Group("gold", limit(1), shadow=True), Group("t", limit(100)))
+    one = limiter(Group("gold", quota(1), shadow=True), Group("t", quota(100)))
     ask(one, 1000)
     for partial in (False, True):
         answer = ask(one, partial=partial)
@@ -221,7 +225,7 @@ def test_a_shadow_finds_nothing_too_large_and_never_makes_a_caller_wait() -> Non
 
 
 def test_a_shadow_counts_what_passes_as_wanted() -> None:
-    one = limiter(Group("gold", limit(1), shadow=True))
+    one = limiter(Group("gold", quota(1), shadow=True))
     ask(one, 30)
     ask(one, 30)
     assert wanted(one) == Pair(60)
@@ -231,7 +235,7 @@ def test_a_shadow_counts_what_passes_as_wanted() -> None:
 
 
 def test_what_a_group_refuses_is_wanted_of_it() -> None:
-    one = limiter(gold(100), Group("t", limit(1000)))
+    one = limiter(gold(100), Group("t", quota(1000)))
     ask(one, 100)
     ask(one, 7)
     assert wanted(one) == Pair(107)
@@ -271,7 +275,7 @@ def test_a_retry_is_not_wanted_once_more() -> None:
 
 
 def test_a_retry_is_counted_as_refused_by_the_group_that_refused_it_and_by_no_other() -> None:
-    one = limiter(gold(100), Group("t", limit(1000)))
+    one = limiter(gold(100), Group("t", quota(1000)))
     ask(one, 100)
     ask(one, 7, attempt=2)
     for group, refused in (("gold", 7), ("t", 0)):
@@ -281,7 +285,7 @@ def test_a_retry_is_counted_as_refused_by_the_group_that_refused_it_and_by_no_ot
 
 
 def test_what_a_caller_holds_back_is_wanted_of_each_group() -> None:
-    one = limiter(gold(100), Group("t", limit(100)))
+    one = limiter(gold(100), Group("t", quota(100)))
     ask(one, 10, held=Pair(50, 500))
     assert wanted(one) == wanted(one, "t") == Pair(60, 500)
 
@@ -323,7 +327,7 @@ def test_a_topic_that_asks_for_less_than_its_limit_is_counted_whole() -> None:
 
 def test_a_greedy_group_takes_nothing_from_what_a_limit_would_grant_another() -> None:
     one = limiter(gold(100), share=rates(5))
-    calm = Group("calm", limit(100))
+    calm = Group("calm", quota(100))
     book = PolicyBook(
         {"gold": gold(100), "calm": calm},
         Attachments(namespaces={NAMESPACE: "gold", "acme/calm": "calm"}),
@@ -340,7 +344,7 @@ def test_a_greedy_group_takes_nothing_from_what_a_limit_would_grant_another() ->
 
 
 def test_two_groups_of_a_chain_do_not_wait_for_each_other() -> None:
-    one = limiter(gold(100), Group("t", limit(100)), share=rates(5))
+    one = limiter(gold(100), Group("t", quota(100)), share=rates(5))
     one.live_brokers = 2
     ask_evenly(one, 80, seconds=10)
     # Each would have been granted the other's even part.
@@ -355,7 +359,7 @@ def test_parts_count_for_what_all_others_would_have_granted() -> None:
 
 
 def test_a_shadow_bounds_nothing() -> None:
-    shadow = Group("t", limit(1), shadow=True)
+    shadow = Group("t", quota(1), shadow=True)
     one = limiter(gold(100), shadow, share=rates(5))
     ask_evenly(one, 50, seconds=4)
     assert wanted_later(one, seconds=4) == pytest.approx(50, rel=0.01)
@@ -369,7 +373,7 @@ def test_a_chain_of_one_level_keeps_no_twin() -> None:
 
 def test_a_level_takes_only_so_many_groups_twins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(level_module, "TWINS_MAX", 1)
-    one = limiter(gold(100), Group("t", limit(100)), limits=Limits(limit(50)), share=rates(5))
+    one = limiter(gold(100), Group("t", quota(100)), limits=Limits(limit(50)), share=rates(5))
     one.live_brokers = 2
     ask_evenly(one, 80, seconds=4)
     for level in (state(one), state(one, "t")):

@@ -17,6 +17,7 @@ from rgd.core.policies.model import (
     Group,
     Limit,
     Limits,
+    LocalLimit,
     Rates,
     TopicSplit,
 )
@@ -110,7 +111,7 @@ class TestEven:
         assert house.parts() == [1000]
 
     def test_a_topic_that_only_asks_for_nothing_or_is_refused_by_others_is_active(self) -> None:
-        house = House(gold(EVEN), limits=Limits(topics={B: Limit(publish=Rates(1))}))
+        house = House(gold(EVEN), limits=Limits(topics={B: LocalLimit(publish=Rates(1))}))
         house.round(A, B)
         for _ in range(4):
             house.round(messages=0)
@@ -266,7 +267,7 @@ class TestProportional:
         assert house.parts() == [500, 500]
 
     def test_what_a_topics_own_limit_refuses_is_not_wanted_of_the_share(self) -> None:
-        slow = Limits(topics={A: Limit(publish=rates(1))})
+        slow = Limits(topics={A: LocalLimit(publish=rates(1))})
         house = House(gold(PROPORTIONAL), limits=slow)
         for _ in range(4):
             for _ in range(100):
@@ -275,7 +276,7 @@ class TestProportional:
         assert house.parts() == [5 + 9.9, 5 + 980.1]
 
     def test_nor_is_what_both_refuse(self) -> None:
-        slow = Limits(topics={A: Limit(publish=rates(4))})
+        slow = Limits(topics={A: LocalLimit(publish=rates(4))})
         house = House(gold(PROPORTIONAL, 100), limits=slow)
         for topic in (A, B):
             house.ask(topic, 0)

@@ -6,7 +6,7 @@ Not covered: where books come from, and the buckets (tests/unit/core/buckets).
 import pytest
 
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Limits
+from rgd.core.policies.model import Attachments, Group, Limits, LocalLimit
 from tests.unit.core.values import NAMESPACE, TOPIC
 
 BOOK = PolicyBook(
@@ -49,8 +49,8 @@ def test_a_namespace_exists_once_named_anywhere() -> None:
     book = PolicyBook(
         attach=Attachments(namespaces={"a/attached": "g"}, topics={"persistent://a/topic/t": "g"}),
         limits=Limits(
-            topics={"persistent://a/limited/t": Limit()},
-            subscriptions={("persistent://a/subscribed/t", "s"): Limit()},
+            topics={"persistent://a/limited/t": LocalLimit()},
+            subscriptions={("persistent://a/subscribed/t", "s"): LocalLimit()},
         ),
         named=frozenset({"a/once"}),
     )

@@ -5,7 +5,20 @@ Not covered: files and bodies that carry the numbers (rgd.config, rgd.adapters.h
 
 import pytest
 
-from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Limit, Rate, Rates, rate_of
+from rgd.core.policies.model import (
+    BLOCKED,
+    NOT_SET,
+    UNLIMITED,
+    BacklogQuota,
+    BacklogQuotas,
+    BacklogType,
+    Group,
+    Limit,
+    LocalLimit,
+    Rate,
+    Rates,
+    rate_of,
+)
 from rgd.core.units import MILLI, QUOTA_MAX, Dimension, Kind, to_units
 
 LIMIT = Limit(publish=Rates(1, 2), dispatch=Rates(3, 4))
@@ -48,3 +61,30 @@ def test_a_block_stands_above_any_quota() -> None:
     assert Group("gold", LIMIT).rates(Kind.DISPATCH) == Rates(3, 4)
     assert Group("gold", LIMIT, blocked=True).rates(Kind.DISPATCH) == Rates(0, 0)
     assert Group("gold", blocked=True).rates(Kind.PUBLISH) == Rates(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "publish", "dispatch"),
+    [
+        pytest.param(NOT_SET, None, None, id="not-set"),
+        pytest.param(LocalLimit(UNLIMITED, Rates(5)), UNLIMITED, Rates(5), id="set"),
+        pytest.param(
+            LocalLimit(Rates(5), Rates(5), dispatch_relative=True),
+            Rates(5),
+            UNLIMITED,
+            id="a-relative-rate-is-not-enforced",
+        ),
+        pytest.param(LocalLimit(dispatch_relative=True), None, None, id="relative-to-nothing"),
+        pytest.param(LocalLimit(None, Rates(5), 60), None, Rates(5), id="a-period-changes-nothing"),
+    ],
+)
+def test_a_local_limit_tells_not_set_from_set_to_no_limit(
+    limit: LocalLimit, publish: Rates | None, dispatch: Rates | None
+) -> None:
+    assert (limit.of(Kind.PUBLISH), limit.of(Kind.DISPATCH)) == (publish, dispatch)
+
+
+def test_backlog_quotas_are_found_by_what_they_measure() -> None:
+    quotas = BacklogQuotas(BacklogQuota(size_bytes=5))
+    assert quotas.of(BacklogType.SIZE) == BacklogQuota(size_bytes=5)
+    assert quotas.of(BacklogType.AGE) is None

@@ -119,3 +119,28 @@ def test_a_subscription_may_be_anything_printable(name: str) -> None:
 def test_another_subscription_is_refused(name: str) -> None:
     with pytest.raises(InvalidName, match="subscription: expected 1 to 512 printable"):
         names.check_subscription(name)
+
+
+@pytest.mark.parametrize(
+    ("local", "partitioned"),
+    [
+        pytest.param("eu-partition-0", "eu", id="first"),
+        pytest.param("eu-partition-2147483647", "eu", id="last"),
+        pytest.param("eu-partition-2147483648", None, id="beyond-int32"),
+        pytest.param("eu-partition-01", None, id="leading-zero"),
+        pytest.param("eu-partition-", None, id="no-number"),
+        pytest.param("eu-partition--1", None, id="negative"),
+        pytest.param("eu-partition-1x", None, id="more-behind"),
+        pytest.param("eu-partition-\u0661", None, id="digits-of-another-script"),
+        pytest.param("eu", None, id="none"),
+        pytest.param("-partition-0", None, id="no-name-left"),
+        pytest.param("a/-partition-0", "a/", id="a-slash-is-a-name"),
+        pytest.param("eu-partition-1-partition-2", "eu-partition-1", id="the-last-ending-counts"),
+    ],
+)
+def test_a_partition_is_told_from_its_ending_as_pulsar_does(
+    local: str, partitioned: str | None
+) -> None:
+    base = "persistent://acme/orders/"
+    expected = None if partitioned is None else base + partitioned
+    assert names.partitioned_topic_of(base + local) == expected

@@ -7,7 +7,17 @@ Not covered: any order of any records (tests/property/test_policy_records.py), t
 import pytest
 
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import NO_LIMIT, Attachments, Group, Limit, Limits
+from rgd.core.policies.model import (
+    NOT_SET,
+    Attachments,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+)
 from rgd.core.policies.records import (
     PolicyRecord,
     PolicyRecords,
@@ -18,12 +28,21 @@ from rgd.core.policies.records import (
 )
 from tests.unit.core.values import NAMESPACE, TOPIC, rates
 
-LIMIT = Limit(publish=rates(5))
+LIMIT = LocalLimit(publish=rates(5))
+QUOTAS = BacklogQuotas(BacklogQuota(1000))
 BOOK = PolicyBook(
-    {"gold": Group("gold", LIMIT)},
+    {"gold": Group("gold", Limit(publish=rates(5)))},
     Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"}),
-    Limits(LIMIT, {TOPIC: LIMIT}, {(TOPIC, "s"): LIMIT}),
+    Limits(
+        LIMIT,
+        {TOPIC: LIMIT},
+        {(TOPIC, "s"): LIMIT},
+        {NAMESPACE: LIMIT},
+        {NAMESPACE: LIMIT},
+        {TOPIC: LIMIT},
+    ),
     named=frozenset({NAMESPACE}),
+    backlogs=Backlogs({NAMESPACE: QUOTAS}, {TOPIC: QUOTAS}),
 )
 
 
@@ -78,7 +97,7 @@ def test_a_book_comes_back_from_its_records() -> None:
 
 def test_a_book_without_limits_has_no_limit_record() -> None:
     assert records_of(PolicyBook(), "b1") == []
-    assert table().book() == PolicyBook(limits=Limits(NO_LIMIT))
+    assert table().book() == PolicyBook(limits=Limits(NOT_SET))
 
 
 def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
@@ -97,8 +116,8 @@ def test_the_key_of_a_subscription_is_readable_and_says_where_the_topic_ends() -
 def test_limits_of_topics_with_a_bar_in_their_name_are_kept_apart() -> None:
     subscriptions = {
         (f"{TOPIC}|a", "b"): LIMIT,
-        (TOPIC, "a|b"): Limit(publish=rates(6)),
-        (f"{TOPIC}%7Ca", "b"): Limit(publish=rates(7)),
+        (TOPIC, "a|b"): LocalLimit(publish=rates(6)),
+        (f"{TOPIC}%7Ca", "b"): LocalLimit(publish=rates(7)),
     }
     book = PolicyBook(limits=Limits(subscriptions=subscriptions))
     assert table(*records_of(book, "b1")).book() == book

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.pulsar_admin import PulsarAdmin, resource_group_of
+from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls, resource_group_of
 from rgd.adapters.http.reply import Call
 from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.policies.records import GROUP, Change
 from tests.unit.adapters.http.small_daemon import SmallDaemon, rates
 
 INT32 = "expected an integer from -2147483648 to 2147483647"
@@ -25,16 +26,16 @@ def daemon() -> SmallDaemon:
 
 
 @pytest.fixture
-def admin(daemon: SmallDaemon) -> PulsarAdmin:
-    return PulsarAdmin(daemon, asyncio.Lock())
+def admin(daemon: SmallDaemon) -> ResourceGroupCalls:
+    return ResourceGroupCalls(daemon, asyncio.Lock())
 
 
-async def put(admin: PulsarAdmin, name: str, body: object) -> None:
+async def put(admin: ResourceGroupCalls, name: str, body: object) -> None:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     assert (await admin.put(Call({"group": name}, {}, raw))).status == 204
 
 
-async def get(admin: PulsarAdmin, name: str) -> Any:
+async def get(admin: ResourceGroupCalls, name: str) -> Any:
     return msgspec.json.decode((await admin.get(Call({"group": name}, {}, b""))).body)
 
 
@@ -47,30 +48,30 @@ def told(messages: int, size: int, read_messages: int, read_size: int) -> dict[s
     }
 
 
-async def test_what_a_new_group_is_not_told_is_unlimited(admin: PulsarAdmin) -> None:
+async def test_what_a_new_group_is_not_told_is_unlimited(admin: ResourceGroupCalls) -> None:
     await put(admin, "new", {"publishRateInMsgs": 10})
 
     assert await get(admin, "new") == told(10, -1, -1, -1)
 
 
-async def test_a_put_keeps_what_it_does_not_say(admin: PulsarAdmin) -> None:
+async def test_a_put_keeps_what_it_does_not_say(admin: ResourceGroupCalls) -> None:
     await put(admin, "gold", {"publishRateInMsgs": 7, "dispatchRateInMsgs": None})
 
     assert await get(admin, "gold") == told(7, 5_000_000, 2000, -1)
 
 
 @pytest.mark.parametrize("nothing", [0, -1, -100, "0"])
-async def test_zero_and_less_lift_a_limit(admin: PulsarAdmin, nothing: object) -> None:
+async def test_zero_and_less_lift_a_limit(admin: ResourceGroupCalls, nothing: object) -> None:
     await put(admin, "gold", {"publishRateInMsgs": nothing})
 
     assert await get(admin, "gold") == told(-1, 5_000_000, 2000, -1)
 
 
 async def test_a_put_leaves_alone_what_pulsar_cannot_say(
-    admin: PulsarAdmin, daemon: SmallDaemon
+    admin: ResourceGroupCalls, daemon: SmallDaemon
 ) -> None:
     group = Group("odd", Limit(rates(0.5)), blocked=True, shadow=True, policy=SharePolicyName.STEAL)
-    await daemon.put_group(group)
+    await daemon.change(GROUP + "odd", lambda _known: group)
 
     await put(admin, "odd", {"dispatchRateInBytes": 9})
 
@@ -96,14 +97,14 @@ async def test_a_put_leaves_alone_what_pulsar_cannot_say(
     ],
 )
 async def test_numbers_are_read_as_jackson_reads_them(
-    admin: PulsarAdmin, said: object, rate: int
+    admin: ResourceGroupCalls, said: object, rate: int
 ) -> None:
     await put(admin, "gold", {"publishRateInMsgs": said})
 
     assert (await get(admin, "gold"))["publishRateInMsgs"] == rate
 
 
-async def test_unknown_fields_are_passed_over(admin: PulsarAdmin) -> None:
+async def test_unknown_fields_are_passed_over(admin: ResourceGroupCalls) -> None:
     await put(admin, "gold", {"replicationDispatchRateInMsgs": {"deep": [1]}, "x": None})
 
     assert await get(admin, "gold") == told(1000, 5_000_000, 2000, -1)
@@ -126,7 +127,7 @@ async def test_unknown_fields_are_passed_over(admin: PulsarAdmin) -> None:
         (b"[]", "body: expected a JSON object"),
     ],
 )
-async def test_a_wrong_rate_is_named(admin: PulsarAdmin, body: object, reason: str) -> None:
+async def test_a_wrong_rate_is_named(admin: ResourceGroupCalls, body: object, reason: str) -> None:
     with pytest.raises(BadBody) as caught:
         await put(admin, "gold", body)
 
@@ -147,19 +148,17 @@ def test_messages_are_shown_as_far_as_an_int_goes() -> None:
     assert shown.publish_rate_in_bytes == shown.dispatch_rate_in_bytes == 10_000_000_000
 
 
-async def test_two_puts_at_once_do_not_undo_each_other(
-    admin: PulsarAdmin, daemon: SmallDaemon, monkeypatch: pytest.MonkeyPatch
+async def test_a_put_is_merged_into_what_another_daemon_wrote_meanwhile(
+    admin: ResourceGroupCalls, daemon: SmallDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = daemon.put_group
+    write = daemon.change
 
-    async def slow_write(group: Group) -> None:
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await write(group)
+    async def late_write(key: str, change: Change) -> None:
+        theirs = Group("new", Limit(dispatch=rates(2)))
+        await write(key, lambda _known: theirs)
+        await write(key, change)
 
-    monkeypatch.setattr(daemon, "put_group", slow_write)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(put(admin, "new", {"publishRateInMsgs": 1}))
-        tasks.create_task(put(admin, "new", {"dispatchRateInMsgs": 2}))
+    monkeypatch.setattr(daemon, "change", late_write)
+    await put(admin, "new", {"publishRateInMsgs": 1})
 
     assert await get(admin, "new") == told(1, -1, 2, -1)

@@ -1,0 +1,120 @@
+"""`PATCH /v1/groups/{g}`: change what the body says of a group and keep the rest (RFC 7396).
+
+Law: the merge happens where the policy is written, on what is known of it at that moment, and again
+where another daemon was faster; so two people who change different things never undo each other,
+as a GET followed by a PUT would. `null` takes a rate or a choice away (unlimited, the daemon's own).
+
+As strict as `PUT`: an unknown field or a rate of 0 is 400, and nothing is changed. A group that does
+not exist is made.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rgd.adapters.http.answers import Reason
+from rgd.adapters.http.bodies import APolicy, ARate, ATopicSplit, Flag
+from rgd.adapters.http.endpoint import Endpoint, Says
+from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.tokens import Scope
+from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
+from rgd.core.policies.names import check_entity
+from rgd.core.policies.records import GROUP, Value
+from rgd.ports.daemon import Daemon, GroupView
+
+
+class RatesPatch(Struct, forbid_unknown_fields=True, frozen=True):
+    """Rates of one kind, cluster-wide: null is unlimited, absent keeps what is."""
+
+    messages: ARate | UnsetType = UNSET
+    bytes: ARate | UnsetType = UNSET
+
+
+class GroupPatchBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """What becomes of a group: null is the default, absent keeps what is."""
+
+    publish: RatesPatch = RatesPatch()
+    dispatch: RatesPatch = RatesPatch()
+    policy: APolicy | UnsetType | None = UNSET
+    topic_split: ATopicSplit | UnsetType | None = UNSET
+    shadow: Flag | UnsetType = UNSET
+    blocked: Flag | UnsetType = UNSET
+
+
+_NOT_NOW: Final = {
+    409: Says("Something else owns the policies (a file, a stock Pulsar).", Reason),
+    503: Says("The policies table cannot be written now.", Reason),
+}
+
+_body = BodyDecoder(GroupPatchBody)
+
+
+class GroupPatch:
+    """Changes parts of groups."""
+
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
+        self._daemon = daemon
+        #: Held while policies change: nobody deletes the group between the change and the answer.
+        self._writing = writing
+
+    async def patch(self, call: Call) -> Reply:
+        """Change or make a group; answers with it, in force."""
+        name = check_entity(call.path["group"], "group")
+        body = _body.decode(call.body)
+        was_there = True
+
+        def merge(known: Value) -> Value:
+            nonlocal was_there
+            was_there = isinstance(known, Group)
+            return patched(known if isinstance(known, Group) else Group(name), body)
+
+        async with self._writing:
+            await self._daemon.change(GROUP + name, merge)
+            return json_reply(self._daemon.group(name), status=200 if was_there else 201)
+
+
+def group_patch_endpoints(groups: GroupPatch) -> tuple[Endpoint, ...]:
+    """The one call."""
+    return (
+        Endpoint(
+            method="PATCH",
+            path="/v1/groups/{group}",
+            scope=Scope.ADMIN,
+            handler=groups.patch,
+            summary="Change what the body says of a group, and keep the rest.",
+            body=GroupPatchBody,
+            answers={
+                200: Says("The group, in force here.", GroupView),
+                201: Says("The group, which is new, in force here.", GroupView),
+                400: Says("The name or the body is malformed; the field is named.", Reason),
+                **_NOT_NOW,
+            },
+        ),
+    )
+
+
+def patched(group: Group, body: GroupPatchBody) -> Group:
+    """The group as a patch leaves it."""
+    policy, topic_split = body.policy, body.topic_split
+    return replace(
+        group,
+        quota=Limit(
+            _patched_rates(group.quota.publish, body.publish),
+            _patched_rates(group.quota.dispatch, body.dispatch),
+        ),
+        policy=group.policy if policy is UNSET else policy,
+        topic_split=group.topic_split if topic_split is UNSET else topic_split,
+        shadow=group.shadow if body.shadow is UNSET else body.shadow,
+        blocked=group.blocked if body.blocked is UNSET else body.blocked,
+    )
+
+
+def _patched_rates(rates: Rates, body: RatesPatch) -> Rates:
+    return Rates(_patched(rates.messages, body.messages), _patched(rates.bytes, body.bytes))
+
+
+def _patched(rate: Rate, said: float | UnsetType | None) -> Rate:
+    return rate if said is UNSET else rate_of(said)

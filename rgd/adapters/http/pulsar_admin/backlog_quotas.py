@@ -1,0 +1,156 @@
+"""`backlogQuotaMap` and `backlogQuota` of namespaces and topics: kept and shown, not yet acted upon.
+
+Law: both limits of a quota are kept and shown as they were put, whatever its type measures; a call
+changes the quota of one type and leaves the other alone. A topic's quota of a type goes before its
+namespace's (`applied`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rgd.adapters.http.errors import BadBody, UnknownBacklogType
+from rgd.adapters.http.pulsar_admin.bodies import (
+    BacklogQuotaBody,
+    BacklogQuotaMap,
+    BacklogQuotaTold,
+)
+from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer, says_nothing
+from rgd.adapters.http.pulsar_admin.places import (
+    Named,
+    Naming,
+    check_known,
+    namespace_named,
+    topic_named,
+)
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply, says_true
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.core.policies.model import (
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    BacklogType,
+)
+from rgd.core.policies.precedence import names_of
+from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value
+from rgd.ports.daemon import Daemon
+
+#: The query that says which type is meant.
+TYPE: Final = "backlogQuotaType"
+
+_NOT_SET: Final = BacklogQuotas()
+
+_body = BodyDecoder(BacklogQuotaBody)
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogPlace:
+    """Where a quota may be set."""
+
+    naming: Naming
+    key: Callable[[Named], str]
+    #: What is set at the place itself, then at each wider one.
+    found: Callable[[Backlogs, Named], Iterator[BacklogQuotas | None]]
+
+
+def _namespace(backlogs: Backlogs, named: Named) -> Iterator[BacklogQuotas | None]:
+    yield backlogs.namespaces.get(named.namespace)
+
+
+def _topic(backlogs: Backlogs, named: Named) -> Iterator[BacklogQuotas | None]:
+    for name in names_of(named.topic):
+        yield backlogs.topics.get(name)
+    yield from _namespace(backlogs, named)
+
+
+NAMESPACE = BacklogPlace(
+    namespace_named, lambda named: BACKLOG_NAMESPACE + named.namespace, _namespace
+)
+
+
+def topic(domain: str) -> BacklogPlace:
+    """A topic of `persistent` or `non-persistent`."""
+    return BacklogPlace(topic_named(domain), lambda named: BACKLOG_TOPIC + named.topic, _topic)
+
+
+class BacklogCalls:
+    """Sets, shows and takes away backlog quotas at one sort of place."""
+
+    def __init__(self, daemon: Daemon, place: BacklogPlace) -> None:
+        self._daemon = daemon
+        self._place = place
+
+    async def get(self, call: Call) -> Reply:
+        """The quotas that are set at the place, or with `applied` those in force there."""
+        named, book = self._place.naming(call), self._daemon.book()
+        check_known(book, named)
+        found = self._place.found(book.backlogs, named)
+        if says_true(call, "applied"):
+            return json_reply(_first_of_each(found))
+        return json_reply(told(next(found)))
+
+    async def put(self, call: Call) -> Reply:
+        """Set the quota of one type, whole."""
+        named, which = self._place.naming(call), _type_of(call)
+        if named.topic and says_nothing(call.body):
+            # As Pulsar, which takes a namespace's the same for a fault (500 there).
+            quota = None
+        else:
+            quota = _quota_of(_body.decode(call.body), named.namespace)
+        await self._set(named, which, quota)
+        return NO_CONTENT
+
+    async def delete(self, call: Call) -> Reply:
+        """Take the quota of one type away."""
+        named, which = self._place.naming(call), _type_of(call)
+        check_known(self._daemon.book(), named)
+        await self._set(named, which, None)
+        return NO_CONTENT
+
+    async def _set(self, named: Named, which: BacklogType, quota: BacklogQuota | None) -> None:
+        def merge(known: Value) -> Value:
+            quotas = known if isinstance(known, BacklogQuotas) else _NOT_SET
+            if which is BacklogType.SIZE:
+                quotas = replace(quotas, size=quota)
+            else:
+                quotas = replace(quotas, age=quota)
+            return None if quotas == _NOT_SET else quotas
+
+        await self._daemon.change(self._place.key(named), merge)
+
+
+def told(quotas: BacklogQuotas | None) -> BacklogQuotaMap:
+    """The quotas in Pulsar's words."""
+    return _first_of_each(iter([quotas]))
+
+
+def _first_of_each(found: Iterator[BacklogQuotas | None]) -> BacklogQuotaMap:
+    shown: dict[str, BacklogQuotaTold] = {}
+    for quotas in filter(None, found):
+        for which in BacklogType:
+            if which not in shown and (quota := quotas.of(which)) is not None:
+                size = quota.size_bytes
+                shown[which] = BacklogQuotaTold(size, size, quota.age_s, quota.action)
+    return BacklogQuotaMap(**shown)
+
+
+def _type_of(call: Call) -> BacklogType:
+    said = call.query.get(TYPE) or BacklogType.SIZE
+    try:
+        return BacklogType(said)
+    except ValueError:
+        known = " or ".join(BacklogType)
+        raise UnknownBacklogType(f"{TYPE}: expected {known}, got {said[:80]!r}") from None
+
+
+def _quota_of(body: BacklogQuotaBody, namespace: str) -> BacklogQuota:
+    size_said = body.limit if body.limit_size is None else body.limit_size
+    size = integer(size_said, "limitSize", INT64_MAX)
+    age_s = integer(body.limit_time, "limitTime", INT32_MAX)
+    if body.policy not in set(BacklogAction):
+        raise BadBody(
+            f"Set namespace[{namespace}] backlog quota failed because the data validation failed. "
+            f"the attribute policy cannot be null: expected one of {', '.join(BacklogAction)}"
+        )
+    return BacklogQuota(size or 0, age_s or 0, BacklogAction(body.policy))

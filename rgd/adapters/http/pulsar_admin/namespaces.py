@@ -1,0 +1,72 @@
+"""Lists of clusters, tenants and namespaces, and a namespace's policies, as Pulsar shows them.
+
+They are what the policies here name, and nothing else: rgd knows no bundles, permissions or topics.
+"""
+
+from msgspec import UNSET
+
+from rgd.adapters.http.errors import TenantMissing
+from rgd.adapters.http.pulsar_admin.backlog_quotas import told
+from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
+from rgd.adapters.http.pulsar_admin.places import (
+    check_known,
+    namespace_named,
+    tenant_named,
+    tenants,
+)
+from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
+from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import NOT_SET
+from rgd.core.policies.names import tenant_of
+from rgd.ports.daemon import Daemon
+
+
+class NamespaceCalls:
+    """What there is."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    async def clusters(self, _call: Call) -> Reply:
+        """The one cluster."""
+        return json_reply([self._daemon.cluster])
+
+    async def runtime_configuration(self, _call: Call) -> Reply:
+        """What `pulsar-admin clusters list` asks for beside it, to mark the current one."""
+        return json_reply({"clusterName": self._daemon.cluster})
+
+    async def tenants(self, _call: Call) -> Reply:
+        """Every tenant of which anything is named."""
+        return json_reply(sorted(tenants(self._daemon.book())))
+
+    async def list(self, call: Call) -> Reply:
+        """A tenant's namespaces, full names."""
+        tenant, book = tenant_named(call).tenant, self._daemon.book()
+        if tenant not in tenants(book):
+            raise TenantMissing("Tenant not found")
+        return json_reply(sorted(name for name in book.namespaces() if tenant_of(name) == tenant))
+
+    async def policies(self, call: Call) -> Reply:
+        """What is set for a namespace."""
+        named, book = namespace_named(call), self._daemon.book()
+        check_known(book, named)
+        return json_reply(policies_of(book, named.namespace, self._daemon.cluster))
+
+
+def policies_of(book: PolicyBook, namespace: str, cluster: str) -> NamespacePolicies:
+    """What is set for a namespace, in Pulsar's words."""
+    limit = book.limits.namespaces.get(namespace, NOT_SET)
+    of_subscriptions = book.limits.namespace_subscriptions.get(namespace, NOT_SET)
+    dispatch, publish = DISPATCH.shown(limit), PUBLISH.shown(limit)
+    subscription = DISPATCH.shown(of_subscriptions)
+    topic_dispatch = {cluster: dispatch} if dispatch else {}
+    return NamespacePolicies(
+        replication_clusters=[cluster],
+        backlog_quota_map=told(book.backlogs.namespaces.get(namespace)),
+        cluster_dispatch_rate=topic_dispatch,
+        topic_dispatch_rate=topic_dispatch,
+        subscription_dispatch_rate={cluster: subscription} if subscription else {},
+        publish_max_message_rate={cluster: publish} if publish else {},
+        resource_group_name=book.attach.namespaces.get(namespace, UNSET),
+    )

@@ -1,0 +1,122 @@
+"""What a path of `/admin/v2` names, in one spelling, and whether it exists.
+
+Law: a local topic name, its percent-encoded form and its full name are one topic. A namespace exists
+once anything of it was named, a tenant while anything of it is; what does not is 404, a name that can
+be none 412, in Pulsar's words. Topics and subscriptions always exist: rgd sees no topics.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_plus
+
+from rgd.adapters.http.errors import NamespaceMissing, PreconditionFailed, TenantMissing
+from rgd.adapters.http.reply import Call
+from rgd.core.errors import InvalidName
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.names import (
+    check_entity,
+    check_subscription,
+    namespace_of,
+    parse_topic,
+    tenant_of,
+    topic_of,
+)
+
+#: Where the topic stands in `/admin/v2/persistent/tenant/namespace/topic`.
+_TOPIC_PART: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A tenant, a namespace of it, a topic, a subscription: full names, the narrowest is meant."""
+
+    tenant: str
+    namespace: str = ""
+    topic: str = ""
+    subscription: str = ""
+
+
+#: Reads what the path of a call names; PreconditionFailed where that can be no name.
+Naming = Callable[[Call], Named]
+
+
+def tenant_named(call: Call) -> Named:
+    """The tenant."""
+    try:
+        return Named(check_entity(call.path["tenant"], "tenant"))
+    except InvalidName as exc:
+        raise PreconditionFailed(f"Tenant name is not valid: {exc}") from None
+
+
+def namespace_named(call: Call) -> Named:
+    """The namespace."""
+    try:
+        tenant = check_entity(call.path["tenant"], "tenant")
+        return Named(tenant, namespace_of(tenant, call.path["namespace"]))
+    except InvalidName as exc:
+        raise PreconditionFailed(f"Namespace name is not valid: {exc}") from None
+
+
+def topic_named(domain: str) -> Naming:
+    """Reads the topic of paths that begin with `persistent` or `non-persistent`."""
+
+    def named(call: Call) -> Named:
+        try:
+            tenant = check_entity(call.path["tenant"], "tenant")
+            namespace = namespace_of(tenant, call.path["namespace"])
+            return Named(tenant, namespace, _topic(domain, namespace, _local_topic(call)))
+        except InvalidName as exc:
+            raise PreconditionFailed(f"Topic name is not valid: {exc}") from None
+
+    return named
+
+
+def subscription_named(domain: str) -> Naming:
+    """Reads the subscription of paths that begin with `persistent` or `non-persistent`."""
+    topic_of_call = topic_named(domain)
+
+    def named(call: Call) -> Named:
+        of = topic_of_call(call)
+        try:
+            subscription = check_subscription(call.path["subscription"])
+        except InvalidName as exc:
+            raise PreconditionFailed(f"Subscription name is not valid: {exc}") from None
+        return Named(of.tenant, of.namespace, of.topic, subscription)
+
+    return named
+
+
+def tenants(book: PolicyBook) -> set[str]:
+    """Every tenant of which anything is named."""
+    return {*book.attach.tenants, *map(tenant_of, book.namespaces())}
+
+
+def check_known(book: PolicyBook, named: Named) -> None:
+    """Refuse what does not exist.
+
+    Raises:
+        TenantMissing, NamespaceMissing
+    """
+    if not named.namespace:
+        if named.tenant not in tenants(book):
+            raise TenantMissing("Tenant does not exist")
+    elif named.namespace not in book.namespaces():
+        raise NamespaceMissing("Namespace not found" if named.topic else "Namespace does not exist")
+
+
+def _local_topic(call: Call) -> str:
+    """The topic as `pulsar-admin` writes it: form-encoded, so that a space is `+`."""
+    try:
+        return unquote_plus(call.raw_path.split("/")[_TOPIC_PART], errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidName("topic: expected percent-encoded UTF-8") from None
+
+
+def _topic(domain: str, namespace: str, topic: str) -> str:
+    if "://" not in topic:
+        return parse_topic(f"{domain}://{namespace}/{topic}")
+    full = topic_of(namespace, topic)
+    if full.partition("://")[0] != domain:
+        raise InvalidName(f"topic: expected a {domain} one, got {topic!r}")
+    return full

@@ -1,0 +1,105 @@
+"""`resourcegroups`: groups in Pulsar's words.
+
+Law: <= 0 is unlimited, a PUT keeps what it does not say, `publishRateInMsgs` is 32 bits wide. Where
+Pulsar's codes contradict its own documentation these are right: deleting a missing group is 404, one
+in use 409 (design 5). What Pulsar's API cannot say of a group (blocked, shadow, policy) a PUT leaves
+alone. A PUT is merged into what the table holds when it is written, so two at once lose nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from rgd.adapters.http.errors import ResourceGroupInUse, ResourceGroupMissing
+from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
+from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
+from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.core.errors import GroupInUse, UnknownGroup
+from rgd.core.policies.model import Group, Limit, Rate, Rates
+from rgd.core.policies.names import check_entity
+from rgd.core.policies.records import GROUP, Value
+from rgd.ports.daemon import Daemon
+
+#: Pulsar's words, which scripts may look for.
+MISSING: Final = "ResourceGroup does not exist"
+
+_body = BodyDecoder(ResourceGroupBody)
+
+
+class ResourceGroupCalls:
+    """Resource groups in Pulsar's words."""
+
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
+        self._daemon = daemon
+        #: As in `attachments`: nothing is attached while it is looked whether something is.
+        self._writing = writing
+
+    async def list(self, _call: Call) -> Reply:
+        """The names of all groups."""
+        return json_reply(sorted(self._daemon.book().groups))
+
+    async def get(self, call: Call) -> Reply:
+        """A group's four rates."""
+        group = self._daemon.book().groups.get(call.path["group"])
+        if group is None:
+            raise ResourceGroupMissing(MISSING)
+        return json_reply(resource_group_of(group))
+
+    async def put(self, call: Call) -> Reply:
+        """Create a group, or change the rates that the body says."""
+        name = check_entity(call.path["group"], "group")
+        merged = _merge_of(_body.decode(call.body))
+
+        def merge(known: Value) -> Value:
+            group = known if isinstance(known, Group) else Group(name)
+            return replace(group, quota=merged(group.quota))
+
+        await self._daemon.change(GROUP + name, merge)
+        return NO_CONTENT
+
+    async def delete(self, call: Call) -> Reply:
+        """Delete a group that nothing is attached to."""
+        name = call.path["group"]
+        try:
+            async with self._writing:
+                await self._daemon.delete_group(name)
+        except UnknownGroup:
+            raise ResourceGroupMissing(MISSING) from None
+        except GroupInUse as exc:
+            raise ResourceGroupInUse(f"ResourceGroup is in use: {exc}") from None
+        return NO_CONTENT
+
+
+def resource_group_of(group: Group) -> ResourceGroup:
+    """A group in Pulsar's words: fractions rounded up, as 0 would be unlimited."""
+    publish, dispatch = group.quota.publish, group.quota.dispatch
+    return ResourceGroup(
+        min(units_over(publish.messages), INT32_MAX),
+        units_over(publish.bytes),
+        min(units_over(dispatch.messages), INT32_MAX),
+        units_over(dispatch.bytes),
+    )
+
+
+def _merge_of(body: ResourceGroupBody) -> Callable[[Limit], Limit]:
+    """How a body changes a quota: what it does not say is kept."""
+    publish_messages = integer(body.publish_rate_in_msgs, "publishRateInMsgs", INT32_MAX)
+    publish_bytes = integer(body.publish_rate_in_bytes, "publishRateInBytes", INT64_MAX)
+    dispatch_messages = integer(body.dispatch_rate_in_msgs, "dispatchRateInMsgs", INT32_MAX)
+    dispatch_bytes = integer(body.dispatch_rate_in_bytes, "dispatchRateInBytes", INT64_MAX)
+
+    def merged(quota: Limit) -> Limit:
+        publish, dispatch = quota.publish, quota.dispatch
+        return Limit(
+            Rates(_or(publish_messages, publish.messages), _or(publish_bytes, publish.bytes)),
+            Rates(_or(dispatch_messages, dispatch.messages), _or(dispatch_bytes, dispatch.bytes)),
+        )
+
+    return merged
+
+
+def _or(said: int | None, known: Rate) -> Rate:
+    return known if said is None else rate_over(said)

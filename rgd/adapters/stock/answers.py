@@ -1,0 +1,203 @@
+"""What Pulsar's admin API answers, and what it means in rgd's terms.
+
+Law: a wrong type anywhere refuses the answer whole; fields that rgd does not govern are passed over.
+<= 0 or null is unlimited, as in Pulsar; a rate that is not there at all is not set, and the next
+wider place says. Rates are per `ratePeriodInSecond` in Pulsar (0 is 1) and per second in rgd.
+
+Field by field this is what Apache Pulsar 4.0.8 was seen to answer (tests/unit/adapters/stock/recorded).
+An object that has none of the fields that Pulsar always writes is somebody else's, not an empty policy.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from rgd.core.errors import InvalidName
+from rgd.core.policies.model import (
+    NOT_SET,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    BacklogType,
+    Group,
+    Limit,
+    LocalLimit,
+    Rates,
+    rate_of,
+)
+from rgd.core.policies.names import check_entity
+from rgd.ports.stock import StockNamespace, StockRefused, StockTopic
+
+_Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class ResourceGroup(Struct, rename="camel", frozen=True):
+    """Rates per second, cluster-wide."""
+
+    publish_rate_in_msgs: _Int64 | UnsetType | None = UNSET
+    publish_rate_in_bytes: _Int64 | UnsetType | None = UNSET
+    dispatch_rate_in_msgs: _Int64 | UnsetType | None = UNSET
+    dispatch_rate_in_bytes: _Int64 | UnsetType | None = UNSET
+
+
+class DispatchRate(Struct, rename="camel", frozen=True):
+    """A dispatch rate; what is not sent to Pulsar comes back as 0."""
+
+    dispatch_throttling_rate_in_msg: _Int64
+    dispatch_throttling_rate_in_byte: _Int64
+    relative_to_publish_rate: bool = False
+    rate_period_in_second: _Int64 = 1
+
+
+class PublishRate(Struct, rename="camel", frozen=True):
+    """A publish rate, per second."""
+
+    publish_throttling_rate_in_msg: _Int64
+    publish_throttling_rate_in_byte: _Int64
+
+
+class Quota(Struct, rename="camel", frozen=True):
+    """A backlog quota; Pulsar before 2.9 has only `limit`."""
+
+    policy: BacklogAction
+    limit: _Int64 | None = None
+    limit_size: _Int64 | None = None
+    limit_time: _Int64 | None = None
+
+
+#: By type; a type that rgd does not know is passed over, as it governs nothing that rgd does.
+Quotas = dict[str, Quota]
+
+
+class NamespacePolicies(Struct, frozen=True):
+    """The part of a namespace's policies that rgd governs; rates are by cluster."""
+
+    #: Always there; tells Pulsar's object from anybody else's.
+    replication_clusters: msgspec.Raw
+    resource_group_name: str | None = None
+    topic_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
+        name="topicDispatchRate", default=None
+    )
+    subscription_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
+        name="subscriptionDispatchRate", default=None
+    )
+    publish_rate: dict[str, PublishRate] | None = msgspec.field(
+        name="publishMaxMessageRate", default=None
+    )
+    backlog_quota_map: Quotas | None = None
+
+
+class Configuration(Struct, frozen=True):
+    """Of a broker's configuration, the name of its cluster."""
+
+    cluster: str = msgspec.field(name="clusterName")
+
+
+NAMES: Final = msgspec.json.Decoder(list[str])
+CONFIGURATION: Final = msgspec.json.Decoder(Configuration)
+RESOURCE_GROUP: Final = msgspec.json.Decoder(ResourceGroup)
+NAMESPACE: Final = msgspec.json.Decoder(NamespacePolicies)
+DISPATCH_RATE: Final = msgspec.json.Decoder(DispatchRate | None)
+PUBLISH_RATE: Final = msgspec.json.Decoder(PublishRate | None)
+QUOTAS: Final = msgspec.json.Decoder(Quotas | None)
+
+
+def group_of(name: str, said: ResourceGroup) -> Group:
+    """A group.
+
+    Raises:
+        StockRefused: rgd cannot name such a group, or this is none.
+    """
+    try:
+        check_entity(name, "group")
+    except InvalidName as exc:
+        raise StockRefused(str(exc)) from exc
+    told = (
+        said.publish_rate_in_msgs,
+        said.publish_rate_in_bytes,
+        said.dispatch_rate_in_msgs,
+        said.dispatch_rate_in_bytes,
+    )
+    if all(rate is UNSET for rate in told):
+        raise StockRefused(f"group {name}: expected a resource group, got none of its four rates")
+    rates = [rate_of(None if isinstance(rate, UnsetType) else rate) for rate in told]
+    return Group(name, Limit(Rates(*rates[:2]), Rates(*rates[2:])))
+
+
+def namespace_of(said: NamespacePolicies, cluster: str) -> StockNamespace:
+    """What a namespace's policies say for one cluster."""
+    return StockNamespace(
+        group=said.resource_group_name or None,
+        limit=limit_of(
+            (said.publish_rate or {}).get(cluster), (said.topic_dispatch_rate or {}).get(cluster)
+        ),
+        subscriptions=limit_of(None, (said.subscription_dispatch_rate or {}).get(cluster)),
+        backlogs=backlogs_of(said.backlog_quota_map),
+    )
+
+
+def limit_of(publish: PublishRate | None, dispatch: DispatchRate | None) -> LocalLimit:
+    """A place's limit, of which each kind may be set or not.
+
+    As Pulsar enforces it (`PublishRate.normalize`, `DispatchRateImpl.normalize`): a rate of which both
+    numbers are 0 or less is not set there, so the next wider place says.
+    """
+    publishing = None
+    if publish is not None:
+        publishing = _set_rates(
+            publish.publish_throttling_rate_in_msg, publish.publish_throttling_rate_in_byte
+        )
+    if dispatch is None:
+        return NOT_SET if publishing is None else LocalLimit(publish=publishing)
+    # What nobody said Pulsar keeps as 0, and reckons per second.
+    period_s = max(1, dispatch.rate_period_in_second)
+    return LocalLimit(
+        publish=publishing,
+        dispatch=_set_rates(
+            dispatch.dispatch_throttling_rate_in_msg / period_s,
+            dispatch.dispatch_throttling_rate_in_byte / period_s,
+        ),
+        dispatch_period_s=period_s,
+        dispatch_relative=dispatch.relative_to_publish_rate,
+    )
+
+
+def _set_rates(messages: float, size: float) -> Rates | None:
+    return None if messages <= 0 and size <= 0 else Rates(rate_of(messages), rate_of(size))
+
+
+def backlogs_of(said: Quotas | None) -> BacklogQuotas:
+    """Backlog quotas; each keeps only what its type measures."""
+    told = said or {}
+    size, age = told.get(BacklogType.SIZE), told.get(BacklogType.AGE)
+    return BacklogQuotas(
+        size=None if size is None else BacklogQuota(size_bytes=_size(size), action=size.policy),
+        age=None if age is None else BacklogQuota(age_s=_age(age), action=age.policy),
+    )
+
+
+def topic_of(
+    publish: PublishRate | None,
+    dispatch: DispatchRate | None,
+    *,
+    each_subscription: DispatchRate | None,
+    by_subscription: dict[str, DispatchRate],
+    backlogs: Quotas | None,
+) -> StockTopic:
+    """What a topic's policies say."""
+    return StockTopic(
+        limit=limit_of(publish, dispatch),
+        subscriptions=limit_of(None, each_subscription),
+        by_subscription={name: limit_of(None, rate) for name, rate in by_subscription.items()},
+        backlogs=backlogs_of(backlogs),
+    )
+
+
+def _size(quota: Quota) -> int:
+    told = quota.limit if quota.limit_size is None else quota.limit_size
+    return -1 if told is None else told
+
+
+def _age(quota: Quota) -> int:
+    return -1 if quota.limit_time is None else quota.limit_time

@@ -1,0 +1,84 @@
+"""What was last read of a stock Pulsar, kept on disk for a start while Pulsar is out of reach.
+
+Law: the file is taken whole or not at all, and only for the admin API that it was read from; writing
+it never raises. It holds no secrets: groups, rates and names.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rgd.ports.stock import StockPolicies
+
+#: Changes with the shape of what is stored; a file of another version is not read.
+VERSION: Final = 1
+#: Entries that are encoded in one go: more would hold up requests, even from a thread.
+PIECE: Final = 256
+
+
+class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+    version: int
+    url: str
+    policies: StockPolicies
+
+
+_decoder: Final = msgspec.json.Decoder(_Stored)
+
+
+class StockFile:
+    """Implements `rgd.ports.stock.StockStore` with one JSON file.
+
+    Args:
+        path: the file.
+        url: the admin API's, whose policies these are.
+    """
+
+    def __init__(self, path: Path, url: str) -> None:
+        self._path = path
+        self._url = url
+
+    def load(self) -> StockPolicies | None:
+        """What was stored last for this Pulsar; None where there is none that can be used."""
+        try:
+            stored = _decoder.decode(self._path.read_bytes())
+        except (OSError, msgspec.MsgspecError, RecursionError):
+            return None
+        if stored.version != VERSION or stored.url != self._url:
+            return None
+        return stored.policies
+
+    def store(self, policies: StockPolicies) -> None:
+        """Replace it; a crash at any moment leaves the old one or the new one."""
+        fresh = self._path.with_suffix(".new")
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with fresh.open("wb") as file:
+                for text in _texts(self._url, policies):
+                    file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self._path)
+
+
+def _texts(url: str, policies: StockPolicies) -> Iterator[bytes]:
+    """`_Stored` as JSON, piece by piece."""
+    yield msgspec.json.encode({"version": VERSION, "url": url})[:-1] + b',"policies":{'
+    parts: tuple[tuple[str, Mapping[str, object]], ...] = (
+        ("groups", policies.groups),
+        ("namespaces", policies.namespaces),
+        ("topics", policies.topics),
+    )
+    for number, (name, entries) in enumerate(parts):
+        yield f'{"," if number else ""}"{name}":{{'.encode()
+        left = iter(entries.items())
+        is_first = True
+        while piece := dict(islice(left, PIECE)):
+            yield (b"" if is_first else b",") + msgspec.json.encode(piece)[1:-1]
+            is_first = False
+        yield b"}"
+    yield b"}}"

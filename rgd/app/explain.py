@@ -1,0 +1,252 @@
+"""Why a name is limited, or is not: every limit that applies to it, as the core has it now.
+
+Laws: the levels are those of the decision, in its order, and say what the next request would meet;
+explaining makes no bucket, no chain and no meter, and takes nothing. A limit that was never asked
+for here has no share and no bucket yet, and says so.
+
+What a limit cut in the last minute is counted by the limit itself (`rgd.core.buckets.cuts`), for
+all names that it governs. Words for people are `rgd.cli.why`'s business.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.cuts import Cut, RecentCuts, window_ns
+from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.level import GroupKey, LevelState
+from rgd.core.exchange.usage_map import HeldRow
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import UNLIMITED, BacklogQuotas, BacklogType, Group, Rate, Rates
+from rgd.core.policies.precedence import Place, Said, names_of, subscription_limit, topic_limit
+from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair, to_units
+from rgd.ports.daemon import (
+    BacklogQuotaView,
+    CutLastMinuteView,
+    CutView,
+    DimensionView,
+    ExplainView,
+    LevelView,
+    LimitedByView,
+    MissingGroupView,
+    SaidView,
+)
+
+#: Backlog quotas are stored and shown; this version does not act on them.
+BACKLOG_ENFORCED: Final = False
+
+#: The least that anybody asks for.
+_ONE: Final = Pair(1, 1)
+
+
+def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
+    """Why a name (kind, namespace, perhaps topic and subscription) is limited, or is not."""
+    assert name.namespace is not None, "a name has a namespace"
+    book = broker.sharing.book
+    levels = tuple(_levels(broker, name, now))
+    return ExplainView(
+        broker=broker.settings.speaker.broker,
+        kind=name.kind,
+        namespace=name.namespace,
+        topic=name.topic,
+        subscription=name.subscription,
+        governed=bool(levels),
+        limited_by=_limited_by(levels),
+        levels=levels,
+        missing_groups=tuple(
+            MissingGroupView(group, SaidView(place, at))
+            for group, place, at in book.attachments_of(name.namespace, name.topic)
+            if group not in book.groups
+        ),
+        backlog_quotas=tuple(_backlog_quotas(book, name)),
+    )
+
+
+def _levels(broker: Broker, name: Request, now: Nanos) -> Iterator[LevelView]:
+    """Every limit that applies, in the order of decision."""
+    book, kind, topic = broker.sharing.book, name.kind, name.topic
+    limits, me = book.limits, broker.settings.speaker.broker
+    by_broker = limits.broker.of(kind) or UNLIMITED
+    yield from _limit(broker, name, Level.BROKER, Said(by_broker, Place.BROKER, me), now)
+    reached: dict[str, list[SaidView]] = {}
+    for group, place, at in book.attachments_of(name.namespace, topic):
+        reached.setdefault(group, []).append(SaidView(place, at))
+    for group, said in reached.items():
+        if group in book.groups:
+            yield _group(broker, name, book.groups[group], tuple(said), now)
+    if topic is not None:
+        yield from _limit(broker, name, Level.TOPIC, topic_limit(limits, topic, kind), now)
+        if name.subscription is not None:
+            by_subscription = subscription_limit(limits, topic, name.subscription, kind)
+            yield from _limit(broker, name, Level.SUBSCRIPTION, by_subscription, now)
+
+
+def _limit(
+    broker: Broker, name: Request, level: Level, said: Said, now: Nanos
+) -> Iterator[LevelView]:
+    """A limit of this broker alone, if there is one."""
+    rates, place, at = said
+    if rates.is_unlimited or place is None:
+        return
+    state = broker.limiter.limit(
+        level,
+        name.kind,
+        topic=name.topic or "" if level is not Level.BROKER else "",
+        subscription=name.subscription or "" if level is Level.SUBSCRIPTION else "",
+    )
+    messages, size = (
+        _dimension(dimension, rates, now, share=rates, level=state) for dimension in Dimension
+    )
+    yield LevelView(
+        level=level,
+        group=None,
+        said=(SaidView(place, at),),
+        in_use=state is not None,
+        state=None,
+        blocked=None,
+        shadow=None,
+        policy=None,
+        topic_split=None,
+        messages=messages,
+        bytes=size,
+        retry_after_ms=_retry_after_ms(state, now),
+        cut_last_minute=_cut_last_minute(broker, state, now),
+    )
+
+
+def _group(
+    broker: Broker, name: Request, group: Group, said: tuple[SaidView, ...], now: Nanos
+) -> LevelView:
+    """A resource group; where its share is divided over topics, the topic's part decides."""
+    key = GroupKey(group.name, name.kind)
+    state, split = broker.limiter.state(key), broker.limiter.split_of(key)
+    part = None if split is None else split.look(name.topic, now)
+    decides: LevelState | None = state if split is None else part
+    row = broker.usage.rows(key).get(broker.settings.speaker.broker)
+    messages, size = (
+        _dimension(
+            dimension,
+            group.rates(name.kind),
+            now,
+            share=UNLIMITED if state is None else state.share,
+            part=None if part is None else part.share,
+            level=decides,
+            row=row,
+        )
+        for dimension in Dimension
+    )
+    return LevelView(
+        level=Level.RESOURCE_GROUP,
+        group=group.name,
+        said=said,
+        in_use=state is not None,
+        state=broker.mode,
+        blocked=group.blocked,
+        shadow=group.shadow,
+        policy=group.policy or broker.settings.policy,
+        topic_split=group.topic_split or broker.settings.topic_split,
+        messages=messages,
+        bytes=size,
+        retry_after_ms=0 if group.shadow else _retry_after_ms(decides, now),
+        cut_last_minute=_cut_last_minute(broker, state, now),
+    )
+
+
+def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
+    dimension: Dimension,
+    quota: Rates,
+    now: Nanos,
+    *,
+    share: Rates,
+    level: LevelState | None,
+    part: Rates | None = None,
+    row: HeldRow | None = None,
+) -> DimensionView:
+    """One dimension of a limit; `level` has the bucket that decides, if there is one."""
+    depth = tokens = None
+    bucket = None
+    if level is not None:
+        bucket = level.messages if dimension is Dimension.MESSAGES else level.bytes
+    if level is not None and bucket is not None:
+        depth = bucket.rate * level.burst_ns / PICO
+        tokens = bucket.tokens(now) / PICO
+    wanted = admitted = 0
+    if row is not None:
+        wanted, admitted = getattr(row.wanted, dimension), getattr(row.admitted, dimension)
+    return DimensionView(
+        quota=_units(quota.of(dimension)),
+        share=_units(share.of(dimension)),
+        part=None if part is None else _units(part.of(dimension)),
+        depth=_rounded(depth),
+        tokens=_rounded(tokens),
+        wanted=None if row is None else to_units(wanted),
+        admitted=None if row is None else to_units(admitted),
+        refused=None if row is None else to_units(max(0, wanted - admitted)),
+    )
+
+
+def _retry_after_ms(level: LevelState | None, now: Nanos) -> int:
+    return 0 if level is None else level.wait(_ONE, now)[0]
+
+
+def _cut_last_minute(broker: Broker, level: LevelState | None, now: Nanos) -> CutLastMinuteView:
+    cuts = None if level is None else level.cuts
+    return CutLastMinuteView(
+        window_s=round(min(window_ns(now), now - broker.created_at) / NS_PER_S, 1),
+        by_messages=_cut(cuts, Dimension.MESSAGES, now),
+        by_bytes=_cut(cuts, Dimension.BYTES, now),
+    )
+
+
+def _cut(cuts: RecentCuts | None, dimension: Dimension, now: Nanos) -> CutView:
+    return CutView(*(Cut() if cuts is None else cuts.total(dimension, now)))
+
+
+def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
+    """What cut most requests in the last minute; of equals the first."""
+    most, found = 0, None
+    for level in levels:
+        lately = level.cut_last_minute
+        for dimension, cut in (
+            (Dimension.MESSAGES, lately.by_messages),
+            (Dimension.BYTES, lately.by_bytes),
+        ):
+            if cut.requests > most:
+                most = cut.requests
+                found = LimitedByView(level.level, level.group, dimension)
+    return found
+
+
+def _backlog_quotas(book: PolicyBook, name: Request) -> Iterator[BacklogQuotaView]:
+    """The quota of each type that holds for a name: the topic's, else the namespace's."""
+    backlogs = book.backlogs
+    places: list[tuple[BacklogQuotas | None, Place, str]] = [
+        (backlogs.topics.get(topic), Place.TOPIC, topic)
+        for topic in (names_of(name.topic) if name.topic is not None else ())
+    ]
+    namespace = name.namespace or ""
+    places.append((backlogs.namespaces.get(namespace), Place.NAMESPACE, namespace))
+    for which in BacklogType:
+        for quotas, place, at in places:
+            quota = None if quotas is None else quotas.of(which)
+            if quota is None:
+                continue
+            is_size = which is BacklogType.SIZE
+            yield BacklogQuotaView(
+                type=which,
+                size_bytes=quota.size_bytes if is_size and quota.size_bytes >= 0 else None,
+                age_s=quota.age_s if not is_size and quota.age_s > 0 else None,
+                action=quota.action,
+                said=SaidView(place, at),
+                enforced=BACKLOG_ENFORCED,
+            )
+            break
+
+
+def _units(rate: Rate) -> float | None:
+    return None if rate is None else to_units(rate)
+
+
+def _rounded(units: float | None) -> float | None:
+    return None if units is None else round(units, 3)

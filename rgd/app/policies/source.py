@@ -1,0 +1,44 @@
+"""What the daemon asks of every source of policies.
+
+Law: a source that has trouble keeps the last good policies in force and says so; it never gives
+the daemon half of a change.
+The sources are in modules of their own, named as `policies.source` names them.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.records import Change
+
+#: Hears of each new book, and the policies file's hash (0: no file).
+OnBook = Callable[[PolicyBook, int], None]
+
+
+class Policies(Protocol):
+    """A source of policies."""
+
+    @property
+    def is_settled(self) -> bool:
+        """False until it is known what to hold to at the start."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why what is in force may not be the newest, in words; None: as far as is known, it is."""
+
+    def book(self) -> PolicyBook:
+        """What is in force."""
+
+    async def follow(self, on_book: OnBook) -> None:
+        """Tell of every change until cancelled."""
+
+    async def change(self, key: str, change: Change) -> None:
+        """Change one policy; in force here when it returns (`rgd.ports.daemon.Daemon.change`).
+
+        Raises:
+            PoliciesReadOnly: a file owns the policies.
+            ExchangeDown: the table cannot be written now.
+        """
+
+    async def close(self) -> None:
+        """Let go of what is open."""

@@ -1,0 +1,284 @@
+"""Policies that a stock Pulsar owns: its admin API is polled, and admin writes here are refused.
+
+Laws: a change in Pulsar is in force here within two polls. A bad answer never lifts a limit: the part
+it was about stays as it was (`rgd.ports.stock`), and a poll that fails whole changes nothing. Polls
+never overlap, and Pulsar is left alone for at least as long as it was asked.
+
+What was read last is kept on disk. A daemon that starts while Pulsar is out of reach begins with
+that, else with the groups file if there is one, else with nothing, and says so.
+
+Every group and namespace is read in every poll. Of topics only those that somebody asked this daemon
+about, and those known to have policies: Pulsar has no bulk call, and most topics have none. For the
+same reason daemons differ in the topics that they know, so these are not in the hash that they compare.
+"""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from rgd.app.policies.source import OnBook
+from rgd.app.policies.stock_topics import SeenTopics
+from rgd.config.groups import book_hash
+from rgd.core.buckets.chain import NameAsked
+from rgd.core.errors import PoliciesReadOnly
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
+from rgd.core.policies.records import Change
+from rgd.ports.stock import (
+    NO_QUOTAS,
+    Reading,
+    StockError,
+    StockPolicies,
+    StockPulsar,
+    StockStore,
+)
+
+#: Namespaces whose hash is reckoned in one go; part of what all daemons must agree on.
+PIECE: Final = 256
+#: Daemons that were started together drift apart: a pause is shorter by up to this part of a poll.
+JITTER: Final = 0.1
+
+#: Tells the names that this daemon was asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
+NamesAsked = Callable[[], Sequence[NameAsked]]
+
+_log = structlog.get_logger("rgd.policies")
+
+
+@dataclass(frozen=True, slots=True)
+class PollSettings:
+    """How often Pulsar is asked, and how much of it."""
+
+    #: From the beginning of a poll to that of the next.
+    poll_s: float
+    #: Calls of one poll for topics' policies; topics that do not fit take turns. 0: topics have none.
+    topic_calls_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What the policies are made of."""
+
+    stock: StockPulsar
+    store: StockStore
+    #: In force until Pulsar was read once, by this run or an earlier one.
+    stand_in: PolicyBook
+    names_asked: NamesAsked
+
+
+class PulsarAdminPolicies:
+    """Follows a stock Pulsar; fulfils `rgd.app.policies.Policies`."""
+
+    def __init__(self, origins: Origins, settings: PollSettings, dice: random.Random) -> None:
+        self._origins = origins
+        self._settings = settings
+        self._dice = dice
+        stored = origins.store.load()
+        self._known = StockPolicies() if stored is None else stored
+        if not settings.topic_calls_max:
+            self._known = replace(self._known, topics={})
+        #: What is in force, in words, for as long as Pulsar cannot be read.
+        self._in_force = "what the last run read"
+        self._book, self._hash = book_of(self._known), hash_of(self._known)
+        if stored is None:
+            is_empty = origins.stand_in == PolicyBook()
+            self._in_force = "nothing" if is_empty else "the groups file"
+            self._book, self._hash = origins.stand_in, book_hash(origins.stand_in)
+        self._is_read = False
+        #: False until it is known what to hold to: Pulsar was read or found out of reach, or an
+        #: earlier run's policies are in force.
+        self._is_settled = stored is not None
+        #: Why not everything that Pulsar says is in force; None while all is well.
+        self._trouble: str | None = f"Pulsar was not read yet; in force is {self._in_force}"
+        self._faulty: frozenset[str] = frozenset()
+        self._is_down = False
+        self._is_slow_told = self._are_turns_told = False
+        self._seen = SeenTopics()
+        #: What was asked for before the last change of policies, of which nobody else knows any more.
+        self._asked_before: Sequence[NameAsked] = ()
+
+    def book(self) -> PolicyBook:
+        """What is in force."""
+        return self._book
+
+    async def follow(self, on_book: OnBook) -> None:
+        """Poll until cancelled, and tell of every change."""
+        on_book(self._book, self._hash)
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await self.poll(on_book)
+            took_s = loop.time() - began
+            if took_s > self._settings.poll_s and not self._is_slow_told:
+                self._is_slow_told = True
+                _log.warning("a poll takes longer than policies.poll_ms", seconds=round(took_s, 1))
+            pause_s = self._settings.poll_s * (1 - JITTER * self._dice.random()) - took_s
+            await asyncio.sleep(max(pause_s, took_s))
+
+    async def poll(self, on_book: OnBook) -> None:
+        """Read Pulsar once, and put in force what changed."""
+        asked = [*self._asked_before, *self._origins.names_asked()]
+        self._asked_before = ()
+        topics = await asyncio.to_thread(self._topics_to_read, asked)
+        try:
+            reading = await self._origins.stock.read(self._known, topics)
+        except StockError as error:
+            self._tell_down(error)
+        else:
+            self._tell_up()
+            await self._take(reading, on_book)
+        self._is_settled = True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether Pulsar was read or found out of reach, or an earlier run's policies are in force."""
+        return self._is_settled
+
+    @property
+    def trouble(self) -> str | None:
+        """Why not everything that Pulsar says is in force; None while all is well."""
+        return self._trouble
+
+    async def change(self, key: str, change: Change) -> None:
+        """Refuse: Pulsar is the truth."""
+        del change
+        raise PoliciesReadOnly(
+            f"{key}: policies come from Pulsar's admin API (policies.source is pulsar-admin); "
+            "change it there, with pulsar-admin"
+        )
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._origins.stock.close()
+
+    async def _take(self, reading: Reading, on_book: OnBook) -> None:
+        self._tell_faults(reading.faults)
+        is_news = not self._is_read or await asyncio.to_thread(
+            _differ, reading.policies, self._known
+        )
+        self._is_read = True
+        self._known = reading.policies
+        if not is_news:
+            return
+        self._book, self._hash = await asyncio.to_thread(_digest, reading.policies)
+        self._asked_before = self._origins.names_asked()
+        on_book(self._book, self._hash)
+        await asyncio.to_thread(self._origins.store.store, reading.policies)
+
+    def _topics_to_read(self, asked: Sequence[NameAsked]) -> dict[str, frozenset[str]]:
+        calls_max = self._settings.topic_calls_max
+        if not calls_max:
+            return {}
+        chosen, wanted = self._seen.choose(asked, self._known.topics, calls_max)
+        if len(chosen) < wanted and not self._are_turns_told:
+            self._are_turns_told = True
+            _log.warning(
+                "topics take turns: more were asked for than policies.topic_calls_max lets be read",
+                topics=wanted,
+                read=len(chosen),
+            )
+        return chosen
+
+    # What people are told: each trouble once when it begins, and once when it is over.
+
+    def _tell_down(self, error: StockError) -> None:
+        if self._is_read:
+            self._in_force = "what was read last"
+        self._trouble = f"{error}; in force is {self._in_force}"
+        if not self._is_down:
+            self._is_down = True
+            _log.warning(
+                "cannot read policies from Pulsar", reason=str(error), in_force=self._in_force
+            )
+
+    def _tell_up(self) -> None:
+        if self._is_down:
+            self._is_down = False
+            _log.info("reads policies from Pulsar again")
+
+    def _tell_faults(self, faults: Mapping[str, str]) -> None:
+        fresh = [what for what in faults if what not in self._faulty]
+        if fresh:
+            _log.warning(
+                "kept what was known where Pulsar's answer cannot be used",
+                answers=len(faults),
+                first=faults[fresh[0]],
+            )
+        elif self._faulty and not faults:
+            _log.info("all of Pulsar's answers can be used again")
+        self._faulty = frozenset(faults)
+        self._trouble = None
+        if faults:
+            first = next(iter(faults.values()))
+            self._trouble = f"{len(faults)} answers cannot be used, what was known stays: {first}"
+
+
+def book_of(stock: StockPolicies) -> PolicyBook:
+    """The book that a stock Pulsar's policies make."""
+    namespaces, topics = stock.namespaces, stock.topics
+    return PolicyBook(
+        groups=dict(stock.groups),
+        attach=Attachments(
+            namespaces={name: said.group for name, said in namespaces.items() if said.group}
+        ),
+        limits=Limits(
+            topics={name: said.limit for name, said in topics.items() if said.limit != NOT_SET},
+            subscriptions={
+                (name, subscription): limit
+                for name, said in topics.items()
+                for subscription, limit in said.by_subscription.items()
+            },
+            namespaces={
+                name: said.limit for name, said in namespaces.items() if said.limit != NOT_SET
+            },
+            namespace_subscriptions={
+                name: said.subscriptions
+                for name, said in namespaces.items()
+                if said.subscriptions != NOT_SET
+            },
+            topic_subscriptions={
+                name: said.subscriptions
+                for name, said in topics.items()
+                if said.subscriptions != NOT_SET
+            },
+        ),
+        named=frozenset(namespaces),
+        backlogs=Backlogs(
+            {
+                name: said.backlogs
+                for name, said in namespaces.items()
+                if said.backlogs != NO_QUOTAS
+            },
+            {name: said.backlogs for name, said in topics.items() if said.backlogs != NO_QUOTAS},
+        ),
+    )
+
+
+def hash_of(stock: StockPolicies) -> int:
+    """The hash that daemons compare: of what every daemon reads.
+
+    Reckoned piece by piece, since making JSON of all namespaces at once would hold up requests even
+    from a thread.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    names = sorted(stock.namespaces)
+    pieces = [StockPolicies(groups=stock.groups)]
+    pieces += [
+        StockPolicies(namespaces={name: stock.namespaces[name] for name in names[at : at + PIECE]})
+        for at in range(0, len(names), PIECE)
+    ]
+    for piece in pieces:
+        digest.update(book_hash(book_of(piece)).to_bytes(8, "big"))
+    return (int.from_bytes(digest.digest(), "big") >> 1) or 1
+
+
+def _differ(one: StockPolicies, other: StockPolicies) -> bool:
+    return one != other
+
+
+def _digest(stock: StockPolicies) -> tuple[PolicyBook, int]:
+    return book_of(stock), hash_of(stock)

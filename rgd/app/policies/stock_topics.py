@@ -1,0 +1,84 @@
+"""Which topics' policies are read from a stock Pulsar in a poll.
+
+Law: a topic that somebody asked this daemon about, and one that is known to have policies, is read in
+every poll as long as they all fit; where they do not, they take turns, so each is read again and again.
+
+The limiter forgets who asked whenever a new book comes into force, so topics are remembered here for
+`KEEP_POLLS` polls. Works on plain values, and is called in a thread: there may be many.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rgd.core.buckets.chain import CHAINS_MAX, NameAsked
+from rgd.core.policies.names import partitioned_topic_of
+
+#: Calls that a topic costs beside one for each of its subscriptions.
+CALLS_A_TOPIC: Final = 4
+#: A topic that nobody asks about for so many polls is not read any more, if it has no policies.
+KEEP_POLLS: Final = 60
+#: Most topics remembered; beyond that those go that were not asked about for longest.
+TOPICS_MAX: Final = CHAINS_MAX
+
+
+class SeenTopics:
+    """The topics that were asked about lately, and whose turn it is."""
+
+    def __init__(self) -> None:
+        self._polls = 0
+        #: By topic, the one longest unasked first: its subscriptions, and the poll it was asked before.
+        self._seen: dict[str, tuple[set[str], int]] = {}
+        self._last = ""
+
+    def choose(
+        self, asked: Iterable[NameAsked], known: Iterable[str], calls_max: int
+    ) -> tuple[dict[str, frozenset[str]], int]:
+        """The topics to read now with their subscriptions, and how many wanted to be read.
+
+        Args:
+            asked: what was asked for since the last call.
+            known: topics that are known to have policies.
+            calls_max: at most so many calls, but at least one topic.
+        """
+        self._polls += 1
+        self._remember(asked)
+        wanted = {name: frozenset[str]() for name in known}
+        wanted.update((name, frozenset(names)) for name, (names, _) in self._seen.items())
+        chosen = in_turn(wanted, calls_max, self._last)
+        self._last = next(reversed(chosen), "")
+        return chosen, len(wanted)
+
+    def _remember(self, asked: Iterable[NameAsked]) -> None:
+        fresh: dict[str, set[str]] = {}
+        for _, _, _, topic, subscription in asked:
+            if topic is not None:
+                # Policies of a partition are its whole topic's.
+                names = fresh.setdefault(partitioned_topic_of(topic) or topic, set())
+                if subscription is not None:
+                    names.add(subscription)
+        for name, names in fresh.items():
+            before, _ = self._seen.pop(name, (set(), 0))
+            self._seen[name] = (before | names, self._polls)
+        surplus = len(self._seen) - TOPICS_MAX
+        for name, (_, asked_at) in list(self._seen.items()):
+            if surplus <= 0 and asked_at >= self._polls - KEEP_POLLS:
+                break
+            del self._seen[name]
+            surplus -= 1
+
+
+def in_turn(
+    wanted: Mapping[str, frozenset[str]], calls_max: int, last: str
+) -> dict[str, frozenset[str]]:
+    """As many topics as fit into a poll, at least one, beginning after the last one of the poll before."""
+    names = sorted(wanted)
+    start = bisect_right(names, last)
+    chosen: dict[str, frozenset[str]] = {}
+    calls = 0
+    for name in [*names[start:], *names[:start]]:
+        calls += CALLS_A_TOPIC + len(wanted[name])
+        if chosen and calls > calls_max:
+            break
+        chosen[name] = wanted[name]
+    return chosen

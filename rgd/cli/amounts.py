@@ -1,0 +1,68 @@
+"""Amounts as people write and read them: `5M`, `1.5Gi`, `none`; 5MB, 333.3.
+
+Law: no limit has a word (`unlimited` or `none`); 0 is refused, for it reads like "nothing passes" and
+would mean the opposite elsewhere (design 2, "Zero").
+"""
+
+import re
+from typing import Final
+
+from rgd.core.units import COUNT_MAX
+
+NO_LIMIT: Final = ("unlimited", "none")
+
+_AMOUNT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKMGTP]?i?)(B?)(?:/s)?")
+_FACTORS: Final = {"": 1} | {
+    unit: factor
+    for power, prefix in enumerate("kMGTP", start=1)
+    for unit, factor in (
+        (prefix, 1000**power),
+        (prefix.upper(), 1000**power),
+        (f"{prefix.upper()}i", 1024**power),
+        (f"{prefix}i", 1024**power),
+    )
+}
+
+#: What `parse_rate` takes, as the end of the sentence "expected ...".
+EXPECTED: Final = (
+    f"a number above 0, such as 500, 5M or 1Gi, or {' or '.join(NO_LIMIT)} for no limit"
+)
+
+
+def parse_rate(text: str) -> float | None:
+    """Units per second from a person's words; None is no limit.
+
+    Raises:
+        ValueError: it is no rate, or 0.
+    """
+    if text.strip().lower() in NO_LIMIT:
+        return None
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None or match[2] not in _FACTORS:
+        raise ValueError(text)
+    units = float(match[1]) * _FACTORS[match[2]]
+    if not 0 < units <= COUNT_MAX:
+        raise ValueError(text)
+    return int(units) if units.is_integer() else units
+
+
+def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> str:
+    """An amount or a rate for a table; `empty` stands for None."""
+    if units is None:
+        return empty
+    if not is_bytes or abs(units) < 1000:
+        return _plain(units)
+    size, prefix = abs(units), ""
+    for larger in "kMGTP":
+        if size < 1000:
+            break
+        size, prefix = size / 1000, larger
+    return f"{'-' if units < 0 else ''}{_plain(size, 2)}{prefix}B"
+
+
+def _plain(units: float, digits: int = 1) -> str:
+    # A rate below 1 is a rate, too.
+    digits = digits if abs(units) >= 1 else 3
+    text = f"{units:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".")
+    return "0" if text in {"-0", ""} else text

@@ -1,0 +1,289 @@
+"""`rgd groups`: resource groups and what is attached to them, from a shell.
+
+Laws: `set` changes what its options say and keeps the rest, in one call that the daemon merges where
+it writes, so two shells that change different things never undo each other. A rate of 0 is asked
+wrongly. `--json` prints what the daemon answered.
+
+What is shown of shares is this daemon's own view; the calls are `rgd.adapters.http.client`'s.
+"""
+
+# ruff: noqa: PLR0913 -- a command's parameters are its options
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from rgd.cli.amounts import EXPECTED, parse_rate, show
+from rgd.cli.asking import DEFAULT_URL, SOURCE, AsJson, Door, TokenFile, Url
+from rgd.cli.names import check_group, places_of
+from rgd.cli.table import print_columns
+from rgd.core.policies.model import SharePolicyName, TopicSplit
+from rgd.core.units import Dimension, Kind
+from rgd.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from rgd.adapters.http.client import DaemonClient
+
+#: Stands for the daemon's own choice where a group may say one.
+DEFAULT: Final = "default"
+
+_FORMS: Final = "TENANT, TENANT/NAMESPACE or TENANT/NAMESPACE/TOPIC"
+
+app = typer.Typer(help="See and change resource groups on a running daemon.", no_args_is_help=True)
+
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help=f"Each a {_FORMS}; a topic may be persistent://..."),
+]
+_RATE_HELP: Final = "{} of all brokers together, a second: 500, 5M, 1Gi, or `unlimited`."
+
+
+@app.command("list")
+def list_groups(
+    *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
+) -> None:
+    """Show every group: quota, this daemon's share, state."""
+    views = Door(url, token_file).ask(lambda client: client.groups())
+    if as_json:
+        print(json.dumps(views))
+    elif not views:
+        print("no groups; make one with `rgd groups set NAME --publish-messages 1000`")
+    else:
+        columns = ["group", "kind", "messages/s", "share here", "bytes/s", "share here", "state"]
+        rows = [row for view in views for row in _kind_rows(view)]
+        print_columns([*columns, "notes"], rows, text_columns=2)
+
+
+@app.command("get")
+def get(
+    group: Group, *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
+) -> None:
+    """Show one group: what it is, what is attached, every broker's part."""
+    check_group(group)
+    view = Door(url, token_file).ask(lambda client: client.group(group))
+    if as_json:
+        print(json.dumps(view))
+    else:
+        _print_group(view)
+
+
+@app.command("set")
+def set_group(
+    group: Group,
+    *,
+    publish_messages: Annotated[
+        str | None, typer.Option(metavar="N", help=_RATE_HELP.format("Messages published"))
+    ] = None,
+    publish_bytes: Annotated[
+        str | None, typer.Option(metavar="N", help=_RATE_HELP.format("Bytes published"))
+    ] = None,
+    dispatch_messages: Annotated[
+        str | None, typer.Option(metavar="N", help=_RATE_HELP.format("Messages dispatched"))
+    ] = None,
+    dispatch_bytes: Annotated[
+        str | None, typer.Option(metavar="N", help=_RATE_HELP.format("Bytes dispatched"))
+    ] = None,
+    blocked: Annotated[
+        bool | None, typer.Option("--blocked/--no-blocked", help="Let nothing pass.")
+    ] = None,
+    shadow: Annotated[
+        bool | None,
+        typer.Option("--shadow/--no-shadow", help="Count what would be refused, refuse nothing."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="P", help=f"Share policy: {', '.join([*SharePolicyName, DEFAULT])}."),
+    ] = None,
+    topic_split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help=f"How a broker divides its share over topics: {', '.join([*TopicSplit, DEFAULT])}.",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what the options say of a group and keep the rest; make the group if there is none."""
+    check_group(group)
+    patch = _patch(
+        {
+            (Kind.PUBLISH, Dimension.MESSAGES): publish_messages,
+            (Kind.PUBLISH, Dimension.BYTES): publish_bytes,
+            (Kind.DISPATCH, Dimension.MESSAGES): dispatch_messages,
+            (Kind.DISPATCH, Dimension.BYTES): dispatch_bytes,
+        },
+        {"policy": (policy, SharePolicyName), "topic_split": (topic_split, TopicSplit)},
+    )
+    patch |= {
+        name: value
+        for name, value in (("blocked", blocked), ("shadow", shadow))
+        if value is not None
+    }
+    view = Door(url, token_file).ask(lambda client: client.patch_group(group, patch))
+    if as_json:
+        print(json.dumps(view))
+    else:
+        _print_group(view)
+
+
+@app.command("delete")
+def delete(
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups' names.")],
+    *,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+) -> None:
+    """Delete groups that nothing is attached to."""
+    for group in groups:
+        check_group(group)
+
+    async def delete_all(client: "DaemonClient") -> None:
+        for group in groups:
+            await client.delete_group(group)
+            print(f"{group}: deleted")
+
+    Door(url, token_file).ask(delete_all)
+
+
+@app.command("attach")
+def attach(
+    group: Group, names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None
+) -> None:
+    """Put tenants, namespaces and topics into a group, in place of the ones they were in."""
+    check_group(group)
+    places = places_of(names)
+
+    async def attach_all(client: "DaemonClient") -> None:
+        for place in places:
+            await client.attach(place, group)
+            print(f"{place}: attached to {group}")
+
+    Door(url, token_file).ask(attach_all)
+
+
+@app.command("detach")
+def detach(names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None) -> None:
+    """Take tenants, namespaces and topics out of their groups."""
+    places = places_of(names)
+
+    async def detach_all(client: "DaemonClient") -> None:
+        for place in places:
+            await client.detach(place)
+            print(f"{place}: detached")
+
+    Door(url, token_file).ask(detach_all)
+
+
+def _patch(
+    rates: Mapping[tuple[Kind, Dimension], str | None],
+    choices: Mapping[str, tuple[str | None, type[StrEnum]]],
+) -> dict[str, object]:
+    """The body of `PATCH /v1/groups/{g}`: only what was said.
+
+    Raises:
+        ConfigError: every option that is malformed.
+    """
+    faults: list[Fault] = []
+    patch: dict[str, Any] = {}
+    for (kind, dimension), text in rates.items():
+        if text is None:
+            continue
+        try:
+            patch.setdefault(kind.value, {})[dimension.value] = parse_rate(text)
+        except ValueError:
+            remedy = "; --blocked lets nothing pass" if text.strip().strip("0.") == "" else ""
+            expected = f"expected {EXPECTED}, got {text!r}{remedy}"
+            faults.append(Fault(SOURCE, f"--{kind}-{dimension}", expected))
+    for name, (choice, known) in choices.items():
+        if choice is None:
+            continue
+        try:
+            patch[name] = None if choice == DEFAULT else known(choice)
+        except ValueError:
+            names = ", ".join([*known, DEFAULT])
+            flag = f"--{name.replace('_', '-')}"
+            faults.append(Fault(SOURCE, flag, f"expected one of {names}, got {choice!r}"))
+    if faults:
+        raise ConfigError(*faults)
+    return patch
+
+
+def _kind_rows(view: Mapping[str, Any]) -> Iterator[list[str]]:
+    """A row for each kind that is limited; one for a group that limits nothing."""
+    limited = [kind for kind in Kind if any(view[kind]["quota"].values())] or [Kind.PUBLISH]
+    if view["blocked"]:
+        limited = list(Kind)
+    is_limited = view["blocked"] or any(view[limited[0]]["quota"].values())
+    for kind in limited:
+        told = view[kind]
+        yield [
+            view["group"],
+            kind.value if is_limited else "any",
+            *_quota_and_share(told, Dimension.MESSAGES),
+            *_quota_and_share(told, Dimension.BYTES),
+            view["state"],
+            _notes(view) or "-",
+        ]
+
+
+def _quota_and_share(told: Mapping[str, Any], dimension: Dimension) -> tuple[str, str]:
+    is_bytes = dimension is Dimension.BYTES
+    return (
+        show(told["quota"][dimension], is_bytes=is_bytes, empty="unlimited"),
+        show(told["share"][dimension], is_bytes=is_bytes),
+    )
+
+
+def _notes(view: Mapping[str, Any]) -> str:
+    """What is special about a group."""
+    notes = [flag for flag in ("blocked", "shadow") if view[flag]]
+    if view["policy"] != SharePolicyName.MAX_MIN:
+        notes.append(f"policy={view['policy']}")
+    if view["topic_split"] != TopicSplit.SHARED:
+        notes.append(f"topic_split={view['topic_split']}")
+    return ",".join(notes)
+
+
+def _print_group(view: Mapping[str, Any]) -> None:
+    flags = [flag for flag in ("blocked", "shadow") if view[flag]]
+    print(
+        f"{view['group']}: {', '.join([*flags, view['state']])}; "
+        f"policy {view['policy']}, topic split {view['topic_split']}"
+    )
+    for what in ("tenants", "namespaces", "topics"):
+        if view[what]:
+            print(f"  {what}: {', '.join(view[what])}")
+    columns = [
+        "kind",
+        "broker",
+        "messages/s",
+        "wanted",
+        "admitted",
+        "bytes/s",
+        "wanted",
+        "admitted",
+    ]
+    rows = [row for kind in Kind for row in _broker_rows(kind, view[kind])]
+    print_columns(columns, rows, text_columns=2)
+
+
+def _broker_rows(kind: Kind, told: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The quota, and what each broker has of it."""
+    nothing: dict[str, None] = dict.fromkeys(Dimension)
+    yield [kind.value, "(quota)", *_cells(told["quota"], nothing, nothing, empty="unlimited")]
+    for row in told["rows"]:
+        yield [kind.value, row["broker"], *_cells(row["share"], row["wanted"], row["admitted"])]
+
+
+def _cells(*columns: Mapping[str, float | None], empty: str = "-") -> Iterator[str]:
+    """Rate, wanted and admitted in messages, then in bytes."""
+    for dimension in Dimension:
+        for place, column in enumerate(columns):
+            is_bytes = dimension is Dimension.BYTES
+            yield show(column[dimension], is_bytes=is_bytes, empty=empty if not place else "-")

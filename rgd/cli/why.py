@@ -1,0 +1,207 @@
+"""`rgd why`: `/v1/explain` in words; the first line is the verdict.
+
+Law: what is said is what the daemon answered (`--json` prints that): nothing is reckoned here but
+which words fit. The verdict names the limit and the dimension that cut most in the last minute, and
+the table every limit in the order of decision, with the bucket as it is now.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from rgd.cli.amounts import show
+from rgd.cli.asking import DEFAULT_URL, AsJson, Door, TokenFile, Url
+from rgd.cli.names import query_of
+from rgd.cli.table import print_columns
+from rgd.core.units import Dimension, Kind
+
+_Json = Mapping[str, Any]
+
+_COLUMNS: Final = (
+    ("limit", "through", "of"),
+    ("quota", "share here", "tokens", "depth", "wanted", "admitted", "cut lately"),
+)
+
+#: What a state of shares other than `live` means to a reader.
+_STATES: Final = {
+    "starting": "starting: shares are not known yet, it grants from the floor",
+    "holding": "holding: the exchange was just lost, shares are as they were",
+    "equal": "equal: the exchange is out of reach, each known broker takes an equal part",
+    "hold": "hold: the exchange is out of reach, shares stay as they were",
+    "open": "open: the exchange is out of reach, groups limit nothing here",
+    "rejoining": "rejoining: the exchange is back, an equal part until the others have spoken",
+}
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TENANT/NAMESPACE[/TOPIC]", help="Whose traffic; or persistent://..."
+        ),
+    ],
+    *,
+    subscription: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A subscription of the topic.")
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help="Which way the traffic goes.")] = Kind.PUBLISH,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a namespace or topic is limited, by which limit, and how much was cut."""
+    query = query_of(name, subscription) | {"kind": kind.value}
+    view = Door(url, token_file).ask(lambda client: client.explain(query))
+    if as_json:
+        print(json.dumps(view))
+        return
+    print(verdict(view))
+    for line in details(view):
+        print(line)
+    if view["levels"]:
+        print()
+        words, numbers = _COLUMNS
+        rows = [row for level in view["levels"] for row in _rows(level)]
+        print_columns([*words, *numbers], rows, text_columns=len(words))
+    notes = list(remarks(view))
+    if notes:
+        print()
+    for line in notes:
+        print(line)
+
+
+def verdict(view: _Json) -> str:
+    """The one line that answers."""
+    name = f"{_name(view)} {view['kind']}"
+    if not view["governed"]:
+        return f"{name} is not limited: it is in no group and has no limit of its own"
+    blocking = next((level for level in view["levels"] if level["blocked"]), None)
+    if blocking is not None and not blocking["shadow"]:
+        return f"{name} is blocked by group {blocking['group']}: nothing passes"
+    cutter = view["limited_by"]
+    if cutter is None:
+        limits = _count(len(view["levels"]), "limit")
+        return (
+            f"{name} is not cut: {limits}, none refused anything here in the last {_window(view)}"
+        )
+    level = next(
+        level
+        for level in view["levels"]
+        if (level["level"], level["group"]) == (cutter["level"], cutter["group"])
+    )
+    told = ", ".join(_rate_words(level, cutter["dimension"]))
+    return f"{name} is cut by {_title(level)} ({cutter['dimension']}): {told}"
+
+
+def details(view: _Json) -> Iterator[str]:
+    """How much was cut, and when asking again helps."""
+    for level in view["levels"]:
+        lately = level["cut_last_minute"]
+        for dimension in Dimension:
+            cut = lately[f"by_{dimension}"]
+            if cut["requests"]:
+                retries = f" ({cut['retries']:,} of them retries)" if cut["retries"] else ""
+                size = f", {show(cut['bytes'], is_bytes=True)}" if cut["bytes"] else ""
+                yield (
+                    f"{_title(level)} ({dimension}) cut {_count(cut['requests'], 'request')}{retries}, "
+                    f"{_count(cut['messages'], 'message')}{size} on {view['broker']} in the last "
+                    f"{lately['window_s']:.0f} s, of all names it governs"
+                )
+    waits = [level["retry_after_ms"] for level in view["levels"]]
+    if any(waits):
+        yield f"one message more is granted in {max(waits):,} ms, if nobody takes it before"
+
+
+def remarks(view: _Json) -> Iterator[str]:
+    """What else a reader should know."""
+    states = {level["state"] for level in view["levels"]} & _STATES.keys()
+    for state in sorted(states):
+        yield f"shares are {_STATES[state]}"
+    for level in view["levels"]:
+        if level["shadow"]:
+            yield f"{_title(level)} is a shadow: it counts what it would refuse and refuses nothing"
+        if not level["in_use"]:
+            yield f"{_title(level)} was not asked for here yet: it has no share and no bucket"
+        elif level["topic_split"] not in {None, "shared"}:
+            yield (
+                f"{_title(level)} divides its share over topics ({level['topic_split']}): "
+                f"tokens and depth are the topic's part"
+            )
+    for missing in view["missing_groups"]:
+        place = _place(missing["said"])
+        yield f"{place} is attached to group {missing['group']}, which does not exist: it limits nothing"
+    for quota in view["backlog_quotas"]:
+        size, age = quota["size_bytes"], quota["age_s"]
+        limit = show(size, is_bytes=True) if size is not None else ""
+        limit = f"{age:,} s" if age is not None else limit or "unlimited"
+        stored = "" if quota["enforced"] else "; stored, not enforced by this version"
+        yield (
+            f"backlog quota {quota['type']} {limit}, {quota['action']}, "
+            f"set for {_place(quota['said'])}{stored}"
+        )
+
+
+def _rate_words(level: _Json, dimension: str) -> Iterator[str]:
+    told, is_bytes = level[dimension], dimension == Dimension.BYTES
+    reach = "each broker" if level["group"] is None else "cluster-wide"
+    if told["quota"] is not None:
+        yield f"{show(told['quota'], is_bytes=is_bytes)}/s {reach}"
+    if level["group"] is not None and told["share"] is not None:
+        yield f"share here {show(told['share'], is_bytes=is_bytes)}/s"
+    if told["part"] is not None:
+        yield f"this topic's part {show(told['part'], is_bytes=is_bytes)}/s"
+    tokens = told["tokens"]
+    if tokens is not None and tokens < 0:
+        yield f"in debt by {show(-tokens, is_bytes=is_bytes)}"
+    elif tokens is not None:
+        yield f"{show(tokens, is_bytes=is_bytes)} left now"
+    if level["group"] is None:
+        yield f"set for {_place(level['said'][0])}"
+
+
+def _rows(level: _Json) -> Iterator[list[str]]:
+    """A row for each dimension that is limited; one where none is."""
+    through = ",".join(f"{said['place']}:{said['name']}" for said in level["said"])
+    limited = [dimension for dimension in Dimension if level[dimension]["quota"] is not None]
+    for dimension in limited or [Dimension.MESSAGES]:
+        told, is_bytes = level[dimension], dimension is Dimension.BYTES
+        cut = level["cut_last_minute"][f"by_{dimension}"][dimension]
+        share = told["share"] if told["part"] is None else told["part"]
+        yield [
+            level["group"] or f"({level['level']})",
+            through,
+            dimension.value if limited else "anything",
+            show(told["quota"], is_bytes=is_bytes, empty="unlimited"),
+            *(
+                show(value, is_bytes=is_bytes)
+                for value in (share, told["tokens"], told["depth"], told["wanted"])
+            ),
+            show(told["admitted"], is_bytes=is_bytes),
+            show(cut, is_bytes=is_bytes),
+        ]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _title(level: _Json) -> str:
+    if level["group"] is not None:
+        return f"group {level['group']}"
+    return f"the {level['level']}'s limit"
+
+
+def _place(said: _Json) -> str:
+    return f"{said['place']} {said['name']}"
+
+
+def _name(view: _Json) -> str:
+    name = view["namespace"] if view["topic"] is None else view["topic"]
+    name = name.removeprefix("persistent://")
+    return name if view["subscription"] is None else f"{name} subscription {view['subscription']}"
+
+
+def _window(view: _Json) -> str:
+    return f"{view['levels'][0]['cut_last_minute']['window_s']:.0f} s"

@@ -1,0 +1,115 @@
+"""What a level cut lately: a ring of short slots, so that "why?" has an answer that ages.
+
+Law: `total` covers the slot that is open and the `CUT_SLOTS - 1` before it, and nothing older;
+how long that is says `window_ns`, between 50 and 60 seconds.
+
+It is counted on the road of refusals only, by the level that cut (the most stringent one), for all
+names it governs; what is granted costs nothing. A level that never cut has no ring, and one that
+cuts all the time keeps `CUT_SLOTS` pairs of counts: about 1.5 KB.
+"""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
+
+#: Length of a slot, and how many are kept: the last minute.
+CUT_SLOT_NS: Final = 10 * NS_PER_S
+CUT_SLOTS: Final = 6
+
+_MESSAGES: Final = Dimension.MESSAGES
+_NEVER: Final = -(1 << 63)
+
+
+class Cut(NamedTuple):
+    """What was cut: whole requests or parts of them, in whole units."""
+
+    requests: int = 0
+    #: Those of the requests that said they had been refused before.
+    retries: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+
+def window_ns(now: Nanos) -> int:
+    """How long the window is that `RecentCuts.total` covers now."""
+    return now - (_slot_of(now) - CUT_SLOTS + 1) * CUT_SLOT_NS
+
+
+class RecentCuts:
+    """What one level cut in the last minute, by the dimension that was short."""
+
+    __slots__ = ("_by_bytes", "_by_messages", "_ends_at", "_slots")
+
+    def __init__(self) -> None:
+        self._ends_at = _NEVER
+        self._by_messages = self._by_bytes = _Counts()
+        #: The last one is open.
+        self._slots: deque[_Slot] = deque(maxlen=CUT_SLOTS)
+
+    def count(self, unmet: Pair, dimension: Dimension, attempt: int, now: Nanos) -> None:
+        """Count what was asked and not granted because one dimension was short."""
+        if now >= self._ends_at:
+            self._open(now)
+        messages, size = unmet
+        counts = self._by_messages if dimension is _MESSAGES else self._by_bytes
+        counts.requests += 1
+        counts.messages += messages
+        counts.bytes += size
+        if attempt > 1:
+            counts.retries += 1
+
+    def total(self, dimension: Dimension, now: Nanos) -> Cut:
+        """What was cut in the window because of one dimension."""
+        oldest = _slot_of(now) - CUT_SLOTS + 1
+        recent = [slot for slot in self._slots if slot.number >= oldest]
+        is_messages = dimension is _MESSAGES
+        found = [slot.by_messages if is_messages else slot.by_bytes for slot in recent]
+        return Cut(
+            sum(counts.requests for counts in found),
+            sum(counts.retries for counts in found),
+            sum(counts.messages for counts in found),
+            sum(counts.bytes for counts in found),
+        )
+
+    def _open(self, now: Nanos) -> None:
+        number = _slot_of(now)
+        self._by_messages, self._by_bytes = _Counts(), _Counts()
+        self._slots.append(_Slot(number, self._by_messages, self._by_bytes))
+        self._ends_at = (number + 1) * CUT_SLOT_NS
+
+
+class PartCuts(RecentCuts):
+    """What a part of something cut, which counts for the whole, too."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: RecentCuts) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def count(self, unmet: Pair, dimension: Dimension, attempt: int, now: Nanos) -> None:
+        """Count on the part and on the whole."""
+        super().count(unmet, dimension, attempt, now)
+        self._whole.count(unmet, dimension, attempt, now)
+
+
+class _Counts:
+    """A `Cut` that is still being counted."""
+
+    __slots__ = ("bytes", "messages", "requests", "retries")
+
+    def __init__(self) -> None:
+        self.requests = self.retries = self.messages = self.bytes = 0
+
+
+class _Slot(NamedTuple):
+    """What was cut in one slot of time, by the dimension that was short."""
+
+    number: int
+    by_messages: _Counts
+    by_bytes: _Counts
+
+
+def _slot_of(now: Nanos) -> int:
+    return now // CUT_SLOT_NS

@@ -1,0 +1,363 @@
+"""Every bucket of one broker: the groups' and the limits', up to date with the policies in force.
+
+Law: whoever is given a level from here has it as the newest book says, and it flowed meanwhile at no
+more than it was allowed: tokens and debt stay, there is no free burst.
+
+A few groups that changed are told at once. Where many may have changed, nobody is: a level hears of
+it when it is next asked for, as of the moment of the change, and the rest in slices (`work`).
+Of many limit buckets those go that no chain refers to and that are full: one made anew is the same.
+
+Which levels apply to a name is `rgd.core.buckets.chain`'s business.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from rgd.core.buckets.decision import Level
+from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
+from rgd.core.buckets.split import SplitShare, owes
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
+from rgd.core.policies.precedence import subscription_limit, topic_limit
+from rgd.core.policies.table import changed_keys
+from rgd.core.units import Kind, Nanos
+
+#: Most changed groups that are told at once: well under 2 ms of one core.
+CHANGES_MAX: Final = 32
+
+#: Levels, or topics' parts, that are looked at in one go, for the same reason.
+SLICE_LEVELS: Final = 64
+
+#: Limit buckets that are kept even if no chain refers to them. Of more, those go that are full; of
+#: `LIMITS_MAX`, twice as many as any chains refer to, also those that are not. In turn, a few at a time.
+LIMITS_KEPT: Final = 100_000
+LIMITS_MAX: Final = 800_000
+
+#: This broker's share of a group in a kind.
+ShareOf = Callable[[Group, Kind], Rates]
+
+
+class LimitKey(NamedTuple):
+    """What a limit of this broker alone is the limit of."""
+
+    kind: Kind
+    level: Level
+    topic: str = ""
+    subscription: str = ""
+
+
+class LimitState(LevelState):
+    """The level of one limit."""
+
+    __slots__ = ("epoch", "key", "used_in")
+
+    def __init__(self, key: LimitKey, settings: BucketSettings) -> None:
+        super().__init__(key.level, settings)
+        self.key = key
+        #: The change of limits that it has heard of, and the generation of chains that refer to it.
+        self.epoch = self.used_in = 0
+
+
+class _Change:
+    """The last change that not every level of a sort has heard of."""
+
+    __slots__ = ("at", "epoch", "left", "since")
+
+    def __init__(self) -> None:
+        #: Counts changes.
+        self.epoch = 0
+        #: When the last one was, and the first that somebody may have missed.
+        self.at = self.since = Nanos(0)
+        #: How many levels are still to be looked at.
+        self.left = 0
+
+    def happen(self, count: int, now: Nanos) -> None:
+        """All levels, so many, are to hear of a change."""
+        if not self.left:
+            self.since = now
+        self.epoch += 1
+        self.at = now
+        self.left = count
+
+
+class Levels:
+    """The levels by their keys."""
+
+    def __init__(
+        self, settings: BucketSettings, share_of: ShareOf, topic_split: TopicSplit
+    ) -> None:
+        self._settings = settings
+        self._share_of = share_of
+        #: How groups that say nothing divide their share.
+        self._topic_split = topic_split
+        self._book = EMPTY_BOOK
+        self._groups: dict[GroupKey, GroupState] = {}
+        self._limits: dict[LimitKey, LimitState] = {}
+        #: Each of them once, in the order in which they are looked at.
+        self._group_order: deque[GroupState] = deque()
+        self._limit_order: deque[LimitState] = deque()
+        self._group_change, self._limit_change = _Change(), _Change()
+        #: Counts how often all chains were forgotten.
+        self._generation = 0
+        self._splits: dict[GroupKey, SplitShare] = {}
+        #: Groups that are to be divided as soon as they owe nothing.
+        self._unsplit: dict[GroupKey, None] = {}
+        #: Groups whose topics are being weighed.
+        self._weighing: dict[GroupKey, None] = {}
+        self._group_burst_ns = settings.burst_ns
+
+    # What there is.
+
+    @property
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self._book
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `work` has something to do."""
+        return bool(self._group_change.left or self._limit_change.left or self._weighing)
+
+    def states(self) -> Iterator[GroupState]:
+        """Every (group, kind) that was asked for since it exists."""
+        groups = self._book.groups
+        return (state for state in self._groups.values() if state.key.group in groups)
+
+    def state(self, key: GroupKey) -> GroupState | None:
+        """One of them."""
+        return self._groups.get(key) if key.group in self._book.groups else None
+
+    def split_of(self, key: GroupKey) -> SplitShare | None:
+        """How a group's share is divided over topics, if it is."""
+        return self._splits.get(key)
+
+    def group(self, group: Group, kind: Kind, now: Nanos) -> GroupState:
+        """The level of a group of the book in force, up to date."""
+        key = GroupKey(group.name, kind)
+        state = self._groups.get(key)
+        if state is None:
+            state = self._groups[key] = GroupState(key, self._settings, now)
+            state.epoch = self._group_change.epoch
+            state.burst_ns = self._group_burst_ns
+            self._group_order.append(state)
+            self._refresh(state, group, now)
+        elif state.epoch != self._group_change.epoch:
+            self._refresh(state, group, now)
+        return state
+
+    def limit(self, key: LimitKey, now: Nanos) -> LevelState | None:
+        """The level of a limit, up to date; None where nothing is limited."""
+        level = self._limits.get(key)
+        if level is None:
+            rates = _limit_of(self._book.limits, key)
+            if rates.is_unlimited:
+                return None
+            level = self._limits[key] = LimitState(key, self._settings)
+            level.epoch = self._limit_change.epoch
+            level.set_rates(rates, rates, now)
+            self._limit_order.append(level)
+        elif not self._refresh_limit(level):
+            return None
+        level.used_in = self._generation
+        return level
+
+    def known_limit(self, key: LimitKey) -> LevelState | None:
+        """The level of a limit, up to date, if it was asked for; makes nothing."""
+        level = self._limits.get(key)
+        return level if level is not None and self._refresh_limit(level) else None
+
+    # What changes.
+
+    def set_book(self, book: PolicyBook, now: Nanos) -> None:
+        """Put a policy book in force; no chain refers to any level any more."""
+        before, self._book = self._book, book
+        changed = changed_keys(before.groups, book.groups, CHANGES_MAX)
+        if changed is None:
+            self._group_change.happen(len(self._group_order), now)
+        else:
+            keys = (GroupKey(name, kind) for name in sorted(changed) for kind in Kind)
+            for key in keys:
+                if (state := self._groups.get(key)) is not None:
+                    self._hear(state, now)
+        if _differ(before.limits, book.limits):
+            self._limit_change.happen(len(self._limit_order), now)
+
+    def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
+        """Change this broker's share of a group, if it is in use."""
+        state = self._groups.get(key)
+        if state is None or (
+            state.epoch != self._group_change.epoch and not self._hear(state, now)
+        ):
+            return
+        if state.share != share:
+            self._set_rates(state, state.quota, share, now)
+
+    def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
+        """Change the depth of every group's buckets, those to come too; no chain refers to any."""
+        before, self._group_burst_ns = self._group_burst_ns, burst_ns
+        if burst_ns < before:
+            # Tokens above the lower depth go now, not when somebody looks.
+            for state in list(self.states()):
+                self._hear(state, now)
+        elif burst_ns > before:
+            self._group_change.happen(len(self._group_order), now)
+
+    def end_round(self, now: Nanos) -> bool:
+        """Begin to weigh the topics of divided shares anew; divide those that were in debt and are not.
+
+        True where one was divided: no chain may refer to it any more.
+        """
+        for key, split in self._splits.items():
+            split.end_round()
+            self._weighing[key] = None
+        self._weigh(SLICE_LEVELS, now)
+        ready = [key for key in self._unsplit if not owes(self._groups[key], now)]
+        for key in ready:
+            self._hear(self._groups[key], now)
+        return bool(ready)
+
+    def forget_chains(self) -> None:
+        """No chain refers to any level any more."""
+        self._generation += 1
+
+    def work(self, now: Nanos) -> None:
+        """Look at a slice of what has not heard of the last change, or is to be weighed."""
+        left = SLICE_LEVELS
+        count = min(left, self._group_change.left)
+        for _ in range(count):
+            self._look_at_group(now)
+        self._group_change.left -= count
+        left -= count
+        count = min(left, self._limit_change.left)
+        self.look_at_limits(count, now)
+        self._limit_change.left -= count
+        if left > count:
+            self._weigh(left - count, now)
+
+    def look_at_limits(self, count: int, now: Nanos) -> None:
+        """Let some limits hear of the last change, and those go that are not missed."""
+        for _ in range(min(count, len(self._limit_order))):
+            level = self._limit_order.popleft()
+            if not self._refresh_limit(level):
+                continue
+            is_spare = level.used_in != self._generation and len(self._limits) > LIMITS_KEPT
+            if is_spare and (len(self._limits) >= LIMITS_MAX or level.is_full(now)):
+                del self._limits[level.key]
+            else:
+                self._limit_order.append(level)
+
+    # How.
+
+    def _look_at_group(self, now: Nanos) -> None:
+        if not self._group_order:
+            return
+        state = self._group_order.popleft()
+        if self._groups.get(state.key) is not state:
+            return
+        if state.epoch == self._group_change.epoch or self._hear(state, now):
+            self._group_order.append(state)
+
+    def _hear(self, state: GroupState, now: Nanos) -> bool:
+        """Tell a group what its policy is; False where it is gone."""
+        group = self._book.groups.get(state.key.group)
+        if group is None:
+            del self._groups[state.key]
+            self._unsplit.pop(state.key, None)
+            self._undivide(state.key)
+            return False
+        self._refresh(state, group, now)
+        return True
+
+    def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
+        kind, split = state.key.kind, self._splits.get(state.key)
+        quota, share = group.rates(kind), self._share_of(group, kind)
+        if split is not None and state.burst_ns != self._group_burst_ns:
+            # A part that is behind would miss a burst that comes and goes.
+            split.parts(now)
+        state.shadow = group.shadow
+        state.burst_ns = self._group_burst_ns
+        change = self._group_change
+        if state.epoch != change.epoch:
+            if state.epoch < change.epoch - 1:
+                # What was in force in between it does not know.
+                state.pause(change.since, change.at)
+            # What rose since then may have risen a moment ago.
+            self._set_rates(state, quota, lower(state.share, share), change.at)
+            state.epoch = change.epoch
+        self._set_rates(state, quota, share, now)
+        self._split(state, group, now)
+
+    def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
+        state.set_rates(quota, share, now)
+        if (split := self._splits.get(state.key)) is not None:
+            split.redivide(now)
+
+    def _split(self, state: GroupState, group: Group, now: Nanos) -> None:
+        """Divide a group's share over topics, or no more, as its policy says."""
+        mode, split = group.topic_split or self._topic_split, self._splits.get(state.key)
+        self._unsplit.pop(state.key, None)
+        if mode is TopicSplit.SHARED or self._group_burst_ns == 0:
+            # Without depth it grants one request on debt (a daemon that knows nobody): not each topic.
+            # Its own buckets were charged with everything all along.
+            self._undivide(state.key)
+        elif split is not None:
+            split.set_mode(mode)
+            self._weighing[state.key] = None
+            self._weigh(SLICE_LEVELS, now)
+        elif owes(state, now):
+            # A debt that nobody had to pay would be granted twice.
+            self._unsplit[state.key] = None
+        else:
+            self._splits[state.key] = SplitShare(state, mode, self._settings, now)
+
+    def _undivide(self, key: GroupKey) -> None:
+        self._splits.pop(key, None)
+        self._weighing.pop(key, None)
+
+    def _weigh(self, count: int, now: Nanos) -> None:
+        """Weigh the topics of the groups whose turn it is."""
+        while count > 0 and self._weighing:
+            key = next(iter(self._weighing))
+            split = self._splits[key]
+            count -= split.weigh(count, now)
+            if split.is_weighed:
+                del self._weighing[key]
+
+    def _refresh_limit(self, level: LimitState) -> bool:
+        """Tell a limit what its rates are; False where it is none any more, and gone."""
+        change = self._limit_change
+        if level.epoch == change.epoch:
+            return self._limits.get(level.key) is level
+        rates = _limit_of(self._book.limits, level.key)
+        if rates.is_unlimited:
+            del self._limits[level.key]
+            return False
+        if rates != level.quota:
+            if level.epoch < change.epoch - 1:
+                level.pause(change.since, change.at)
+            level.set_rates(rates, rates, change.at)
+        level.epoch = change.epoch
+        return True
+
+
+def _limit_of(limits: Limits, key: LimitKey) -> Rates:
+    if key.level is Level.BROKER:
+        return limits.broker.of(key.kind) or UNLIMITED
+    if key.level is Level.TOPIC:
+        return topic_limit(limits, key.topic, key.kind).rates
+    return subscription_limit(limits, key.topic, key.subscription, key.kind).rates
+
+
+def _differ(before: Limits, after: Limits) -> bool:
+    """Whether two books' limits may differ."""
+    return before.broker != after.broker or any(
+        old is not new and (old or new)
+        for old, new in (
+            (before.topics, after.topics),
+            (before.subscriptions, after.subscriptions),
+            (before.namespaces, after.namespaces),
+            (before.namespace_subscriptions, after.namespace_subscriptions),
+            (before.topic_subscriptions, after.topic_subscriptions),
+        )
+    )

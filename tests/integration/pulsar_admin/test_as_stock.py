@@ -1,0 +1,255 @@
+"""An unchanged `pulsar-admin` prints the same against rgd as against a stock Apache Pulsar.
+
+The commands are in script.py and run through pulsar-shell, two of them through `pulsar-admin` itself;
+what may differ is in differences.py. The daemon is `rgd serve`, alone, on the embedded broker.
+Not covered: what the limits do to traffic; HTTP that pulsar-admin does not send
+(tests/integration/http/test_as_pulsar.py); commands that rgd does not have.
+"""
+
+import asyncio
+import http.client
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.cluster import Daemon
+from tests.integration.pulsar_admin.differences import DIFFERENCES, table
+from tests.integration.pulsar_admin.printed import refused, told
+from tests.integration.pulsar_admin.script import (
+    BRONZE,
+    GOLD,
+    GROUPS,
+    HUGE,
+    NAMESPACE,
+    SILVER,
+    TENANT,
+    TOPIC,
+    Step,
+    script,
+)
+from tests.support import components
+from tests.support.pulsar_standalone import (
+    CLUSTER,
+    PulsarStandalone,
+    ensure_distribution,
+    pulsar_shell,
+)
+
+PAGE = Path(__file__).parents[3] / "docs" / "pulsar-admin.md"
+SOON_S = 30.0
+COMMAND_TIMEOUT_S = 120
+#: Half the time that its JVM takes otherwise.
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
+
+LISTED = DIFFERENCES[0]
+
+
+class Both(NamedTuple):
+    """What a command printed, or should have."""
+
+    stock: str
+    rgd: str
+
+
+@pytest.fixture
+def stock(apache_pulsar: PulsarStandalone) -> Iterator[PulsarStandalone]:
+    """The run's Pulsar with the script's namespace and topic, which are gone after."""
+    path = TOPIC.replace("://", "/")
+    made = [
+        (f"tenants/{TENANT}", {"allowedClusters": [CLUSTER]}),
+        (f"namespaces/{NAMESPACE}", None),
+        (path, None),
+        # A topic without subscriptions is deleted after a minute.
+        (f"{path}/subscription/audit", None),
+    ]
+    try:
+        for name, body in made:
+            assert ask(apache_pulsar, "PUT", name, body) == 204
+        yield apache_pulsar
+    finally:
+        gone = [f"{path}?force=true", f"namespaces/{NAMESPACE}", f"tenants/{TENANT}"]
+        statuses = [ask(apache_pulsar, "DELETE", name) for name in gone]
+        for name in (GOLD, SILVER, BRONZE, HUGE):  # which are there only if a test has failed
+            ask(apache_pulsar, "DELETE", f"resourcegroups/{name}")
+        assert statuses == [204] * 3
+
+
+@pytest.fixture
+async def rgd(tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of a daemon without any policy."""
+    components.embedded_broker()
+    (tmp_path / "groups.yaml").write_text("groups: {}\n")
+    broker = EmbeddedBroker(tmp_path / "exchange")
+    daemon = Daemon("broker-1", tmp_path, await broker.ensure())
+    try:
+        await daemon.start()
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+            while not await client.is_ready():
+                pass
+        yield daemon.base
+    finally:
+        await daemon.stop()
+        await broker.stop()
+
+
+@pytest.mark.pulsar
+@pytest.mark.embedded
+async def test_every_command_prints_what_it_prints_against_a_stock_pulsar(
+    stock: PulsarStandalone, rgd: str
+) -> None:
+    steps = script()
+    printed = await asyncio.gather(
+        *(asyncio.to_thread(run, steps, url) for url in (stock.admin_url, rgd))
+    )
+    wrong = [
+        f"{number}. {step.command}\n  stock: {both.stock!r}\n  rgd:   {both.rgd!r}\n  {fault}"
+        for number, (step, both) in enumerate(zip(steps, map(Both, *printed), strict=True), 1)
+        if (fault := fault_of(step, both))
+    ]
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(steps)}:", *wrong])
+
+
+@pytest.mark.pulsar
+@pytest.mark.embedded
+async def test_pulsar_admin_itself_prints_and_ends_the_same(
+    stock: PulsarStandalone, rgd: str
+) -> None:
+    for command, status, words in (
+        (f"namespaces set-publish-rate {NAMESPACE} -m 5", 0, ""),
+        (f"resourcegroups get {GOLD}", 1, refused("ResourceGroup does not exist")),
+    ):
+        ended = await asyncio.gather(
+            *(asyncio.to_thread(pulsar_admin, url, command) for url in (stock.admin_url, rgd))
+        )
+        assert ended == [(status, words)] * 2, command
+
+
+def test_every_difference_that_is_listed_has_a_command() -> None:
+    assert {step.difference for step in script()} - {None} == set(DIFFERENCES)
+
+
+def test_every_verb_is_tried() -> None:
+    expected = {f"resourcegroups {verb}" for verb in ("list", "get", "create", "update", "delete")}
+    for verb in ("set", "get", "remove"):
+        expected.add(f"namespaces {verb}-resource-group")
+        for scope in ("namespaces", "topicPolicies", "topics"):
+            for kind in ("dispatch-rate", "subscription-dispatch-rate", "publish-rate"):
+                expected.add(f"{scope} {verb}-{kind}")
+            is_many = verb == "get" and scope != "topicPolicies"
+            expected.add(f"{scope} {verb}-backlog-quota{'s' if is_many else ''}")
+    assert {" ".join(step.command.split()[:2]) for step in script()} == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "printed", "fault"),
+    [
+        pytest.param(Step("get"), Both("5", "5"), "", id="the same"),
+        pytest.param(Step("get"), Both("5", "6"), "differs and is not listed", id="not listed"),
+        pytest.param(Step("get", LISTED, "0", "-1"), Both("0", "-1"), "", id="listed"),
+        pytest.param(
+            Step("get", LISTED, "0", "-1"),
+            Both("-1", "-1"),
+            f"is listed and does not differ: {LISTED.what}",
+            id="listed in vain",
+        ),
+        pytest.param(
+            Step("get", LISTED, "0", "-1"),
+            Both("0", "1"),
+            f"differs in another way than listed: {Both('0', '-1')}",
+            id="listed otherwise",
+        ),
+    ],
+)
+def test_a_difference_is_a_fault_unless_it_is_the_listed_one(
+    step: Step, printed: Both, fault: str
+) -> None:
+    assert fault_of(step, printed) == fault
+
+
+@pytest.mark.parametrize(
+    ("printed", "kept"),
+    [
+        ('{\n  "a" : 1\n}', '{"a": 1}'),
+        ("not there\n\nReason: not there", "not there\nReason: not there"),
+        (
+            "2026-01-02T03:04:05,678+0000 [client-7-1] WARN  o.a.Base - [http://127.0.0.1:1/] "
+            'Failed: NotFoundException: HTTP 404 {"reason":"gone"}\ngone',
+            "HTTP 404\ngone",
+        ),
+        (
+            "Message: a\n\nStacktrace:\n\nb.C: a\n\tat b.C(C.java:1)\n\nReason: a",
+            "Message: a\nReason: a",
+        ),
+        ("b: c\n\tat b.C(C.java:1)\n\t... 30 more", "b: c"),
+        (
+            "size  BacklogQuotaImpl(1)\nage  BacklogQuotaImpl(2)",
+            "age  BacklogQuotaImpl(2)\nsize  BacklogQuotaImpl(1)",
+        ),
+        ("gold\nbronze", "gold\nbronze"),
+    ],
+)
+def test_what_is_compared_is_without_what_changes_from_run_to_run(printed: str, kept: str) -> None:
+    assert told(printed) == kept
+
+
+def test_the_page_has_the_table_of_differences() -> None:
+    assert f"\n\n{table()}\n" in PAGE.read_text()
+
+
+def run(steps: list[Step], url: str) -> list[str]:
+    """What each step prints against a server; of a list of groups, only the script's own."""
+    printed = pulsar_shell([f"admin {step.command}" for step in steps], admin_url=url)
+    return [
+        "\n".join(name for name in answer.splitlines() if name.startswith(GROUPS))
+        if step.command == "resourcegroups list"
+        else told(answer)
+        for step, answer in zip(steps, printed, strict=True)
+    ]
+
+
+def fault_of(step: Step, printed: Both) -> str:
+    """What is wrong with what a step printed; nothing, if nothing is."""
+    if step.difference is None:
+        return "" if printed.stock == printed.rgd else "differs and is not listed"
+    if printed.stock == printed.rgd:
+        return f"is listed and does not differ: {step.difference.what}"
+    said = Both(step.stock, step.rgd)
+    return "" if printed == said else f"differs in another way than listed: {said}"
+
+
+def pulsar_admin(url: str, command: str) -> tuple[int, str]:
+    """Run `pulsar-admin`: the exit code, and what it printed."""
+    binary = ensure_distribution() / "bin" / "pulsar-admin"
+    environment = {name: value for name, value in os.environ.items() if "PULSAR" not in name}
+    done = subprocess.run(
+        [binary, "--admin-url", url, *command.split()],
+        env=environment | {"PULSAR_EXTRA_OPTS": QUICK_JVM},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode, told(done.stdout.strip())
+
+
+def ask(pulsar: PulsarStandalone, method: str, path: str, body: object = None) -> int:
+    """Call a Pulsar's admin API: the status."""
+    connection = http.client.HTTPConnection(urlsplit(pulsar.admin_url).netloc, timeout=SOON_S)
+    try:
+        sent = None if body is None else json.dumps(body)
+        connection.request(method, f"/admin/v2/{path}", sent, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    finally:
+        connection.close()

@@ -1,0 +1,159 @@
+"""A daemon that follows a real Pulsar's policies, and a Pulsar operator beside it.
+
+The daemon is the one that `rgd serve` builds, with an exchange in memory: what is watched here are
+policies. `two_polls` is how a test waits: for whole polls, never for time.
+"""
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.app.daemon import RgdDaemon
+from rgd.app.policies.source import OnBook
+from rgd.app.policies.stock import PulsarAdminPolicies
+from rgd.app.wiring import build
+from rgd.config.settings import Settings
+from rgd.core.buckets.decision import Request, TooLarge
+from rgd.core.policies.names import namespace_of_topic
+from rgd.core.units import Kind
+from tests.support.pulsar_standalone import PulsarStandalone
+
+TIMEOUT_S = 60
+POLL_MS = 200
+#: More than any quota lets pass: the answer names the limit that is in force.
+TOO_MANY = 10**9
+#: `shares.request_max_s`.
+REQUEST_MAX_S = 10
+
+
+class CountedPolicies(PulsarAdminPolicies):
+    """The source itself, which tells when a poll is over."""
+
+    polls = 0
+    polled: asyncio.Condition
+
+    async def poll(self, on_book: OnBook) -> None:
+        await super().poll(on_book)
+        async with self.polled:
+            self.polls += 1
+            self.polled.notify_all()
+
+
+class StockHouse:
+    """One daemon and the questions that tests ask it."""
+
+    def __init__(self, daemon: RgdDaemon) -> None:
+        self.daemon = daemon
+        policies = daemon.parts.policies
+        assert isinstance(policies, PulsarAdminPolicies)
+        policies.__class__ = CountedPolicies
+        assert isinstance(policies, CountedPolicies)
+        policies.polled = asyncio.Condition()
+        self.policies = policies
+
+    async def two_polls(self) -> None:
+        """Wait for two polls to end: the first may have begun before what a test did just now."""
+        until = self.policies.polls + 2
+        async with asyncio.timeout(TIMEOUT_S), self.policies.polled:
+            await self.policies.polled.wait_for(lambda: self.policies.polls >= until)
+
+    async def until_ready(self) -> None:
+        """Wait until the start is over: until then the limiter forgets now and then who asked."""
+        while not self.daemon.health().ready:
+            await self.two_polls()
+
+    def limit(
+        self,
+        name: str,
+        kind: Kind = Kind.PUBLISH,
+        *,
+        subscription: str | None = None,
+        of: str = "messages",
+    ) -> tuple[str, str | None, float] | None:
+        """What limits a namespace or full topic first: level, group, units per second; None: nothing."""
+        is_topic = "://" in name
+        answer = self.daemon.acquire(
+            Request(
+                kind=kind,
+                messages=TOO_MANY if of == "messages" else 0,
+                bytes=TOO_MANY if of == "bytes" else 0,
+                namespace=namespace_of_topic(name) if is_topic else name,
+                topic=name if is_topic else None,
+                subscription=subscription,
+            )
+        )
+        if isinstance(answer, TooLarge):
+            return answer.level.value, answer.group, answer.most / REQUEST_MAX_S
+        return None
+
+    def notes(self) -> list[str]:
+        """What is degraded in the policies."""
+        return [note for note in self.daemon.health().degraded if note.startswith("policies:")]
+
+
+@asynccontextmanager
+async def stock_house(
+    apache: PulsarStandalone, folder: Path, groups: Path | None = None
+) -> AsyncIterator[StockHouse]:
+    """A daemon that runs."""
+    settings = Settings.from_layers(
+        {
+            "broker": {"name": "broker-1"},
+            "exchange": {"admin_url": apache.admin_url, "round_ms": 100},
+            "policies": {"source": "pulsar-admin", "poll_ms": POLL_MS, "file": groups},
+            "log": {"dir": folder},
+        }
+    )
+    daemon, exposition = build(settings, apache.service_url)
+    daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
+    house, until, is_up = StockHouse(daemon), asyncio.Event(), asyncio.Event()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(daemon.run(until, on_up=is_up.set))
+            try:
+                await is_up.wait()
+                yield house
+            finally:
+                until.set()
+    finally:
+        await daemon.close()
+        exposition.close()
+
+
+class Operator:
+    """Changes a Pulsar over REST, as pulsar-admin does."""
+
+    def __init__(self, apache: PulsarStandalone) -> None:
+        self._url = f"{apache.admin_url}/admin/v2/"
+
+    async def call(self, method: str, path: str, body: Any = None) -> None:
+        """One change; fails the test if Pulsar refuses it."""
+
+        def send() -> None:
+            data = None if body is None else json.dumps(body).encode()
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(
+                self._url + path, method=method, data=data, headers=headers
+            )
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+                pass
+
+        await asyncio.to_thread(send)
+
+    async def namespace(self, name: str) -> None:
+        """A namespace, with its tenant."""
+        tenant = name.partition("/")[0]
+        await self.call("PUT", f"tenants/{tenant}", {"allowedClusters": ["standalone"]})
+        await self.call("PUT", f"namespaces/{name}", {})
+
+    async def topic(self, full: str, subscription: str) -> None:
+        """A topic that stays, because it has a subscription."""
+        path = full.replace("://", "/")
+        await self.call("PUT", path)
+        await self.call("PUT", f"{path}/subscription/{subscription}", "latest")

@@ -1,0 +1,136 @@
+"""Tables in memory as daemons use them, with puts and news that take their time."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.app.policies.table import TablePolicies
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.ports.exchange import PolicyStore
+from rgd.wire.policies import decode_policy, encode_policy
+
+GOLD = "group:gold"
+#: Far more than anything takes here; only a fault reaches it.
+TIMEOUT_S = 10
+
+
+class TardyStore(MemoryPolicyStore):
+    """Takes a while before a put is in the table, before it is acknowledged, and before news is told.
+
+    A while is some turns of the event loop, as many as the dice say: so what several stores of one
+    bus do mixes in every way that it may on a network.
+    """
+
+    def __init__(self, bus: MemoryBus, dice: random.Random, *, turns_max: int = 6) -> None:
+        super().__init__(bus)
+        self._dice = dice
+        self._turns_max = turns_max
+
+    async def put(self, key: str, value: bytes) -> None:
+        await self._wait()
+        await super().put(key, value)
+        await self._wait()
+
+    async def changes(self) -> list[tuple[str, bytes]]:
+        await self._wait()
+        return await super().changes()
+
+    async def _wait(self) -> None:
+        for _ in range(self._dice.randint(0, self._turns_max)):
+            await asyncio.sleep(0)
+
+
+async def nothing_to_prepare() -> None:
+    """A store in memory needs no namespace."""
+
+
+def table(
+    store: PolicyStore | MemoryBus,
+    writer: str,
+    seed: PolicyBook = EMPTY_BOOK,
+    *,
+    repair_s: float = 0.001,
+) -> TablePolicies:
+    """A table that looks for what it should repair all the time."""
+    if isinstance(store, MemoryBus):
+        store = MemoryPolicyStore(store)
+    return TablePolicies(store, writer, seed, prepare=nothing_to_prepare, repair_s=repair_s)
+
+
+@asynccontextmanager
+async def following(*policies: TablePolicies, timeout_s: float = TIMEOUT_S) -> AsyncIterator[None]:
+    """Tables that are open and followed, as a daemon does it."""
+    async with asyncio.timeout(timeout_s):
+        async with asyncio.TaskGroup() as tasks:
+            for each in policies:
+                tasks.create_task(each.open())
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(each.follow(lambda _book, _hash: None)) for each in policies
+            ]
+            await asyncio.sleep(0)
+            yield
+            for task in running:
+                task.cancel()
+    for each in policies:
+        await each.close()
+
+
+async def until(condition: Callable[[], bool], *, timeout_s: float = TIMEOUT_S) -> None:
+    """Return once something is so."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110 - what is waited for tells no event
+            await asyncio.sleep(0.001)
+
+
+def gold(messages: int) -> Group:
+    return Group("gold", Limit(Rates(messages)))
+
+
+def one_more(known: Value) -> Group:
+    """A change that shows whether anything got lost: it counts."""
+    group = known if isinstance(known, Group) else Group("gold")
+    publish = Rates(messages_of(group) + 1000)
+    return replace(group, quota=replace(group.quota, publish=publish))
+
+
+def messages_of(group: Group) -> int:
+    return group.quota.publish.messages or 0
+
+
+def with_bytes(rate: int) -> Callable[[Value], Group]:
+    """A merge of another field than `one_more`'s."""
+
+    def merge(known: Value) -> Group:
+        group = known if isinstance(known, Group) else Group("gold")
+        return replace(group, quota=replace(group.quota, dispatch=Rates(bytes=rate)))
+
+    return merge
+
+
+def last_record(bus: MemoryBus, key: str = GOLD) -> PolicyRecord:
+    """What a compaction would leave of a key."""
+    return decode_policy(key, bus.table[key])
+
+
+async def write(bus: MemoryBus, *records: PolicyRecord) -> None:
+    """Put records as daemons that are gone by now have put them."""
+    store = MemoryPolicyStore(bus)
+    await store.open()
+    for record in records:
+        await store.put(record.key, encode_policy(record))
+    await store.close()
+
+
+async def late_book(bus: MemoryBus) -> PolicyBook:
+    """What a daemon has in force that starts after a compaction."""
+    bus.compact()
+    late = table(bus, "late")
+    await late.open()
+    await late.close()
+    return late.book()

@@ -1,0 +1,143 @@
+"""A whole daemon beside the test: the real core, policies table and HTTP door, on a bus in memory.
+
+It lives on an event loop of its own thread, so that a command under test can call it as it calls any
+daemon. `ask` puts load on it through the short road.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from structlog.testing import capture_logs
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tokens import Tokens
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.writer import SegmentedLog
+from rgd.app.clock import SystemClock
+from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.policies.table import TablePolicies
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.exchange.messages import Speaker
+from rgd.core.policies.book import PolicyBook
+from rgd.core.units import NS_PER_MS
+from rgd.ports.daemon import ExplainView, Health
+
+_Result = TypeVar("_Result")
+
+BROKER = "broker-1"
+UP_S = 20.0
+#: Short, so that it is soon up.
+ROUND_NS = 100 * NS_PER_MS
+
+
+@dataclass
+class RunningDaemon:
+    """What a test may do with it."""
+
+    daemon: RgdDaemon
+    url: str = ""
+    loop: asyncio.AbstractEventLoop | None = None
+    until: asyncio.Event | None = None
+    up: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, *requests: Request) -> list[Answer]:
+        """Let callers ask."""
+        return self._call(lambda: [self.daemon.acquire(request) for request in requests])
+
+    def explain(self, name: Request) -> ExplainView:
+        """Why a name is limited."""
+        return self._call(lambda: self.daemon.explain(name))
+
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self.daemon.book()
+
+    def _call(self, call: Callable[[], _Result]) -> _Result:
+        """Do something on the daemon's own loop."""
+
+        async def called() -> _Result:
+            return call()
+
+        assert self.loop is not None
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(UP_S)
+
+
+@contextmanager
+def running_daemon(
+    folder: Path, seed: PolicyBook, *, tokens: Tokens | None = None, unix_socket: Path | None = None
+) -> Iterator[RunningDaemon]:
+    """Run a daemon that begins with these policies."""
+    settings = HttpSettings(port=0, tokens=tokens or Tokens(), unix_socket=unix_socket)
+    running = RunningDaemon(_daemon(folder, seed))
+    # What the daemon logs is not what the command under test prints.
+    with capture_logs():
+        yield from _run(running, settings)
+
+
+def _run(running: RunningDaemon, settings: HttpSettings) -> Iterator[RunningDaemon]:
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(running, settings)))
+    thread.start()
+    try:
+        assert running.up.wait(UP_S)
+        yield running
+    finally:
+        if running.loop is not None and running.until is not None:
+            running.loop.call_soon_threadsafe(running.until.set)
+        thread.join(UP_S)
+        assert not thread.is_alive()
+
+
+def _daemon(folder: Path, seed: PolicyBook) -> RgdDaemon:
+    clock, bus = SystemClock(), MemoryBus()
+
+    async def prepare() -> None:
+        """The bus is there."""
+
+    parts = Parts(
+        clock=clock,
+        exchange=MemoryExchange(bus),
+        policies=TablePolicies(MemoryPolicyStore(bus), BROKER, seed, prepare=prepare),
+        usage_log=SegmentedLog(
+            folder / "log",
+            UsageLogSettings(),
+            broker=BROKER,
+            clock=clock.now,
+            on_alarm=lambda _alarm: None,
+        ),
+        remember=lambda _peers: None,
+        observe_round=lambda _seconds: None,
+    )
+    settings = BrokerSettings(Speaker(BROKER, 1), round_ns=ROUND_NS)
+    core = Broker(settings, clock.now())
+    return RgdDaemon(core, parts, "standalone")
+
+
+async def _serve(running: RunningDaemon, settings: HttpSettings) -> None:
+    running.loop, running.until = asyncio.get_running_loop(), asyncio.Event()
+    server = HttpServer(running.daemon, settings, metrics=_no_metrics)
+    async with server:
+        running.url = f"http://127.0.0.1:{server.port}"
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(running.daemon.run(running.until, on_up=lambda: None))
+            tasks.create_task(_say_when_up(running))
+    await running.daemon.close()
+
+
+async def _say_when_up(running: RunningDaemon) -> None:
+    """Up is: it knows its shares, and the table can be written."""
+    while running.daemon.health() != Health(ready=True) or running.daemon.core.mode != "live":  # noqa: ASYNC110 -- nothing tells
+        await asyncio.sleep(0)
+    running.up.set()
+
+
+async def _no_metrics(accept: str) -> tuple[bytes, str]:
+    return accept.encode(), "text/plain"

@@ -1,0 +1,101 @@
+"""Rates, backlog quotas: what another daemon wrote meanwhile is kept, and nothing is left behind.
+
+The daemon here takes a write of somebody else's in between each look and write. Not covered: how a real
+daemon does that (tests of rgd.app), paths and codes (tests/integration/http).
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rgd.adapters.http.pulsar_admin import backlog_quotas, rates
+from rgd.adapters.http.pulsar_admin.backlog_quotas import BacklogCalls
+from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
+from rgd.adapters.http.pulsar_admin.rates import RateCalls
+from rgd.adapters.http.reply import Call
+from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, LocalLimit, Rates
+from rgd.core.policies.records import BACKLOG_NAMESPACE, LIMIT_NAMESPACE, Change, Value
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+PATH = {"tenant": "acme", "namespace": "orders"}
+SIZE = BacklogQuota(1, 0, BacklogAction.REFUSE)
+
+
+class BusyDaemon(SmallDaemon):
+    """Somebody else writes `theirs` just before each write."""
+
+    theirs: Value = None
+
+    async def change(self, key: str, change: Change) -> None:
+        await super().change(key, lambda _known: self.theirs)
+        await super().change(key, change)
+
+
+@pytest.fixture
+def daemon() -> BusyDaemon:
+    return BusyDaemon()
+
+
+def call(body: bytes = b"", **query: str) -> Call:
+    return Call(PATH, {}, body, query)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "act", "left"),
+    [
+        pytest.param(
+            LocalLimit(publish=Rates(7)),
+            lambda dispatch: dispatch.put(call(b'{"dispatchThrottlingRateInMsg":1}')),
+            LocalLimit(publish=Rates(7), dispatch=Rates(1000)),
+            id="set beside",
+        ),
+        pytest.param(
+            LocalLimit(publish=Rates(7), dispatch=Rates(8)),
+            lambda dispatch: dispatch.delete(call()),
+            LocalLimit(publish=Rates(7)),
+            id="taken away beside",
+        ),
+        pytest.param(
+            LocalLimit(dispatch=Rates(8), dispatch_period_s=2),
+            lambda dispatch: dispatch.delete(call()),
+            None,
+            id="the last one taken away",
+        ),
+    ],
+)
+async def test_a_rate_is_merged_into_what_the_table_holds(
+    daemon: BusyDaemon,
+    theirs: LocalLimit,
+    act: Callable[[RateCalls], Awaitable[object]],
+    left: LocalLimit | None,
+) -> None:
+    daemon.theirs = theirs
+    await act(RateCalls(daemon, rates.NAMESPACE, DISPATCH))
+
+    assert daemon.book().limits.namespaces.get("acme/orders") == left
+    assert daemon.value(LIMIT_NAMESPACE + "acme/orders") == left
+
+
+async def test_a_publish_rate_is_merged_as_well(daemon: BusyDaemon) -> None:
+    daemon.theirs = LocalLimit(dispatch=Rates(8), dispatch_period_s=2)
+    await RateCalls(daemon, rates.NAMESPACE, PUBLISH).put(call(b'{"publishThrottlingRateInMsg":1}'))
+
+    assert daemon.book().limits.namespaces == {
+        "acme/orders": LocalLimit(Rates(1000), Rates(8), dispatch_period_s=2)
+    }
+
+
+async def test_a_backlog_quota_is_merged_into_what_the_table_holds(daemon: BusyDaemon) -> None:
+    backlog = BacklogCalls(daemon, backlog_quotas.NAMESPACE)
+    daemon.theirs = BacklogQuotas(size=SIZE)
+    body = b'{"limitTime":3,"policy":"producer_request_hold"}'
+    await backlog.put(call(body, backlogQuotaType="message_age"))
+
+    age = BacklogQuota(0, 3, BacklogAction.HOLD)
+    assert daemon.book().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE, age)}
+
+    await backlog.delete(call(backlogQuotaType="message_age"))
+    assert daemon.book().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE)}
+
+    await backlog.delete(call())
+    assert daemon.value(BACKLOG_NAMESPACE + "acme/orders") is None

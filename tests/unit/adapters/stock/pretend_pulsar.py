@@ -1,0 +1,103 @@
+"""An admin API that plays what Apache Pulsar 4.0.8 answered (recorded.json), and what goes wrong.
+
+A real HTTP server on the loopback: what a client library makes of a redirect, a cut connection or a
+hanging call is part of what is tested. Paths are as they arrive, still quoted, below `/admin/v2/`.
+It keeps nothing: a test says each answer.
+"""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "recorded.json").read_text()
+)
+#: Pulsar's own, for what was not recorded.
+NOT_THERE = {"status": 404, "type": "application/json", "body": '{"reason":"Not there"}'}
+PREFIX = "/admin/v2/"
+
+
+class PretendPulsar:
+    """Answers by path; an async context manager."""
+
+    def __init__(self, answers: dict[str, dict[str, Any]] | None = None) -> None:
+        self.answers = dict(RECORDED if answers is None else answers)
+        #: Calls in order, and the headers of the last one.
+        self.calls: list[str] = []
+        self.headers: dict[str, str] = {}
+        self.under_way = 0
+        self.most_under_way = 0
+        #: Paths that are never answered, and paths whose connection is cut.
+        self.hanging: set[str] = set()
+        self.cut: set[str] = set()
+        #: Calls of paths that begin so wait until the gate is set.
+        self.gated = "nothing"
+        self.gate = asyncio.Event()
+        self._arrival = asyncio.Event()
+        self.url = ""
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Close the port: from now on calls are refused."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def say(self, path: str, body: object = "", *, status: int = 200, kind: str = "") -> None:
+        """Answer a path from now on; what is no text goes as JSON."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        self.answers[path] = {"status": status, "type": kind or "application/json", "body": text}
+
+    def redirect(self, path: str, target: str) -> None:
+        """Send callers of a path elsewhere, as Pulsar does to a topic's broker."""
+        self.answers[path] = {"status": 307, "type": "", "body": "", "location": target}
+
+    def edit(self, path: str, **changes: object) -> None:
+        """Change fields of the JSON object that a path answers."""
+        said = json.loads(self.answers[path]["body"])
+        self.say(path, {**said, **changes})
+
+    async def until_under_way(self, count: int) -> None:
+        """Wait until so many calls wait for their answers."""
+        while self.under_way < count:
+            self._arrival.clear()
+            await self._arrival.wait()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        path = request.raw_path.removeprefix(PREFIX)
+        self.calls.append(path)
+        self.headers = dict(request.headers)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        self._arrival.set()
+        try:
+            if path.startswith(self.gated):
+                await self.gate.wait()
+            if path in self.hanging:
+                await asyncio.Event().wait()
+        finally:
+            self.under_way -= 1
+        if path in self.cut:
+            assert request.transport is not None
+            request.transport.close()
+        said = self.answers.get(path, NOT_THERE)
+        headers = {"Content-Type": said["type"]} if said["type"] else {}
+        if "location" in said:
+            headers["Location"] = said["location"]
+        return web.Response(status=said["status"], body=said["body"].encode(), headers=headers)

@@ -1,0 +1,438 @@
+"""Polls of an admin API over HTTP: what they bring, and what bad answers leave as it was.
+
+Every kind of bad answer, for each part that it may be about. Not covered: TLS handshakes, and what
+comes of a reading (tests/unit/app/test_policies_stock.py).
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.stock import client, reader
+from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.reader import StockAdmin
+from rgd.core.policies.model import Group, Limit, LocalLimit, Rates
+from rgd.ports.stock import Reading, StockDown, StockNamespace, StockPolicies, StockRefused
+from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar
+
+EU = "persistent://acme/orders/eu"
+EU_PATH = "persistent/acme/orders/eu"
+PARTS = "persistent://acme/orders/parts"
+NAMESPACES = {"acme/orders", "acme/bare", "public/default", "pulsar/system"}
+#: Longer than any answer of the loopback takes.
+TIMEOUT_S = 30.0
+
+
+@asynccontextmanager
+async def admin(url: str, **settings: object) -> AsyncIterator[StockAdmin]:
+    asked = StockSettings(url, **{"call_timeout_s": TIMEOUT_S, **settings})  # type: ignore[arg-type]
+    made = StockAdmin(StockClient(asked), "standalone")
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def read(pulsar: PretendPulsar, known: StockPolicies | None = None) -> Reading:
+    """One poll of groups and namespaces."""
+    async with admin(pulsar.url) as stock:
+        return await stock.read(known or StockPolicies(), {})
+
+
+@pytest.fixture
+async def pulsar() -> AsyncIterator[PretendPulsar]:
+    async with PretendPulsar() as pretend, asyncio.timeout(60):
+        yield pretend
+
+
+# What a poll brings.
+
+
+async def test_a_poll_brings_all_groups_and_all_namespaces(pulsar: PretendPulsar) -> None:
+    reading = await read(pulsar)
+    assert reading.faults == {}
+    assert reading.policies.groups == {
+        "gold": Group("gold", Limit(Rates(1_000_000, 5_000_000_000))),
+        "spare": Group("spare", Limit(dispatch=Rates(50_000))),
+    }
+    assert reading.policies.namespaces.keys() == NAMESPACES
+    assert reading.policies.namespaces["acme/orders"].group == "gold"
+    assert reading.policies.namespaces["public/default"] == StockNamespace()
+
+
+async def test_each_thing_is_asked_for_once(pulsar: PretendPulsar) -> None:
+    await read(pulsar)
+    assert len(pulsar.calls) == len(set(pulsar.calls)) == 1 + 3 + 1 + 3 + 4
+
+
+async def test_a_topic_brings_its_rates_and_those_of_the_subscriptions_asked_for(
+    pulsar: PretendPulsar,
+) -> None:
+    wanted = {EU: frozenset({"sub1", "sub2"}), PARTS: frozenset[str]()}
+    async with admin(pulsar.url) as stock:
+        topics = (await stock.read(StockPolicies(), wanted)).policies.topics
+    assert topics.keys() == {EU, PARTS}
+    assert topics[EU].limit == LocalLimit(
+        publish=Rates(3000), dispatch=Rates(5000, 500_000), dispatch_period_s=2
+    )
+    assert topics[EU].subscriptions == LocalLimit(dispatch=Rates(5000))
+    assert topics[EU].by_subscription == {"sub1": LocalLimit(dispatch=Rates(2000))}
+    assert topics[EU].backlogs.size is not None
+    assert topics[PARTS].limit == LocalLimit(publish=Rates(3000))
+
+
+async def test_a_topic_that_is_not_there_costs_one_call_and_says_nothing(
+    pulsar: PretendPulsar,
+) -> None:
+    async with admin(pulsar.url) as stock:
+        wanted = {"persistent://acme/orders/nope": frozenset({"sub1"})}
+        reading = await stock.read(StockPolicies(), wanted)
+    assert (reading.policies.topics, reading.faults) == ({}, {})
+    assert [call for call in pulsar.calls if "nope" in call] == [
+        "persistent/acme/orders/nope/publishRate"
+    ]
+
+
+async def test_only_topics_that_are_asked_for_change(pulsar: PretendPulsar) -> None:
+    async with admin(pulsar.url) as stock:
+        wanted = {EU: frozenset[str](), PARTS: frozenset[str]()}
+        before = (await stock.read(StockPolicies(), wanted)).policies
+        del pulsar.answers[f"{EU_PATH}/publishRate"]
+        pulsar.say("persistent/acme/orders/parts/publishRate", status=204)
+        after = (await stock.read(before, {PARTS: frozenset()})).policies
+    assert after.topics == {EU: before.topics[EU]}
+
+
+async def test_a_subscription_that_is_known_is_asked_for_again(pulsar: PretendPulsar) -> None:
+    async with admin(pulsar.url) as stock:
+        before = (await stock.read(StockPolicies(), {EU: frozenset({"sub1"})})).policies
+        pulsar.edit(f"{EU_PATH}/sub1/dispatchRate", dispatchThrottlingRateInMsg=9)
+        after = (await stock.read(before, {EU: frozenset()})).policies
+    assert after.topics[EU].by_subscription == {"sub1": LocalLimit(dispatch=Rates(9000))}
+
+
+@pytest.mark.parametrize(
+    ("topic", "quoted"),
+    [
+        pytest.param("a/b", "a%2Fb", id="slash"),
+        pytest.param("a%2Fb", "a%252Fb", id="percent"),
+        pytest.param("a?b#c", "a%3Fb%23c", id="query"),
+        pytest.param("ä b", "%C3%A4%20b", id="no ascii"),
+        pytest.param("a+b", "a%2Bb", id="plus"),
+    ],
+)
+async def test_names_arrive_as_they_are(pulsar: PretendPulsar, topic: str, quoted: str) -> None:
+    pulsar.say(
+        f"persistent/acme/orders/{quoted}/publishRate", RECORDED[f"{EU_PATH}/publishRate"]["body"]
+    )
+    for what in ("dispatchRate", "subscriptionDispatchRate", "backlogQuotaMap"):
+        pulsar.say(f"persistent/acme/orders/{quoted}/{what}")
+    pulsar.say(f"persistent/acme/orders/{quoted}/{quoted}/dispatchRate")
+    name = f"persistent://acme/orders/{topic}"
+    async with admin(pulsar.url) as stock:
+        reading = await stock.read(StockPolicies(), {name: frozenset({topic})})
+    assert reading.policies.topics[name].limit == LocalLimit(publish=Rates(3000))
+
+
+async def test_what_is_the_same_stays_the_same_object(pulsar: PretendPulsar) -> None:
+    before = (await read(pulsar)).policies
+    pulsar.edit("resourcegroups/gold", publishRateInMsgs=7)
+    after = (await read(pulsar, before)).policies
+    assert after.groups["gold"] == Group("gold", Limit(Rates(7000, 5_000_000_000)))
+    assert after.groups["spare"] is before.groups["spare"]
+    assert after.namespaces["acme/orders"] is before.namespaces["acme/orders"]
+
+
+async def test_what_is_deleted_between_the_list_and_the_look_is_gone(
+    pulsar: PretendPulsar,
+) -> None:
+    before = (await read(pulsar)).policies
+    for path in ("resourcegroups/gold", "namespaces/acme/orders", "namespaces/public"):
+        pulsar.answers[path] = RECORDED["namespaces/acme/gone"]
+    reading = await read(pulsar, before)
+    assert reading.faults == {}
+    assert reading.policies.groups.keys() == {"spare"}
+    assert reading.policies.namespaces.keys() == {"acme/bare", "pulsar/system"}
+
+
+# The cluster's name, by which namespaces' rates are kept.
+
+
+async def test_the_broker_says_the_name_of_its_cluster(pulsar: PretendPulsar) -> None:
+    pulsar.edit("brokers/configuration/runtime", clusterName="elsewhere")
+    reading = await read(pulsar)
+    assert reading.policies.namespaces["acme/orders"].limit == LocalLimit()
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_where_it_may_not_be_read_the_setting_says(
+    pulsar: PretendPulsar, status: int
+) -> None:
+    pulsar.say("brokers/configuration/runtime", "denied", status=status, kind="text/plain")
+    reading = await read(pulsar)
+    assert reading.policies.namespaces["acme/orders"].limit.publish == Rates(20_000)
+
+
+# Bad answers.
+
+BAD = [
+    pytest.param((200, "text/html", "<html>Login</html>"), id="html"),
+    pytest.param((404, "text/html", "<html>Not found</html>"), id="a proxy's 404"),
+    pytest.param((404, "application/json", '{"message":"Not Found","status":"404"}'), id="jetty"),
+    pytest.param((401, "text/html", "Authentication required"), id="401"),
+    pytest.param((403, "application/json", '{"reason":"not allowed"}'), id="403"),
+    pytest.param((500, "application/json", '{"reason":"\\n --- An unexpected error"}'), id="500"),
+    pytest.param((503, "text/plain", ""), id="503"),
+    pytest.param((200, "application/json", ""), id="empty"),
+    pytest.param((204, "", ""), id="204"),
+    pytest.param((200, "application/json", "{}"), id="an empty object"),
+    pytest.param((200, "application/json", "[1]"), id="numbers"),
+    pytest.param((200, "application/json", "[" * 100_000), id="too deep"),
+    pytest.param((200, "application/json", '"gold"'), id="a text"),
+]
+Bad = tuple[int, str, str]
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("path", ["resourcegroups", "tenants"])
+async def test_without_a_list_the_poll_fails_whole(
+    pulsar: PretendPulsar, path: str, bad: Bad
+) -> None:
+    status, kind, body = bad
+    pulsar.say(path, body, status=status, kind=kind)
+    with pytest.raises(StockRefused, match=path):
+        await read(pulsar)
+
+
+@pytest.mark.parametrize("bad", BAD)
+async def test_a_bad_answer_leaves_its_part_as_it_was(pulsar: PretendPulsar, bad: Bad) -> None:
+    before = (await read(pulsar)).policies
+    status, kind, body = bad
+    paths = ("resourcegroups/gold", "namespaces/acme/orders", "namespaces/public")
+    for path in paths:
+        pulsar.say(path, body, status=status, kind=kind)
+    pulsar.edit("resourcegroups/spare", dispatchRateInMsgs=7)
+    reading = await read(pulsar, before)
+    assert reading.faults.keys() == {*paths}
+    assert reading.policies.namespaces == before.namespaces
+    assert reading.policies.groups == {
+        "gold": before.groups["gold"],
+        "spare": Group("spare", Limit(dispatch=Rates(7000))),
+    }
+
+
+@pytest.mark.parametrize("bad", [bad for bad in BAD if bad.id not in {"empty", "204"}])
+@pytest.mark.parametrize(
+    "what", ["publishRate", "dispatchRate", "subscriptionDispatchRate", "sub1/dispatchRate"]
+)
+async def test_a_bad_answer_leaves_a_topic_as_it_was(
+    pulsar: PretendPulsar, what: str, bad: Bad
+) -> None:
+    async with admin(pulsar.url) as stock:
+        before = (await stock.read(StockPolicies(), {EU: frozenset({"sub1"})})).policies
+        status, kind, body = bad
+        pulsar.say(f"{EU_PATH}/{what}", body, status=status, kind=kind)
+        reading = await stock.read(before, {EU: frozenset()})
+    assert reading.policies.topics == before.topics
+    assert reading.faults.keys() == {f"topics/{EU}"}
+
+
+async def test_a_tenant_that_names_others_namespaces_is_not_believed(
+    pulsar: PretendPulsar,
+) -> None:
+    before = (await read(pulsar)).policies
+    pulsar.say("namespaces/public", ["public/default", "acme/orders"])
+    reading = await read(pulsar, before)
+    assert reading.policies.namespaces == before.namespaces
+    assert reading.faults.keys() == {"namespaces/public"}
+
+
+async def test_a_group_that_rgd_cannot_name_is_told_and_the_others_hold(
+    pulsar: PretendPulsar,
+) -> None:
+    pulsar.say("resourcegroups", ["gold", "half odd"])
+    pulsar.say("resourcegroups/half%20odd", RECORDED["resourcegroups/spare"]["body"])
+    reading = await read(pulsar)
+    assert reading.policies.groups.keys() == {"gold"}
+    assert "half odd" in reading.faults["resourcegroups/half odd"]
+
+
+async def test_an_answer_without_end_is_refused(
+    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "BODY_BYTES_MAX", 4096)
+    pulsar.say("resourcegroups/gold", "x" * 5000)
+    before = StockPolicies(groups={"gold": Group("gold", Limit(Rates(1)))})
+    reading = await read(pulsar, before)
+    assert reading.policies.groups["gold"] == before.groups["gold"]
+    assert "larger than 4096" in reading.faults["resourcegroups/gold"]
+
+
+async def test_what_pulsar_says_is_told_and_no_more_than_a_line_of_it(
+    pulsar: PretendPulsar,
+) -> None:
+    pulsar.say("resourcegroups/gold", "<b>\n" + "x" * 9000, status=502)
+    fault = (await read(pulsar)).faults["resourcegroups/gold"]
+    assert fault.startswith("resourcegroups/gold answered 502 <b> xxx")
+    assert len(fault) < 300
+
+
+async def test_faults_are_told_up_to_a_limit(
+    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "FAULTS_MAX", 3)
+    pulsar.say("resourcegroups", [f"g{number}" for number in range(10)])
+    for number in range(10):
+        pulsar.say(f"resourcegroups/g{number}", "no", status=500)
+    assert len((await read(pulsar)).faults) == 3
+
+
+# No answer.
+
+
+async def test_nobody_there_is_down(pulsar: PretendPulsar) -> None:
+    await pulsar.stop()
+    with pytest.raises(StockDown):
+        await read(pulsar)
+
+
+async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
+    pulsar: PretendPulsar,
+) -> None:
+    before = (await read(pulsar)).policies
+    pulsar.hanging.add("namespaces/acme/orders")
+    pulsar.cut.add("resourcegroups/gold")
+    async with admin(pulsar.url, call_timeout_s=0.3) as stock:
+        reading = await stock.read(before, {})
+    assert reading.policies == before
+    assert reading.faults.keys() == {"namespaces/acme/orders", "resourcegroups/gold"}
+
+
+async def test_many_calls_without_an_answer_end_the_poll(
+    pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "UNREACHED_MAX", 5)
+    names = [f"g{number}" for number in range(200)]
+    pulsar.say("resourcegroups", names)
+    pulsar.cut.update(f"resourcegroups/{name}" for name in names)
+    with pytest.raises(StockDown, match="5 calls without an answer"):
+        await read(pulsar)
+    assert len(pulsar.calls) < 100
+
+
+async def test_a_hanging_list_is_down(pulsar: PretendPulsar) -> None:
+    pulsar.hanging.add("tenants")
+    async with admin(pulsar.url, call_timeout_s=0.3) as stock:
+        with pytest.raises(StockDown, match="tenants"):
+            await stock.read(StockPolicies(), {})
+
+
+async def test_no_more_calls_than_allowed_are_under_way(pulsar: PretendPulsar) -> None:
+    names = [f"acme/n{number}" for number in range(50)]
+    pulsar.say("namespaces/acme", names)
+    for name in names:
+        pulsar.answers[f"namespaces/{name}"] = RECORDED["namespaces/acme/bare"]
+    async with admin(pulsar.url, connections_max=3) as stock:
+        pulsar.gated = "namespaces/acme/"
+        async with asyncio.TaskGroup() as tasks:
+            poll = tasks.create_task(stock.read(StockPolicies(), {}))
+            await pulsar.until_under_way(3)
+            pulsar.gate.set()
+    assert len(poll.result().policies.namespaces) == 52
+    assert pulsar.most_under_way == 3
+
+
+async def test_a_cancelled_poll_leaves_nothing_running(pulsar: PretendPulsar) -> None:
+    pulsar.hanging.update(f"namespaces/{name}" for name in NAMESPACES)
+    async with admin(pulsar.url) as stock, asyncio.TaskGroup() as tasks:
+        before = asyncio.all_tasks()
+        poll = tasks.create_task(stock.read(StockPolicies(), {}))
+        await pulsar.until_under_way(4)
+        poll.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await poll
+        workers = [task for task in asyncio.all_tasks() - before if "_each" in repr(task)]
+        assert workers == []
+
+
+# Tokens and redirects.
+
+
+async def test_a_token_goes_along_and_may_be_changed(pulsar: PretendPulsar, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    async with admin(pulsar.url, token_file=token) as stock:
+        await stock.read(StockPolicies(), {})
+        assert pulsar.headers["Authorization"] == "Bearer first"
+        token.write_text("second")
+        await stock.read(StockPolicies(), {})
+        assert pulsar.headers["Authorization"] == "Bearer second"
+
+
+@pytest.mark.parametrize("content", [None, "", "two\nlines", "ü"], ids=str)
+async def test_a_token_that_cannot_be_used_is_an_error_and_never_shown(
+    pulsar: PretendPulsar, tmp_path: Path, content: str | None
+) -> None:
+    token = tmp_path / "token"
+    if content is not None:
+        token.write_text(content)
+    async with admin(pulsar.url, token_file=token) as stock:
+        with pytest.raises(StockRefused, match="token"):
+            await stock.read(StockPolicies(), {})
+    assert pulsar.calls == []
+
+
+async def test_certificates_that_cannot_be_read_are_an_error(
+    pulsar: PretendPulsar, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    async with admin(pulsar.url, ca_file=tmp_path / "ca.pem") as stock:
+        with pytest.raises(StockRefused, match="certificates"):
+            await stock.read(StockPolicies(), {})
+
+
+async def test_a_redirect_to_a_topics_broker_is_followed_with_the_token(
+    pulsar: PretendPulsar, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    async with PretendPulsar() as owner, admin(pulsar.url, token_file=token) as stock:
+        owner.say(
+            f"{EU_PATH}/publishRate?authoritative=true",
+            '{"publishThrottlingRateInMsg":8,"publishThrottlingRateInByte":0}',
+        )
+        target = f"{owner.url}/admin/v2/{EU_PATH}/publishRate?authoritative=true"
+        pulsar.redirect(f"{EU_PATH}/publishRate", target)
+        reading = await stock.read(StockPolicies(), {EU: frozenset()})
+        assert owner.headers["Authorization"] == "Bearer secret"
+    assert reading.policies.topics[EU].limit.publish == Rates(8000)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        pytest.param("/admin/v2/resourcegroups/gold", "more than 5 redirects", id="in circles"),
+        pytest.param("", "redirected to nowhere", id="nowhere"),
+        pytest.param("file:///etc/passwd", "redirected to nowhere", id="a file"),
+        pytest.param("http://[", "", id="no address"),
+    ],
+)
+async def test_a_redirect_that_cannot_be_followed_is_a_fault(
+    pulsar: PretendPulsar, target: str, why: str
+) -> None:
+    pulsar.redirect("resourcegroups/gold", target)
+    assert why in (await read(pulsar)).faults["resourcegroups/gold"]
+
+
+def test_a_redirect_from_https_to_http_is_not_followed() -> None:
+    with pytest.raises(StockRefused, match="from https to http"):
+        client._next_url("tenants", "https://pulsar:8443/admin/v2/tenants", "http://pulsar/tenants")
+
+
+def test_the_recordings_are_of_a_broker_with_topic_policies() -> None:
+    told = json.loads(RECORDED["brokers/configuration/runtime"]["body"])
+    assert told == {"clusterName": "standalone", "topicLevelPoliciesEnabled": "true"}

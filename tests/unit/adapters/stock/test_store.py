@@ -1,0 +1,93 @@
+"""The file of what was read last: it comes back whole, or not at all.
+
+Not covered: what a daemon does with it (tests/unit/app/test_policies_stock.py).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.stock.store import PIECE, StockFile
+from rgd.core.policies.model import (
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    Group,
+    Limit,
+    LocalLimit,
+    Rates,
+)
+from rgd.ports.stock import StockNamespace, StockPolicies, StockTopic
+
+URL = "http://pulsar:8080"
+EVERYTHING = StockPolicies(
+    groups={"gold": Group("gold", Limit(Rates(1), Rates(None, 2)))},
+    namespaces={
+        "acme/orders": StockNamespace(
+            "gold",
+            LocalLimit(Rates(3), Rates(4), dispatch_period_s=5, dispatch_relative=True),
+            LocalLimit(dispatch=Rates()),
+            BacklogQuotas(BacklogQuota(6, 7, BacklogAction.EVICT), None),
+        ),
+        "acme/bare": StockNamespace(),
+    },
+    topics={
+        "persistent://acme/orders/ä/|": StockTopic(
+            by_subscription={"": LocalLimit(dispatch=Rates(8))},
+            backlogs=BacklogQuotas(None, BacklogQuota(age_s=9)),
+        )
+    },
+)
+
+
+def test_what_is_stored_comes_back_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "not there yet" / "policies.json"
+    StockFile(path, URL).store(EVERYTHING)
+    assert StockFile(path, URL).load() == EVERYTHING
+    StockFile(path, URL).store(StockPolicies())
+    assert StockFile(path, URL).load() == StockPolicies()
+    assert [found.name for found in path.parent.iterdir()] == ["policies.json"]
+
+
+def test_more_than_is_encoded_in_one_go_comes_back(tmp_path: Path) -> None:
+    names = [f"acme/n{number}" for number in range(2 * PIECE + 1)]
+    many = StockPolicies(namespaces={name: StockNamespace(name) for name in names})
+    StockFile(tmp_path / "policies.json", URL).store(many)
+    assert StockFile(tmp_path / "policies.json", URL).load() == many
+
+
+def test_the_policies_of_another_pulsar_are_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "policies.json"
+    StockFile(path, URL).store(EVERYTHING)
+    assert StockFile(path, "http://other:8080").load() is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda data: data[: len(data) // 2], id="cut"),
+        pytest.param(lambda _data: b"", id="empty"),
+        pytest.param(lambda data: data.replace(b'"version":1', b'"version":2'), id="of later"),
+        pytest.param(lambda data: data.replace(b'"gold"', b"7", 1), id="wrong type"),
+        pytest.param(lambda data: data.replace(b'"url"', b'"address"'), id="wrong field"),
+        pytest.param(lambda _data: b"[" * 100_000, id="deep"),
+    ],
+)
+def test_a_damaged_file_is_none(tmp_path: Path, damage: object) -> None:
+    path = tmp_path / "policies.json"
+    StockFile(path, URL).store(EVERYTHING)
+    assert callable(damage)
+    path.write_bytes(damage(path.read_bytes()))
+    assert StockFile(path, URL).load() is None
+
+
+def test_no_file_is_none(tmp_path: Path) -> None:
+    assert StockFile(tmp_path / "policies.json", URL).load() is None
+
+
+def test_a_folder_that_cannot_be_written_is_nobodys_trouble(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    StockFile(tmp_path / "file" / "policies.json", URL).store(EVERYTHING)
+    (tmp_path / "policies.json").mkdir()
+    StockFile(tmp_path / "policies.json", URL).store(EVERYTHING)
+    assert StockFile(tmp_path / "policies.json", URL).load() is None

@@ -1,0 +1,142 @@
+"""A groups file that is the truth, while it changes, breaks, vanishes and comes back.
+
+Not covered here: what a groups file may say (rgd.config), and several daemons with different files
+(tests/integration/exchange/test_policies_by_file.py).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgd.app.policies.file import FilePolicies
+from rgd.core.errors import PoliciesReadOnly
+from rgd.core.policies.book import PolicyBook
+from rgd.errors import ConfigError
+from tests.support.policy_tables import GOLD, one_more, until
+
+GOOD = "groups: {gold: {publish: {messages: 1}}}\n"
+BETTER = "groups: {gold: {publish: {messages: 2}}}\n"
+BAD = "groups: {gold: {publish: {messages: 3, bites: 1}}}\n"
+
+
+class Follower:
+    """What a file source told."""
+
+    def __init__(self, path: Path) -> None:
+        self.policies = FilePolicies(path, poll_s=0.001)
+        self.told: list[tuple[int, int]] = []
+
+    def on_book(self, book: PolicyBook, policies_hash: int) -> None:
+        rate = book.groups["gold"].quota.publish.messages or 0
+        self.told.append((rate // 1000, policies_hash))
+
+    @property
+    def rates(self) -> list[int]:
+        return [rate for rate, _ in self.told]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "groups.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.fixture
+async def follower(path: Path) -> AsyncIterator[Follower]:
+    follower = Follower(path)
+    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    await until(lambda: bool(follower.told))
+    yield follower
+    task.cancel()
+
+
+def replace(path: Path, text: str) -> None:
+    """As an editor or a deployment does: nobody reads half a file."""
+    written = path.with_suffix(".new")
+    written.write_text(text)
+    written.replace(path)
+
+
+def vanish(path: Path) -> None:
+    path.unlink()
+
+
+async def test_a_changed_file_is_taken_up_with_a_new_hash(path: Path, follower: Follower) -> None:
+    replace(path, BETTER)
+    await until(lambda: len(follower.told) == 2)
+    assert follower.rates == [1, 2]
+    hashes = [policies_hash for _, policies_hash in follower.told]
+    assert 0 not in hashes
+    assert hashes[0] != hashes[1]
+    replace(path, GOOD)
+    await until(lambda: len(follower.told) == 3)
+    assert follower.told[2] == follower.told[0]
+
+
+async def test_a_bad_file_is_refused_whole_and_that_is_said_until_it_is_good_again(
+    path: Path, follower: Follower
+) -> None:
+    with capture_logs() as logs:
+        replace(path, BAD)
+        await until(lambda: follower.policies.trouble is not None)
+    assert "groups.gold.publish.bites" in (follower.policies.trouble or "")
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert follower.rates == [1]
+    replace(path, BETTER)
+    await until(lambda: follower.rates == [1, 2])
+    assert follower.policies.trouble is None
+
+
+async def test_a_file_that_vanishes_leaves_its_policies_and_that_is_said(
+    path: Path, follower: Follower
+) -> None:
+    vanish(path)
+    await until(lambda: follower.policies.trouble is not None)
+    assert str(path) in (follower.policies.trouble or "")
+    assert follower.policies.book().groups.keys() == {"gold"}
+    assert follower.rates == [1]
+    replace(path, GOOD)
+    await until(lambda: follower.policies.trouble is None)
+    assert set(follower.rates) == {1}
+
+
+async def test_a_config_map_that_kubernetes_swaps_is_taken_up(tmp_path: Path) -> None:
+    # A volume's file is a link into `..data`, which is a link to a folder that is never written again.
+    def publish(version: str, text: str) -> None:
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "groups.yaml").write_text(text)
+        (tmp_path / "..data_tmp").symlink_to(version)
+        (tmp_path / "..data_tmp").rename(tmp_path / "..data")
+
+    publish("..1", GOOD)
+    mounted = tmp_path / "groups.yaml"
+    mounted.symlink_to("..data/groups.yaml")
+    follower = Follower(mounted)
+    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    publish("..2", BETTER)
+    await until(lambda: follower.rates == [1, 2])
+    task.cancel()
+
+
+async def test_what_changed_between_the_start_and_the_first_look_is_seen(path: Path) -> None:
+    follower = Follower(path)
+    replace(path, BETTER)
+    task = asyncio.create_task(follower.policies.follow(follower.on_book))
+    await until(lambda: follower.rates == [1, 2])
+    task.cancel()
+
+
+def test_a_daemon_does_not_start_on_a_bad_file(path: Path) -> None:
+    path.write_text(BAD)
+    with pytest.raises(ConfigError, match="bites"):
+        FilePolicies(path)
+
+
+async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower) -> None:
+    with pytest.raises(PoliciesReadOnly, match=str(path)):
+        await follower.policies.change(GOLD, one_more)
+    assert follower.rates == [1]

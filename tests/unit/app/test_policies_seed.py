@@ -1,0 +1,179 @@
+"""A groups file that seeds a policies table: what it writes, what it leaves, and how fast.
+
+Not covered here: what a groups file may say (rgd.config), and a seed over a broker
+(tests/integration/exchange/test_policies_over_a_broker.py).
+"""
+
+import asyncio
+import random
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.app.policies import table as table_module
+from rgd.app.policies.table import SEEDS_MAX
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group
+from rgd.core.policies.records import PolicyRecord
+from rgd.ports.exchange import ExchangeDown
+from rgd.wire.policies import decode_policy
+from tests.support.policy_tables import (
+    GOLD,
+    TardyStore,
+    following,
+    gold,
+    last_record,
+    table,
+    until,
+    write,
+)
+
+#: As many as one groups file must be able to name.
+MANY = 100_000
+
+
+def named(count: int) -> PolicyBook:
+    attached = {f"tenant-{n % 100}/namespace-{n}": "gold" for n in range(count)}
+    return PolicyBook({"gold": gold(1000)}, Attachments(namespaces=attached))
+
+
+async def test_a_groups_file_seeds_only_what_the_table_lacks() -> None:
+    bus = MemoryBus()
+    await write(bus, PolicyRecord(GOLD, 7, "other", gold(2000)))
+    seeding = table(bus, "broker-2", PolicyBook({"gold": gold(1000), "trial": Group("trial")}))
+    async with following(seeding):
+        await until(lambda: "group:trial" in bus.table)
+        assert seeding.book().groups == {"gold": gold(2000), "trial": Group("trial")}
+    assert last_record(bus).revision == 7
+
+
+async def test_what_was_deleted_is_not_seeded_again() -> None:
+    bus = MemoryBus()
+    await write(bus, PolicyRecord(GOLD, 2, "other", None))
+    seeding = table(bus, "broker-1", PolicyBook({"gold": gold(1000), "trial": Group("trial")}))
+    async with following(seeding):
+        await until(lambda: "group:trial" in bus.table)
+        assert seeding.book().groups == {"trial": Group("trial")}
+    assert last_record(bus).value is None
+
+
+async def test_the_groups_file_is_in_force_before_the_table_was_reached_and_while_it_is_seeded() -> (
+    None
+):
+    bus, books = MemoryBus(), []
+    seed = named(200)
+    policies = table(TardyStore(bus, random.Random(1)), "broker-1", seed)
+    assert policies.book() == seed
+    await policies.open()
+    following_it = asyncio.create_task(policies.follow(lambda book, _hash: books.append(book)))
+    await until(lambda: len(bus.table) == 201)
+    await policies.change("tenant:acme", lambda _known: "gold")
+    following_it.cancel()
+    assert all(book.groups == seed.groups for book in books)
+    assert all(book.attach.namespaces == seed.attach.namespaces for book in books)
+    # What is read back of it changes nothing, and is not told: only the change is.
+    assert len(books) == 2
+    await policies.close()
+
+
+@pytest.mark.parametrize("dice_seed", range(5))
+async def test_daemons_that_start_at_once_with_the_same_file_do_not_fight(dice_seed: int) -> None:
+    bus, dice = MemoryBus(), random.Random(dice_seed)
+    tables = [table(TardyStore(bus, dice), name, named(50)) for name in ("a", "b", "c")]
+    with capture_logs() as logs:
+        async with following(*tables):
+            await until(lambda: len(bus.table) == 51)
+            for each in tables:
+                await each.change("tenant:other", lambda _known: "gold")
+            seeded = [
+                decode_policy(key, value) for key, value in bus.records if key != "tenant:other"
+            ]
+            assert {record.revision for record in seeded} == {1}
+            assert all(
+                each.book().attach.namespaces == named(50).attach.namespaces for each in tables
+            )
+    assert not [log for log in logs if log["log_level"] != "info"]
+    again = [log["key"] for log in logs_of("wrote a policy again", logs)]
+    assert set(again) <= {"tenant:other"}  # the three may have met there
+
+
+async def test_of_different_files_the_first_to_arrive_wins_and_the_other_says_so() -> None:
+    bus, dice = MemoryBus(), random.Random(4)
+    tables = [
+        table(TardyStore(bus, dice), name, PolicyBook({"gold": gold(rate)}))
+        for name, rate in (("a", 1000), ("b", 2000))
+    ]
+    with capture_logs() as logs:
+        async with following(*tables):
+            await until(lambda: bool(logs_of("differs", logs)))
+            first = decode_policy(*bus.records[0]).value
+            await until(lambda: all(each.book().groups == {"gold": first} for each in tables))
+            await until(lambda: last_record(bus).value == first)
+    assert [(log["policies"], log["such_as"]) for log in logs_of("differs", logs)] == [(1, [GOLD])]
+
+
+def logs_of(word: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
+    return [log for log in logs if word in str(log["event"])]
+
+
+class FallingStore(MemoryPolicyStore):
+    """Goes down after some puts, and comes back when it is told to."""
+
+    def __init__(self, bus: MemoryBus, puts: int) -> None:
+        super().__init__(bus)
+        self.puts_left = puts
+
+    async def put(self, key: str, value: bytes) -> None:
+        self.puts_left -= 1
+        if self.puts_left < 0:
+            raise ExchangeDown("Timeout")
+        await super().put(key, value)
+
+
+async def test_a_seed_that_was_interrupted_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_module, "RESEED_S", 0.001)
+    bus = MemoryBus()
+    store = FallingStore(bus, puts=10)
+    policies = table(store, "broker-1", named(30))
+    async with following(policies):
+        await until(lambda: policies.trouble is not None)
+        assert "of the groups file's are not in the table yet" in (policies.trouble or "")
+        assert len(bus.table) == 10
+        store.puts_left = MANY
+        await until(lambda: policies.trouble is None)
+        assert len(bus.table) == 31
+
+
+class CountingStore(MemoryPolicyStore):
+    """Knows how many puts wait for an answer at the same time."""
+
+    waiting = 0
+    waiting_max = 0
+
+    async def put(self, key: str, value: bytes) -> None:
+        self.waiting += 1
+        self.waiting_max = max(self.waiting, self.waiting_max)
+        for _ in range(SEEDS_MAX):
+            await asyncio.sleep(0)
+        await super().put(key, value)
+        self.waiting -= 1
+
+
+async def test_seeds_are_written_many_at_a_time_but_not_all() -> None:
+    store = CountingStore(MemoryBus())
+    async with following(table(store, "broker-1", named(10 * SEEDS_MAX))):
+        await until(lambda: store.waiting_max == SEEDS_MAX)
+
+
+async def test_a_change_does_not_wait_for_a_large_seed() -> None:
+    store = CountingStore(bus := MemoryBus())
+    policies = table(store, "broker-1", named(20_000))
+    async with following(policies):
+        await until(lambda: store.waiting_max == SEEDS_MAX)
+        await policies.change("tenant:acme", lambda _known: "gold")
+        assert len(bus.table) < 20_000

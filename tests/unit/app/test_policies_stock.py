@@ -1,0 +1,340 @@
+"""Following a stock Pulsar: what is in force when, what is told, and which topics are read.
+
+Over a stand-in for the port, so that each poll is exact. Not covered: HTTP
+(tests/unit/adapters/stock), and a real Pulsar (tests/integration/stock).
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping
+
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from rgd.app.policies.stock import (
+    Origins,
+    PollSettings,
+    PulsarAdminPolicies,
+    book_of,
+    hash_of,
+)
+from rgd.core.errors import PoliciesReadOnly
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import (
+    Attachments,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    Rates,
+)
+from rgd.core.units import Kind
+from rgd.ports.stock import (
+    Reading,
+    StockDown,
+    StockError,
+    StockNamespace,
+    StockPolicies,
+    StockTopic,
+)
+
+EU = "persistent://acme/orders/eu"
+SLOW = LocalLimit(publish=Rates(1000))
+GOLD = StockPolicies({"gold": Group("gold", Limit(Rates(1_000_000)))})
+SPARE = StockPolicies({"spare": Group("spare")})
+WITH_TOPIC = StockPolicies(topics={EU: StockTopic(SLOW)})
+
+
+class Stock:
+    """Says what it was told to say, again and again; remembers what it was asked."""
+
+    def __init__(self, says: StockPolicies | StockError) -> None:
+        self.says = says
+        self.faults: Mapping[str, str] = {}
+        self.known = StockPolicies()
+        self.topics: Mapping[str, frozenset[str]] = {}
+        #: Released by each poll.
+        self.reads = asyncio.Semaphore(0)
+        self.is_closed = False
+
+    async def read(self, known: StockPolicies, topics: Mapping[str, frozenset[str]]) -> Reading:
+        self.known, self.topics = known, topics
+        self.reads.release()
+        if isinstance(self.says, StockError):
+            raise self.says
+        return Reading(self.says, self.faults)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Store:
+    """Keeps in memory."""
+
+    def __init__(self, stored: StockPolicies | None = None) -> None:
+        self.stored = stored
+        self.writes = 0
+
+    def load(self) -> StockPolicies | None:
+        return self.stored
+
+    def store(self, policies: StockPolicies) -> None:
+        self.stored = policies
+        self.writes += 1
+
+
+class House:
+    """A source of policies over a stand-in, and the books that it told."""
+
+    def __init__(
+        self,
+        says: StockPolicies | StockError,
+        *,
+        stored: StockPolicies | None = None,
+        stand_in: PolicyBook = EMPTY_BOOK,
+        topic_calls_max: int = 1000,
+    ) -> None:
+        self.stock, self.store = Stock(says), Store(stored)
+        self.asked: list[tuple[Kind, str | None, str | None, str | None, str | None]] = []
+        origins = Origins(self.stock, self.store, stand_in, lambda: self.asked)
+        settings = PollSettings(poll_s=0.001, topic_calls_max=topic_calls_max)
+        self.policies = PulsarAdminPolicies(origins, settings, random.Random(1))
+        self.told: list[PolicyBook] = []
+        self.hashes: list[int] = []
+
+    def trouble(self) -> str | None:
+        return self.policies.trouble
+
+    def is_settled(self) -> bool:
+        return self.policies.is_settled
+
+    async def poll(self) -> None:
+        await self.policies.poll(self.on_book)
+
+    def on_book(self, book: PolicyBook, policies_hash: int) -> None:
+        self.told.append(book)
+        self.hashes.append(policies_hash)
+
+    def ask(self, topic: str | None, subscription: str | None = None) -> None:
+        self.asked.append((Kind.PUBLISH, None, "acme/orders", topic, subscription))
+
+
+@pytest.fixture
+def said() -> Iterator[LogCapture]:
+    """What was logged."""
+    capture = LogCapture()
+    before = structlog.get_config()["processors"]
+    structlog.configure(processors=[capture])
+    yield capture
+    structlog.configure(processors=before)
+
+
+# What is in force.
+
+
+async def test_what_pulsar_says_is_in_force_and_told_once(said: LogCapture) -> None:
+    house = House(GOLD)
+    await house.poll()
+    await house.poll()
+    assert house.told == [book_of(GOLD)]
+    assert house.policies.book() == book_of(GOLD)
+    assert house.trouble() is None
+    house.stock.says = SPARE
+    await house.poll()
+    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert house.hashes == [hash_of(GOLD), hash_of(SPARE)]
+    assert house.stock.known == GOLD
+    assert said.entries == []
+
+
+async def test_a_pulsar_without_policies_takes_the_stand_ins_place() -> None:
+    house = House(StockPolicies(), stand_in=book_of(GOLD))
+    assert house.policies.book() == book_of(GOLD)
+    await house.poll()
+    assert house.told == [EMPTY_BOOK]
+
+
+async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:
+    house = House(GOLD)
+    await house.poll()
+    house.stock.says = StockDown("tenants: refused")
+    await house.poll()
+    await house.poll()
+    assert house.policies.book() == book_of(GOLD)
+    assert house.trouble() == "tenants: refused; in force is what was read last"
+    house.stock.says = SPARE
+    await house.poll()
+    assert house.trouble() is None
+    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert [entry["log_level"] for entry in said.entries] == ["warning", "info"]
+
+
+async def test_an_answer_that_cannot_be_used_is_told_once(said: LogCapture) -> None:
+    house = House(GOLD)
+    house.stock.faults = {"resourcegroups/trial": "resourcegroups/trial answered 500"}
+    await house.poll()
+    await house.poll()
+    trouble = house.trouble()
+    assert trouble is not None
+    assert "resourcegroups/trial answered 500" in trouble
+    house.stock.faults = {**house.stock.faults, "namespaces/acme/orders": "html"}
+    await house.poll()
+    house.stock.faults = {}
+    await house.poll()
+    assert house.trouble() is None
+    assert [(entry["log_level"], entry.get("first")) for entry in said.entries] == [
+        ("warning", "resourcegroups/trial answered 500"),
+        ("warning", "html"),
+        ("info", None),
+    ]
+
+
+# The start.
+
+
+async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_says_so() -> None:
+    house = House(StockDown("refused"))
+    assert house.trouble() == "Pulsar was not read yet; in force is nothing"
+    assert house.is_settled() is False
+    await house.poll()
+    assert house.trouble() == "refused; in force is nothing"
+    assert house.is_settled() is True
+    assert house.policies.book() == EMPTY_BOOK
+    assert house.told == []
+
+
+async def test_a_start_without_pulsar_holds_to_the_groups_file() -> None:
+    house = House(StockDown("refused"), stand_in=book_of(GOLD))
+    await house.poll()
+    assert house.policies.book() == book_of(GOLD)
+    assert house.trouble() == "refused; in force is the groups file"
+
+
+async def test_a_start_without_pulsar_holds_to_what_the_last_run_read() -> None:
+    house = House(StockDown("refused"), stored=GOLD, stand_in=book_of(SPARE))
+    assert house.is_settled() is True
+    assert house.policies.book() == book_of(GOLD)
+    await house.poll()
+    assert house.trouble() == "refused; in force is what the last run read"
+    assert house.stock.known == GOLD
+
+
+async def test_what_changed_is_stored() -> None:
+    house = House(GOLD)
+    await house.poll()
+    await house.poll()
+    assert (house.store.stored, house.store.writes) == (GOLD, 1)
+
+
+# Its life.
+
+
+async def test_following_polls_until_it_is_cancelled() -> None:
+    house = House(GOLD)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(house.policies.follow(house.on_book))
+        for _ in range(3):
+            await house.stock.reads.acquire()
+        following.cancel()
+    assert house.told == [EMPTY_BOOK, book_of(GOLD)]
+    await house.policies.close()
+    assert house.stock.is_closed
+
+
+async def test_writes_are_refused() -> None:
+    house = House(GOLD)
+    with pytest.raises(PoliciesReadOnly, match="pulsar-admin"):
+        await house.policies.change("group:gold", lambda known: known)
+
+
+# Topics.
+
+
+async def test_topics_that_were_asked_for_are_read_with_their_subscriptions() -> None:
+    house = House(WITH_TOPIC)
+    house.ask(None)
+    house.ask("persistent://acme/orders/us-partition-3", "billing")
+    house.ask("persistent://acme/orders/us-partition-4", "audit")
+    await house.poll()
+    assert house.stock.topics == {"persistent://acme/orders/us": frozenset({"billing", "audit"})}
+
+
+async def test_topics_that_are_known_are_read_though_nobody_asks() -> None:
+    house = House(WITH_TOPIC)
+    await house.poll()
+    await house.poll()
+    assert house.stock.topics == {EU: frozenset()}
+
+
+async def test_topics_can_be_left_alone() -> None:
+    house = House(GOLD, stored=WITH_TOPIC, topic_calls_max=0)
+    house.ask(EU)
+    await house.poll()
+    assert house.stock.topics == {}
+    assert house.stock.known == StockPolicies()
+
+
+async def test_topics_that_do_not_fit_are_told_of_once(said: LogCapture) -> None:
+    house = House(GOLD, topic_calls_max=4)
+    house.ask(EU)
+    house.ask("persistent://acme/orders/us")
+    await house.poll()
+    await house.poll()
+    assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
+
+
+async def test_a_new_book_makes_nobody_forget_who_asked() -> None:
+    house = House(GOLD)
+    house.ask(EU, "billing")
+
+    def forget(book: PolicyBook, policies_hash: int) -> None:
+        house.asked = []
+
+    await house.policies.poll(forget)
+    house.ask("persistent://acme/orders/us")
+    await house.poll()
+    assert house.stock.topics.keys() == {EU, "persistent://acme/orders/us"}
+    assert house.stock.topics[EU] == {"billing"}
+
+
+def test_daemons_that_know_other_topics_agree() -> None:
+    assert hash_of(GOLD) == hash_of(StockPolicies(GOLD.groups, topics=WITH_TOPIC.topics))
+    assert hash_of(GOLD) != hash_of(SPARE)
+
+
+# The book.
+
+
+def test_every_part_has_its_place_in_the_book() -> None:
+    quotas = BacklogQuotas(BacklogQuota(5))
+    stock = StockPolicies(
+        groups=GOLD.groups,
+        namespaces={
+            "acme/orders": StockNamespace("gold", SLOW, LocalLimit(dispatch=Rates(2)), quotas),
+            "acme/bare": StockNamespace(),
+            "acme/lost": StockNamespace("nobody"),
+        },
+        topics={
+            EU: StockTopic(
+                SLOW, LocalLimit(dispatch=Rates(3)), {"sub": LocalLimit(dispatch=Rates(4))}, quotas
+            )
+        },
+    )
+    assert book_of(stock) == PolicyBook(
+        groups=GOLD.groups,
+        attach=Attachments(namespaces={"acme/orders": "gold", "acme/lost": "nobody"}),
+        limits=Limits(
+            topics={EU: SLOW},
+            subscriptions={(EU, "sub"): LocalLimit(dispatch=Rates(4))},
+            namespaces={"acme/orders": SLOW},
+            namespace_subscriptions={"acme/orders": LocalLimit(dispatch=Rates(2))},
+            topic_subscriptions={EU: LocalLimit(dispatch=Rates(3))},
+        ),
+        named=frozenset({"acme/orders", "acme/bare", "acme/lost"}),
+        backlogs=Backlogs({"acme/orders": quotas}, {EU: quotas}),
+    )
+    assert [group.name for group in book_of(stock).groups_of("acme/lost")] == []

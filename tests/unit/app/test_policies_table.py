@@ -1,0 +1,373 @@
+"""The policies table as daemons change it, several at a time, over the store in memory.
+
+Not covered here: stores with a broker (tests/contract/exchange, tests/integration/exchange), seeding
+(test_policies_seed.py), and what a record may hold (rgd.wire).
+"""
+
+import asyncio
+import random
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.app.policies import table as table_module
+from rgd.app.policies.admin import attach, delete_group
+from rgd.app.policies.table import TRIES_MAX, TablePolicies
+from rgd.core.errors import GroupInUse, UnknownGroup
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+from rgd.wire.policies import decode_policy, encode_policy
+from tests.support.policy_tables import (
+    GOLD,
+    TardyStore,
+    following,
+    gold,
+    last_record,
+    late_book,
+    messages_of,
+    one_more,
+    table,
+    until,
+    with_bytes,
+    write,
+)
+
+
+def rival(revision: int, messages: int, writer: str = "rival") -> PolicyRecord:
+    return PolicyRecord(GOLD, revision, writer, gold(messages))
+
+
+# --- several writers ---------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), changes=st.integers(1, 6))
+def test_of_changes_made_at_several_daemons_at_once_none_is_lost(
+    seed: int, daemons: int, changes: int
+) -> None:
+    asyncio.run(count_at_several(seed, daemons, changes))
+
+
+async def count_at_several(seed: int, daemons: int, changes: int) -> None:
+    dice, bus = random.Random(seed), MemoryBus()
+    tables = [table(TardyStore(bus, dice), f"broker-{n}", repair_s=60) for n in range(daemons)]
+    acknowledged: list[int] = []
+
+    async def count(policies: TablePolicies) -> None:
+        for _ in range(changes):
+            made: list[Group] = []
+            await policies.change(GOLD, partial(keep, made))
+            # In force here when it returns; a faster one may have come on top.
+            assert messages_of(policies.book().groups["gold"]) >= messages_of(made[-1])
+            acknowledged.append(messages_of(made[-1]))
+
+    async with following(*tables):
+        async with asyncio.TaskGroup() as tasks:
+            for each in tables:
+                tasks.create_task(count(each))
+        await until(lambda: all(each.book() == tables[0].book() for each in tables))
+    total = daemons * changes * 1000
+    # Each was made on top of all before it.
+    assert sorted(acknowledged) == list(range(1000, total + 1, 1000))
+    assert tables[0].book().groups == {"gold": gold(total)}
+
+
+def keep(made: list[Group], known: Value) -> Group:
+    made.append(one_more(known))
+    return made[-1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_merges_of_different_fields_at_two_daemons_are_both_there(seed: int) -> None:
+    dice, bus = random.Random(seed), MemoryBus()
+    left, right = (table(TardyStore(bus, dice), name) for name in ("a", "b"))
+    async with following(left, right):
+        await asyncio.gather(left.change(GOLD, one_more), right.change(GOLD, with_bytes(5000)))
+        merged = Group("gold", Limit(Rates(1000), Rates(bytes=5000)))
+        await until(lambda: left.book().groups == right.book().groups == {"gold": merged})
+        # Where the two met in the table, the one that lost does not stay the last.
+        await until(lambda: last_record(bus).value == merged)
+    assert (await late_book(bus)).groups == {"gold": merged}
+
+
+async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before_it_was_known() -> (
+    None
+):
+    bus = MemoryBus()
+    policies = table(bus, "a")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        # As if "z" had written it before it could read what "a" wrote: of the same revision.
+        await write(bus, rival(1, 7000, writer="z"))
+        await until(lambda: last_record(bus).revision == 2)
+        assert last_record(bus).value == gold(1000)
+        assert policies.book().groups == {"gold": gold(1000)}
+    assert (await late_book(bus)).groups == {"gold": gold(1000)}
+
+
+async def test_changes_at_one_daemon_follow_one_another() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "broker-1")
+    async with following(policies):
+        # More than would get through if they met in the table.
+        await asyncio.gather(*(policies.change(GOLD, one_more) for _ in range(3 * TRIES_MAX)))
+        assert policies.book().groups == {"gold": gold(3 * TRIES_MAX * 1000)}
+    revisions = [decode_policy(key, value).revision for key, value in bus.records]
+    assert revisions == list(range(1, 3 * TRIES_MAX + 1))
+
+
+class CrowdedStore(MemoryPolicyStore):
+    """Before each put somebody else writes a record with the same revision."""
+
+    async def put(self, key: str, value: bytes) -> None:
+        mine = decode_policy(key, value)
+        await super().put(key, encode_policy(rival(mine.revision, mine.revision)))
+        await super().put(key, value)
+
+
+async def test_who_never_gets_through_is_told_to_try_again() -> None:
+    bus = MemoryBus()
+    policies = table(CrowdedStore(bus), "broker-1", repair_s=60)
+    tries: list[Value] = []
+    async with following(policies):
+        with pytest.raises(ExchangeDown, match="try again") as raised:
+            await policies.change(GOLD, lambda known: keep_value(known, tries))
+        assert raised.value.transient
+        # Each time it was made on what the others wrote meanwhile.
+        assert tries == [None, *(gold(number) for number in range(1, TRIES_MAX))]
+        assert policies.book().groups == {"gold": gold(TRIES_MAX)}
+
+
+def keep_value(known: Value, tries: list[Value]) -> Group:
+    tries.append(known)
+    return gold(5)
+
+
+async def test_a_change_that_is_no_longer_possible_says_so_and_leaves_nothing_behind() -> None:
+    bus = MemoryBus()
+    policies = table(CrowdedStore(bus), "broker-1")
+
+    def only_if_new(known: Value) -> Group:
+        if known is not None:
+            raise UnknownGroup("gold")
+        return gold(5)
+
+    async with following(policies):
+        with pytest.raises(UnknownGroup):
+            await policies.change(GOLD, only_if_new)
+        bus.records.append(bus.records[-1])  # however often the loser arrives
+        assert policies.book().groups == {"gold": gold(1)}
+
+
+# --- what stands last --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["winner", "loser", "bystander"])
+@pytest.mark.parametrize("revision", [1, 2])
+async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
+    name: str, revision: int
+) -> None:
+    bus = MemoryBus()
+    await write(bus, rival(2, 1000, "winner"), rival(revision, 7000, "loser"))
+    policies = table(bus, name)
+    async with following(policies):
+        assert policies.book().groups == {"gold": gold(1000)}
+        await until(lambda: last_record(bus).value == gold(1000))
+    assert (await late_book(bus)).groups == {"gold": gold(1000)}
+
+
+async def test_who_read_only_the_loser_learns_of_the_winner() -> None:
+    bus, other = MemoryBus(), MemoryBus()
+    await write(bus, rival(2, 7000, "loser"))
+    misled = table(bus, "misled", repair_s=60)
+    await write(other, rival(2, 1000, "winner"), rival(2, 7000, "loser"))
+    knowing = table(other, "winner")
+    async with following(misled):
+        assert misled.book().groups == {"gold": gold(7000)}
+        async with following(knowing):
+            await until(lambda: last_record(other).value == gold(1000))
+        await write(bus, last_record(other))
+        await until(lambda: misled.book().groups == {"gold": gold(1000)})
+
+
+async def test_several_that_repair_the_same_do_not_go_on_for_ever() -> None:
+    bus = MemoryBus()
+    await write(bus, rival(2, 1000, "a"), rival(2, 7000, "b"))
+    tables = [table(bus, name) for name in ("a", "b", "c", "d")]
+    async with following(*tables):
+        await until(lambda: last_record(bus).value == gold(1000))
+        written = -1
+        while written != len(bus.records):
+            written = len(bus.records)
+            for each in tables:
+                await each.change("tenant:other", lambda _known: "gold")
+            written += len(tables)
+    of_gold = [value for key, value in bus.records if key == GOLD]
+    assert len(of_gold) <= 2 + len(tables)
+
+
+async def test_what_nobody_here_can_read_is_left_alone() -> None:
+    bus = MemoryBus()
+    await write(bus, rival(1, 1000))
+    newer = b'{"version":99}'
+    bus.records.append((GOLD, newer))
+    policies = table(bus, "broker-1")
+    async with following(policies):
+        assert policies.book().groups == {"gold": gold(1000)}
+        for _ in range(3):
+            await policies.change("tenant:other", lambda _known: "gold")
+        assert bus.table[GOLD] == newer
+
+
+# --- while it is not followed, or not read back ------------------------------------------------------
+
+
+async def test_a_table_that_is_not_followed_takes_no_changes() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "broker-1")
+    with pytest.raises(ExchangeDown, match="try again"):
+        await policies.change(GOLD, one_more)
+    await policies.open()
+    with pytest.raises(ExchangeDown, match="try again"):
+        await policies.change(GOLD, one_more)
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+    with pytest.raises(ExchangeDown, match="try again"):
+        await policies.change(GOLD, one_more)
+
+
+class DeafStore(MemoryPolicyStore):
+    """Takes everything and tells nothing."""
+
+    async def changes(self) -> list[tuple[str, bytes]]:
+        await super().changes()
+        await asyncio.Event().wait()
+        return []
+
+
+async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_module, "READ_BACK_S", 0.01)
+    policies = table(DeafStore(MemoryBus()), "broker-1")
+    async with following(policies):
+        with pytest.raises(ExchangeDown, match="may still come into force"):
+            await policies.change(GOLD, one_more)
+        assert policies.book().groups == {}
+
+
+async def test_who_waits_when_the_daemon_stops_is_told() -> None:
+    policies = table(DeafStore(MemoryBus()), "broker-1")
+    async with following(policies):
+        waiting = asyncio.create_task(policies.change(GOLD, one_more))
+        await asyncio.sleep(0)
+    with pytest.raises(ExchangeDown, match="may still come into force"):
+        await waiting
+
+
+class UnacknowledgingStore(MemoryPolicyStore):
+    """Takes a record, and then the broker is gone."""
+
+    async def put(self, key: str, value: bytes) -> None:
+        await super().put(key, value)
+        await until(lambda: not self.untold)
+        raise ExchangeDown("Timeout")
+
+    @property
+    def untold(self) -> bool:
+        return bool(self._changes and self._changes._items)
+
+
+async def test_a_record_that_is_read_back_needs_no_acknowledgement() -> None:
+    policies = table(UnacknowledgingStore(MemoryBus()), "broker-1")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        assert policies.book().groups == {"gold": gold(1000)}
+
+
+class SlowStore(MemoryPolicyStore):
+    """Its puts take until they are let through."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        super().__init__(bus)
+        self.is_through = asyncio.Event()
+
+    async def put(self, key: str, value: bytes) -> None:
+        await self.is_through.wait()
+        await super().put(key, value)
+
+
+async def test_who_lost_tries_again_as_soon_as_the_faster_record_is_read() -> None:
+    # Or the faster one, who knows that it won at that moment, is always a step ahead.
+    bus = MemoryBus()
+    policies = table(store := SlowStore(bus), "broker-1")
+    bases: list[Value] = []
+
+    def change(known: Value) -> Group:
+        bases.append(known)
+        return one_more(known)
+
+    async with following(policies), asyncio.TaskGroup() as tasks:
+        tasks.create_task(policies.change(GOLD, change))
+        await until(lambda: bases == [None])
+        await write(bus, rival(1, 7000))
+        await until(lambda: bases == [None, gold(7000)])
+        store.is_through.set()
+    assert policies.book().groups == {"gold": gold(8000)}
+
+
+async def test_following_a_table_that_is_closed_ends() -> None:
+    policies = table(MemoryBus(), "broker-1")
+    await policies.open()
+    following_it = asyncio.create_task(policies.follow(lambda _book, _hash: None))
+    await asyncio.sleep(0)
+    await policies.close()
+    with pytest.raises(ExchangeClosed):
+        await following_it
+
+
+async def test_a_batch_of_changes_is_told_once() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "broker-1")
+    await policies.open()
+    await write(bus, *(PolicyRecord(f"tenant:t{n}", 1, "other", "gold") for n in range(2000)))
+    books: list[int] = []
+    following_it = asyncio.create_task(
+        policies.follow(lambda book, _hash: books.append(len(book.attach.tenants)))
+    )
+    await until(lambda: books[-1:] == [2000])
+    following_it.cancel()
+    assert books == [0, 2000]
+    await policies.close()
+
+
+# --- changes that look at more than one policy -------------------------------------------------------
+
+
+async def test_a_group_in_use_is_not_deleted() -> None:
+    policies = table(MemoryBus(), "broker-1")
+    async with following(policies):
+        with pytest.raises(UnknownGroup):
+            await delete_group(policies, "gold")
+        with pytest.raises(UnknownGroup):
+            await attach(policies, "namespace:acme/orders", "gold")
+        await policies.change(GOLD, one_more)
+        await attach(policies, "namespace:acme/orders", "gold")
+        with pytest.raises(GroupInUse, match="acme/orders"):
+            await delete_group(policies, "gold")
+        await attach(policies, "namespace:acme/orders", None)
+        await delete_group(policies, "gold")
+        assert policies.book().groups == {}
+        assert policies.book().namespaces() == {"acme/orders"}
+
+
+async def test_a_deleted_group_stays_deleted_for_a_daemon_that_starts_later() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "broker-1")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        await delete_group(policies, "gold")
+    assert (await late_book(bus)).groups == {}

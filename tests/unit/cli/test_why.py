@@ -1,0 +1,229 @@
+"""`rgd why`: the verdict and the words below it, from a whole daemon in this process.
+
+Not covered: what the daemon answers (tests/unit/app/test_explain.py), a daemon that is a process
+(tests/e2e/test_cli_groups.py). Answers that a young daemon cannot give are changed by hand.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rgd.cli.why import details, remarks, verdict
+from rgd.core.buckets.decision import Request
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group, Limit, Rates, TopicSplit, rate_of
+from rgd.core.units import Kind
+from tests.support.running_daemon import RunningDaemon, running_daemon
+from tests.unit.cli.conftest import Rgd
+
+BOOK = PolicyBook(
+    {
+        "gold": Group("gold", Limit(Rates(rate_of(4), rate_of(8_000_000)))),
+        "stopped": Group("stopped", blocked=True),
+        "watched": Group("watched", Limit(Rates(rate_of(1))), shadow=True),
+        "split": Group("split", Limit(Rates(rate_of(4))), topic_split=TopicSplit.EVEN),
+    },
+    Attachments(
+        tenants={"tenant": "gold"},
+        namespaces={
+            "acme/orders": "gold",
+            "acme/stopped": "stopped",
+            "acme/watched": "watched",
+            "acme/split": "split",
+            "acme/lost": "nobody",
+        },
+    ),
+)
+#: At 4 a second it takes ten seconds until it is paid: longer than a test.
+DEBT = Request(messages=39, namespace="acme/orders", topic="persistent://acme/orders/eu")
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
+    with running_daemon(tmp_path, BOOK) as daemon:
+        monkeypatch.setenv("RGD_URL", daemon.url)
+        yield daemon
+
+
+def told(rgd: Rgd, *arguments: str) -> list[str]:
+    """What the command says, a line each."""
+    outcome = rgd("why", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome.out.splitlines()
+
+
+def test_the_first_line_says_which_limit_cuts_and_how_far_it_is_in_debt(
+    rgd: Rgd, running: RunningDaemon
+) -> None:
+    running.ask(DEBT, DEBT, DEBT._replace(attempt=2))
+    lines = told(rgd, "acme/orders/eu")
+    assert lines[0].startswith(
+        "acme/orders/eu publish is cut by group gold (messages): "
+        "4/s cluster-wide, share here 4/s, in debt by "
+    )
+    assert lines[1].startswith(
+        "group gold (messages) cut 2 requests (1 of them retries), 78 messages on broker-1"
+    )
+    assert "one message more is granted in" in lines[2]
+
+
+def test_the_table_has_a_line_for_each_limited_dimension(rgd: Rgd, running: RunningDaemon) -> None:
+    running.ask(DEBT, DEBT)
+    lines = told(rgd, "acme/orders")
+    head = next(place for place, line in enumerate(lines) if line.startswith("LIMIT"))
+    messages, size = (line.split() for line in lines[head + 1 : head + 3])
+    assert messages[:5] == ["gold", "namespace:acme/orders", "messages", "4", "4"]
+    assert messages[-1] == "39"
+    assert size[:5] == ["gold", "namespace:acme/orders", "bytes", "8MB", "8MB"]
+
+
+def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:
+    running.ask(DEBT, DEBT)
+    [line, *_] = told(rgd, "acme/orders", "--kind", "dispatch")
+    assert line.startswith("acme/orders dispatch is not cut: 1 limit, none refused")
+
+
+def test_what_nobody_limits_is_said_to_be_free(rgd: Rgd, running: RunningDaemon) -> None:
+    assert told(rgd, "other/free") == [
+        "other/free publish is not limited: it is in no group and has no limit of its own"
+    ]
+
+
+def test_a_blocked_group_is_the_verdict(rgd: Rgd, running: RunningDaemon) -> None:
+    [line, *_] = told(rgd, "acme/stopped")
+    assert line == "acme/stopped publish is blocked by group stopped: nothing passes"
+
+
+def test_a_shadow_cuts_nothing_and_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+    running.ask(*[Request(messages=2, namespace="acme/watched")] * 5)
+    lines = told(rgd, "acme/watched")
+    assert "is not cut" in lines[0]
+    assert any(line.startswith("group watched is a shadow") for line in lines)
+
+
+def test_a_group_that_is_missing_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+    lines = told(rgd, "acme/lost")
+    assert "is not limited" in lines[0]
+    assert (
+        "namespace acme/lost is attached to group nobody, which does not exist: it limits nothing"
+        in lines
+    )
+
+
+def test_a_limit_nobody_asked_for_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+    assert any("was not asked for here yet" in line for line in told(rgd, "acme/orders"))
+
+
+def test_a_divided_share_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+    eu = Request(messages=9, namespace="acme/split", topic="persistent://acme/split/eu")
+    running.ask(eu, eu)
+    lines = told(rgd, "acme/split/eu")
+    assert "this topic's part 4/s" in lines[0]
+    assert any("divides its share over topics (even)" in line for line in lines)
+
+
+def test_json_is_what_the_daemon_answers(rgd: Rgd, running: RunningDaemon) -> None:
+    running.ask(DEBT, DEBT)
+    [line] = told(rgd, "persistent://acme/orders/eu", "--subscription", "s", "--json")
+    view = json.loads(line)
+    assert (view["topic"], view["subscription"]) == ("persistent://acme/orders/eu", "s")
+    assert view["limited_by"]["group"] == "gold"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("acme",),
+        ("acme//eu",),
+        ("acme/or ders",),
+        ("persistent://acme/orders",),
+        ("acme/orders", "--subscription", "s"),
+        ("acme/orders/eu", "--subscription", ""),
+        ("acme/orders", "--kind", "both"),
+    ],
+)
+def test_asking_wrongly_is_2(rgd: Rgd, arguments: tuple[str, ...]) -> None:
+    outcome = rgd("why", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_nobody_there_is_1_with_the_remedy(rgd: Rgd) -> None:
+    outcome = rgd("why", "acme/orders", "--url", "http://127.0.0.1:1")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "rgd serve" in outcome.err
+
+
+# Words for what a young daemon alone does not show.
+
+
+def explained(running: RunningDaemon, name: Request = DEBT) -> dict[str, Any]:
+    """An answer of the daemon, to be changed."""
+    view: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(running.explain(name)))
+    return view
+
+
+def test_a_limit_of_the_brokers_own_says_who_set_it(running: RunningDaemon) -> None:
+    running.ask(DEBT, DEBT)
+    view = explained(running)
+    view["levels"][0] |= {"level": "topic", "group": None}
+    view["levels"][0]["said"] = [{"place": "namespace", "name": "acme/orders"}]
+    view["levels"][0]["messages"] |= {"tokens": 3.0}
+    view["limited_by"] = {"level": "topic", "group": None, "dimension": "messages"}
+    assert verdict(view) == (
+        "acme/orders/eu publish is cut by the topic's limit (messages): "
+        "4/s each broker, 3 left now, set for namespace acme/orders"
+    )
+
+
+@pytest.mark.parametrize("state", ["starting", "holding", "equal", "hold", "open", "rejoining"])
+def test_shares_that_are_not_live_are_told(running: RunningDaemon, state: str) -> None:
+    view = explained(running)
+    assert not any(line.startswith("shares are") for line in remarks(view))
+    view["levels"][0]["state"] = state
+    assert any(line.startswith(f"shares are {state}: ") for line in remarks(view))
+
+
+def test_bytes_are_told_where_bytes_were_cut(running: RunningDaemon) -> None:
+    size = Request(messages=0, bytes=70_000_000, namespace="acme/orders")
+    running.ask(size, size)
+    view = explained(running, size)
+    assert verdict(view).startswith(
+        "acme/orders publish is cut by group gold (bytes): 8MB/s cluster-wide, share here 8MB/s, in debt by"
+    )
+    assert any(" cut 1 request, 0 messages, 70MB on " in line for line in details(view))
+
+
+def test_a_stored_backlog_quota_is_told_as_it_is(running: RunningDaemon) -> None:
+    view = explained(running)
+    quota = {
+        "type": "destination_storage",
+        "size_bytes": 10_000_000,
+        "age_s": None,
+        "action": "producer_exception",
+        "said": {"place": "namespace", "name": "acme/orders"},
+        "enforced": False,
+    }
+    view["backlog_quotas"] = [
+        quota,
+        quota | {"type": "message_age", "size_bytes": None, "age_s": 3600, "enforced": True},
+        quota | {"size_bytes": None},
+    ]
+    size, age, nothing = list(remarks(view))[-3:]
+    assert size == (
+        "backlog quota destination_storage 10MB, producer_exception, set for namespace "
+        "acme/orders; stored, not enforced by this version"
+    )
+    assert age.endswith("message_age 3,600 s, producer_exception, set for namespace acme/orders")
+    assert "destination_storage unlimited" in nothing
+
+
+def test_a_subscription_is_part_of_the_name(running: RunningDaemon) -> None:
+    name = DEBT._replace(kind=Kind.DISPATCH, subscription="audit")
+    assert verdict(explained(running, name)).startswith(
+        "acme/orders/eu subscription audit dispatch is not cut"
+    )

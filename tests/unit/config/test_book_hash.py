@@ -1,0 +1,141 @@
+"""The hash of a book: the same for what says the same, another for everything else, and pinned.
+
+Not covered: who compares hashes (rgd.app).
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgd.config import book_hash as module
+from rgd.config.book_hash import book_hash
+from rgd.config.groups import load_groups
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import (
+    NOT_SET,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Limits,
+    LocalLimit,
+    Rates,
+)
+from tests.unit.config.groups_file import BOOK, EVERYTHING, OLD_BOOK, TOPIC
+
+
+def load(tmp_path: Path, text: str) -> PolicyBook:
+    path = tmp_path / "groups.yaml"
+    path.write_text(text)
+    return load_groups(path)
+
+
+def test_it_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+    one = load(
+        tmp_path,
+        "groups: {a: {}, b: {blocked: true}}\nattach: {tenants: {x: a, y: b}}",
+    )
+    other = load(
+        tmp_path,
+        "attach: {tenants: {y: b, x: a}}\ngroups: {b: {blocked: true}, a: {}}",
+    )
+    assert book_hash(one) == book_hash(other)
+
+
+def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "groups.yaml"
+    path.write_text(EVERYTHING)
+    script = (
+        "import sys, pathlib; from rgd.config.groups import book_hash, load_groups;"
+        "print(book_hash(load_groups(pathlib.Path(sys.argv[1]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == book_hash(BOOK)
+
+
+def test_it_is_pinned_so_that_versions_agree() -> None:
+    assert (book_hash(EMPTY_BOOK), book_hash(OLD_BOOK)) == (
+        68639833004390057,
+        4353072915680061083,
+    )
+
+
+def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
+    assert 0 < book_hash(EMPTY_BOOK) < 1 << 63
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        EVERYTHING.replace("messages: 1000", "messages: 1001"),
+        EVERYTHING.replace("dispatch: {messages: 2000}", "dispatch: {bytes: 2000}"),
+        EVERYTHING.replace("policy: max-min", "policy: residual"),
+        EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: even"),
+        EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
+        EVERYTHING.replace("blocked: false", "blocked: true"),
+        EVERYTHING.replace("shadow: true", "shadow: false"),
+        EVERYTHING.replace("acme: gold", "acme: trial"),
+        EVERYTHING.replace("acme/orders: trial", "acme/other: trial"),
+        EVERYTHING.replace('eu": gold', 'us": gold'),
+        EVERYTHING.replace("bytes: 1e8", "bytes: 1e9"),
+        EVERYTHING.replace("messages: 20}", "messages: 21}"),
+        EVERYTHING.replace("audit", "audit2"),
+        EVERYTHING.replace("messages: 0.5", "messages: 0.6"),
+        EVERYTHING.replace("messages: 30}", "messages: 31}"),
+        EVERYTHING.replace(", dispatch: {}}", "}"),
+        EVERYTHING.replace("{messages: 6}", "{messages: 60}"),
+        EVERYTHING.replace("{bytes: 7}", "{bytes: 70}"),
+        EVERYTHING.replace(
+            "namespace_subscriptions: {acme/orders", "namespace_subscriptions: {acme/o"
+        ),
+        EVERYTHING.replace("limit_bytes: 1e9", "limit_bytes: 2e9"),
+        EVERYTHING.replace("limit_s: 3600", "limit_s: 3601"),
+        EVERYTHING.replace("producer_exception", "producer_request_hold"),
+        EVERYTHING + '    "persistent://acme/orders/us": {age: {}}\n',
+    ],
+)
+def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
+    assert changed != EVERYTHING
+    assert book_hash(load(tmp_path, changed)) != book_hash(BOOK)
+
+
+@pytest.mark.parametrize(
+    "book",
+    [
+        pytest.param(PolicyBook(limits=Limits(topics={TOPIC: NOT_SET})), id="topic"),
+        pytest.param(PolicyBook(limits=Limits(subscriptions={(TOPIC, "s"): NOT_SET})), id="sub"),
+        pytest.param(PolicyBook(backlogs=Backlogs({"a/b": BacklogQuotas()})), id="backlog"),
+        pytest.param(PolicyBook(named=frozenset({"a/b"})), id="named"),
+    ],
+)
+def test_a_place_where_nothing_is_set_says_as_little_as_none(book: PolicyBook) -> None:
+    assert book_hash(book) == book_hash(EMPTY_BOOK)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        LocalLimit(dispatch=Rates(5), dispatch_period_s=2),
+        LocalLimit(dispatch=Rates(5), dispatch_relative=True),
+    ],
+)
+def test_what_only_a_table_can_say_counts_too(limit: LocalLimit) -> None:
+    plain = PolicyBook(limits=Limits(topics={TOPIC: LocalLimit(dispatch=Rates(5))}))
+    assert book_hash(PolicyBook(limits=Limits(topics={TOPIC: limit}))) != book_hash(plain)
+
+
+def test_all_ways_to_say_no_backlog_quota_are_the_same() -> None:
+    books = [
+        PolicyBook(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
+        for quota in (BacklogQuota(), BacklogQuota(-7, 0), BacklogQuota(-1, -9))
+    ]
+    assert len({book_hash(book) for book in books}) == 1
+
+
+def test_many_names_are_hashed_in_slices_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = book_hash(BOOK)
+    monkeypatch.setattr(module, "SLICE", 1)
+    assert book_hash(BOOK) == at_once

@@ -1,0 +1,107 @@
+"""A groups file read by a process of its own: the same book, hash and faults, put together in slices.
+
+Not covered: how long a loop is kept waiting (bench/policies.py measures that), that a small file is faster
+read at once.
+"""
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rgd.config import groups_apart
+from rgd.config.groups import book_hash, load_groups
+from rgd.config.groups_apart import LoadedGroups, let_go, load_groups_apart
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments
+from rgd.errors import ConfigError
+from tests.unit.config.groups_file import BOOK, EVERYTHING
+
+
+@pytest.fixture(autouse=True)
+def _thaw() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(params=["small", "large"])
+def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file to write; read at once or apart."""
+    if request.param == "large":
+        monkeypatch.setattr(groups_apart, "SMALL_BYTES_MAX", 0)
+    return tmp_path / "groups.yaml"
+
+
+def test_the_book_and_the_hash_are_as_if_it_were_read_here(file: Path) -> None:
+    file.write_text(EVERYTHING)
+    assert load_groups_apart(file) == LoadedGroups(BOOK, book_hash(BOOK))
+
+
+def test_many_entries_come_in_their_order(file: Path) -> None:
+    names = "".join(
+        f"  t/n{number}: {{publish: {{messages: {number}}}}}\n" for number in range(1000)
+    )
+    file.write_text(f"limits: {{namespaces: {{\n{names.replace(chr(10), ',' + chr(10))}}}}}\n")
+    book = load_groups_apart(file).book
+    assert book == load_groups(file)
+    assert list(book.limits.namespaces) == [f"t/n{number}" for number in range(1000)]
+
+
+def test_what_is_one_object_there_is_one_here(file: Path) -> None:
+    names = "".join(f"  t/n{number}: {{publish: {{messages: 5}}}}\n" for number in range(1000))
+    file.write_text(f"limits:\n namespaces:\n{names}")
+    limits = load_groups_apart(file).book.limits.namespaces
+    assert len({id(limit) for limit in limits.values()}) == 1
+
+
+def test_every_fault_is_told_as_if_it_were_read_here(file: Path) -> None:
+    file.write_text("groups:\n  gold: {publik: {}}\n  a b: {}\n")
+    with pytest.raises(ConfigError) as here:
+        load_groups(file)
+    with pytest.raises(ConfigError) as apart:
+        load_groups_apart(file)
+    assert apart.value.faults == here.value.faults
+    assert len(apart.value.faults) == 2
+
+
+def test_a_file_that_is_not_there_is_a_fault(file: Path) -> None:
+    with pytest.raises(ConfigError, match="expected a readable file"):
+        load_groups_apart(file)
+
+
+def test_a_process_that_ends_before_it_has_told_all_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "groups.yaml"
+    path.write_text(EVERYTHING)
+    monkeypatch.setattr(groups_apart, "SMALL_BYTES_MAX", 0)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ConfigError, match="the process that did ended with 1"):
+        load_groups_apart(path)
+
+
+def test_the_collector_goes_on_afterwards(file: Path) -> None:
+    file.write_text(EVERYTHING)
+    load_groups_apart(file)
+    assert gc.isenabled()
+
+
+class _Name(str):
+    """A text that can tell when it is gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_a_book_that_was_let_go_is_freed_and_one_that_somebody_has_is_whole() -> None:
+    kept = PolicyBook(attach=Attachments({"acme": "gold"}))
+    group = _Name("gold")
+    gone = weakref.ref(group)
+    books = [kept, PolicyBook(attach=Attachments({"acme": group}))]
+    del group
+    let_go(books)
+    assert books == []
+    assert kept.attach.tenants == {"acme": "gold"}
+    assert gone() is None
