@@ -72,9 +72,9 @@ class Size:
     policies: Sequence[str]
     #: Rounds of the step scenarios, by how many daemons they have.
     step_rounds: Mapping[int, int]
-    #: Of max-min, and of the others.
+    #: Of max-min, and of the others; the next one as well.
     noise_rounds: tuple[int, int]
-    mix_rounds: int
+    mix_rounds: tuple[int, int]
     fault_rounds: int
     retries: Sequence[int]
     #: Rounds of five seconds, an hour of them in full.
@@ -87,8 +87,8 @@ class Size:
 FULL: Final = Size(
     policies=DRAWN,
     step_rounds={2: 36, 10: 36, 100: 12},
-    noise_rounds=(1_000, 200),
-    mix_rounds=500,
+    noise_rounds=(1_000, 120),
+    mix_rounds=(500, 150),
     fault_rounds=30,
     retries=(0, 1, 5, 20),
     doorman_rounds=354,
@@ -99,7 +99,7 @@ QUICK: Final = Size(
     policies=DRAWN,
     step_rounds={2: 18, 10: 18},
     noise_rounds=(40, 40),
-    mix_rounds=150,
+    mix_rounds=(150, 150),
     fault_rounds=20,
     retries=(0, 5),
     doorman_rounds=330,
@@ -267,8 +267,7 @@ def _steps(size: Size) -> Table:
 
 
 def _noise(size: Size) -> Table:
-    own, others = size.noise_rounds
-    rounds = {policy: own if policy == DRAWN[0] else others for policy in DRAWN}
+    rounds = _rounds_by_policy(size.noise_rounds)
     runs = {
         (policy, burst): run_of("noise", policy, rounds=rounds[policy], burst_ms=burst)
         for policy in DRAWN
@@ -289,15 +288,23 @@ def _noise(size: Size) -> Table:
 
 
 def _two_dimensions(size: Size) -> Table:
-    runs = [run_of("two-dimensions", policy, rounds=size.mix_rounds) for policy in DRAWN]
+    rounds = _rounds_by_policy(size.mix_rounds)
+    runs = [run_of("two-dimensions", policy, rounds=rounds[policy]) for policy in DRAWN]
 
     def write(results: Results) -> str:
         names = ("utilisation", "lowest_ratio", "rounds_to_fair")
-        rows = [[run.policy, *_figures(results[run], names)] for run in runs]
-        header = [f"policy, 1,000 mixes, {size.mix_rounds} rounds", "use of the fuller dimension"]
+        rows = [
+            [run.policy, f"{rounds[run.policy]:,}", *_figures(results[run], names)] for run in runs
+        ]
+        header = ["policy, 1,000 mixes", "rounds", "use of the fuller dimension"]
         return markdown([*header, "lowest ratio", "rounds to fair"], rows)
 
     return Table("two-dimensions", runs, write)
+
+
+def _rounds_by_policy(rounds: tuple[int, int]) -> dict[str, int]:
+    own, others = rounds
+    return {policy: own if policy == DRAWN[0] else others for policy in DRAWN}
 
 
 def _retries(size: Size) -> Table:
