@@ -59,7 +59,9 @@ class Rounds:
             sharing.moves_share,
         )
         #: What is left to do of the round that ends, and what was done of it.
-        self._pending: deque[tuple[int, GroupState]] = deque()
+        self._pending: deque[GroupState] = deque()
+        self._closed: list[Ints] = []
+        self._book = sharing.book
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
         #: Places told early in the open round: the log says so.
@@ -120,30 +122,32 @@ class Rounds:
         self.is_ending = True
         self._follow_up = []
         self._suppression.next_round()
-        for state in self._limiter.states():
-            place = self._index.place(state.key)
-            if place != NO_PLACE:
-                self._pending.append((place, state))
+        self._book = self._sharing.book
+        self._pending.extend(self._limiter.states())
 
     def step(self, now: Nanos) -> None:
         """End the round for a slice of the groups; `is_ending` is False after the last."""
         count = min(SLICE_GROUPS, len(self._pending))
-        self._close([self._pending.popleft() for _ in range(count)], now)
+        states = [self._pending.popleft() for _ in range(count)]
+        placed = [(self._index.place(state.key), state) for state in states]
+        self._close([one for one in placed if one[0] != NO_PLACE], now)
         if not self._pending:
             self._take_back_the_gone()
             self.is_ending = False
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
-        """What the round that ended tells the peers, and the log."""
+        """What the round that ended tells the peers, and the log; who writes it puts it in order."""
         picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
         self._picked, self._shown = [], []
         self._told_early.clear()
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
-        return picked, shown.in_order()
+        return picked, shown
 
     def _close(self, slice_: Sequence[tuple[int, GroupState]], now: Nanos) -> None:
         """Close the windows of some groups, and pick what is worth telling of them."""
-        is_told = self._suppression.is_told(_column([place for place, _ in slice_])).tolist()
+        closed = _column([place for place, _ in slice_])
+        self._closed.append(closed)
+        is_told = self._suppression.is_told(closed).tolist()
         # Of a group that nothing was asked of the peers hear once that it is idle.
         open_ = [
             (place, state, demand or _idle(state))
@@ -249,8 +253,12 @@ class Rounds:
     def _take_back_the_gone(self) -> None:
         """Tell as idle what was told of groups that are deleted."""
         keys = self._index.keys
-        told = self._suppression.told_places().tolist()
-        gone = [place for place in told if self._limiter.state(keys[place]) is None]
+        told = self._suppression.told_places()
+        if self._sharing.book is self._book:
+            # Only what was not closed can be gone.
+            told = np.setdiff1d(told, np.concatenate(self._closed or [told[:0]]))
+        self._closed = []
+        gone = [place for place in told.tolist() if self._limiter.state(keys[place]) is None]
         if gone:
             places = np.array(gone, np.int64)
             names = {keys[place] for place in gone}

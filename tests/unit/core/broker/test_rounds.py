@@ -78,14 +78,6 @@ def test_a_round_is_logged_with_the_policy_of_the_group() -> None:
     assert house.logged("third").policy is SharePolicyName.STEAL
 
 
-def test_a_round_is_logged_in_the_order_of_groups() -> None:
-    house = House(groups={name: Group(name) for name in ("c", "a", "b")})
-    for name in ("c", "a", "b"):
-        house.ask(1, at=0, group=name)
-    house.end(1000)
-    assert [row.usage.group for row in house.log[-1]] == ["a", "b", "c"]
-
-
 def test_an_unlimited_rate_is_logged_as_such() -> None:
     house = House(groups={"gold": Group("gold")})
     house.ask(1, at=0)
