@@ -267,3 +267,17 @@ def test_steps_need_room() -> None:
     ground: Ground = replace(SCENARIOS["swap"], rounds=2).ground(1)
     with pytest.raises(ValueError, match="too few"):
         SCENARIOS["swap"].workload(ground)
+
+
+@pytest.mark.parametrize(
+    ("name", "daemons", "seed"),
+    [("swap", 2, 21), ("swap", 2, 28), ("swap", 2, 82), ("swap", 2, 93), ("heavy-tail", 10, 4)],
+)
+def test_a_step_is_fair_by_the_second_boundary_where_slots_and_rounds_fall_badly(
+    name: str, daemons: int, seed: int
+) -> None:
+    """Seeds in which a broker's round ended next to the slot of a step, which it then believed."""
+    scenario = replace(SCENARIOS[name], daemons=daemons, rounds=12, asks_per_s=50.0)
+    taken = run(scenario, seed=seed).figures.rounds_to_fair
+    assert taken is not None
+    assert taken <= 1

@@ -183,6 +183,7 @@ class Rounds:
             hungry=short,
             held=pairs([one.held for one in measured]).astype(np.float64),
             slot_noise=np.array([one.slot_noise for one in measured], np.float64).reshape(-1, 2),
+            settled=pairs([one.settled or one.offered for one in measured]).astype(np.float64),
         )
         return self._estimator.update(places, seen, is_round=is_round)
 

@@ -9,7 +9,8 @@ The noise is a Huberised mean of absolute second differences of a row's rates:
 a lone step bends the line two times running, and a drift not at all, but noise
 bends it every time. A change of more than `STEP_SIGMAS` is a step and believed;
 a smaller one moves an average (EWMA) and a two-sided CUSUM (Page, Biometrika 41,
-1954), which finds small changes that last.
+1954), which finds small changes that last. A step's first moments teach no noise,
+and give way to whatever is seen next.
 
 All is columns of shape [rows, dimensions] and changed in place, so that the
 simulator's vectorised model calls `end_round` on arrays of its own. Counting
@@ -22,6 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.demand.marks import SCALE
 from rgd.core.units import NS_PER_S, RATE_MAX
 
 #: A change of more than so many standard deviations is a step. One in 16,000 normal deviates is
@@ -98,6 +100,9 @@ class Seen:
     #: Standard deviation of the rate of a slot of `min_interval_ns`; NaN where it is unknown and
     #: requests are taken to come at random.
     slot_noise: Floats
+    #: What noise is learnt from: the rate before a step, where `offered` shows but the slot in which
+    #: it fell; None for `offered` everywhere.
+    settled: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,7 @@ class Estimator:
 def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
     """Take in a full round of every row; changes the columns in place."""
     offered = seen.offered
-    _learn_noise(columns, offered)
+    _learn_noise(columns, offered if seen.settled is None else seen.settled)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
     falls = (seen.hungry & ~seen.refused)[:, None] & (change < 0)
@@ -207,7 +212,9 @@ def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Esti
     np.maximum(columns.level, 0, out=columns.level)
     columns.age += columns.age < _AGE_MAX
     columns.since[is_step] = 0
-    columns.since += columns.since < _AGE_MAX
+    # The first moments after a step are no round of it.
+    counts = (2 * seen.elapsed_ns >= settings.round_ns)[:, None]
+    columns.since += counts & (columns.since < _AGE_MAX)
     for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
         fresh[is_step] = 0
     _forget_idle(columns, offered == 0)
@@ -219,6 +226,8 @@ def report_early(columns: Columns, seen: Seen, settings: EstimatorSettings) -> E
     change = seen.offered - columns.level
     sigma = _sigma(columns, seen, settings)
     is_step = (np.abs(change) > STEP_SIGMAS * sigma) | (columns.age == 0)
+    # What the first moments after a step showed is replaced by what was seen since.
+    is_step |= columns.since == 0
     is_step &= seen.offered > 0
     columns.level[is_step] = seen.offered[is_step]
     columns.since[is_step] = 0
@@ -257,6 +266,9 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
     by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
     # Of a row with a history, the chance of the counting is a part.
     by_slots[(columns.age >= HISTORY_ROUNDS) & np.isnan(seen.slot_noise)] = 0
+    # Units are whole: one more or less, here or in the level's round, is no step.
+    unit = SCALE / np.maximum(seen.elapsed_ns, 1) + SCALE / settings.round_ns
+    np.maximum(least, (unit / FALL_SIGMAS)[:, None], out=least)
     sigma: Floats = np.maximum(np.maximum(by_history, by_slots), least)
     return sigma
 

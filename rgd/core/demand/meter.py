@@ -9,18 +9,20 @@ least `min_interval_ns` is closed by the first request at or after its end, and
 ends at that request: so evenly spaced callers are measured exactly, however the
 rounds fall, and random ones without bias. A slot that differs from those before
 it by more than noise begins a new segment; a rate is that of the newest segment,
-so a step within a round is not diluted. What is noise, the estimator says.
+so a step within a round is not diluted. The slot in which the step fell is neither
+the one nor the other: it counts until the next one closes. What is noise, the
+estimator says; a unit more or less in a slot is none of it, and no step.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import nan
 from typing import Final, NamedTuple
 
 from rgd.core.demand.bound import UnsaidBound
 from rgd.core.demand.credit import Credit
+from rgd.core.demand.marks import SCALE, Mark, bounded, less, plus, rate, total
 from rgd.core.demand.noise import SlotNoise
-from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, RATE_MAX, Nanos, Pair
+from rgd.core.units import NS_PER_S, Nanos, Pair
 
 #: Most topics (and callers that hold work back) told apart in one window; more are not counted.
 WINDOW_TOPICS_MAX: Final = 100_000
@@ -29,7 +31,7 @@ WINDOW_TOPICS_MAX: Final = 100_000
 EARLY_PART: Final = 20
 
 #: A flow that changes more often than this in one round is bursty, and taken as a whole.
-CHANGES_MAX: Final = 3
+CHANGES_MAX: Final = 1
 
 #: Where nothing was told, a slot that differs by more than this part begins a new segment.
 _FRESH_PART: Final = 0.5
@@ -37,8 +39,10 @@ _FRESH_PART: Final = 0.5
 #: A silence of more than so many usual gaps, and a slot, counts as time without demand.
 _GAPS_QUIET: Final = 2
 
+#: What was told of the slot in which a step fell is corrected if it is off by more than this part.
+_AFTER_STEP_PART: Final = 100
+
 _ALREADY: Final = Nanos(-(1 << 63))
-_SCALE: Final = MILLI * NS_PER_S
 _NOTHING: Final = Pair()
 
 
@@ -66,6 +70,9 @@ class Measured(NamedTuple):
     refused: bool = False
     #: Standard deviation of a slot's rate in each dimension, Milli per second; NaN while unknown.
     slot_noise: tuple[float, float] = (nan, nan)
+    #: What noise is to be learnt from: the rate before a step, where `offered` shows but the slot in
+    #: which it fell; None for `offered`.
+    settled: Pair | None = None
 
 
 class Demand(NamedTuple):
@@ -85,26 +92,13 @@ class Demand(NamedTuple):
     measured: Measured
 
 
-class _Mark(NamedTuple):
-    """All counters at a moment."""
-
-    at: Nanos
-    #: All requests, and those of them that said they are retries.
-    requests: int
-    retries: int
-    #: (messages, bytes): granted; new work, refused too; refused work of which nobody said that.
-    admitted: tuple[int, int]
-    new: tuple[int, int]
-    unsaid: tuple[int, int]
-    refusals: int
-
-
 class DemandMeter:
     """Counters of one (group, kind) since the start, and marks of them."""
 
     __slots__ = (
         "_admitted_bytes",
         "_admitted_messages",
+        "_base",
         "_begin",
         "_bound",
         "_changes",
@@ -115,6 +109,7 @@ class DemandMeter:
         "_held",
         "_held_before",
         "_hungry",
+        "_is_mixed",
         "_is_steady",
         "_noise",
         "_noise_part",
@@ -136,6 +131,7 @@ class DemandMeter:
         "_unsaid_messages",
         "_wanted_total",
         "_was_clear",
+        "_was_told_mixed",
         "_window",
         "_window_begin",
         "_window_refused",
@@ -166,11 +162,15 @@ class DemandMeter:
         self._window = self._mark(now)
         self._window_refused = (0, 0)
         #: The newest segment, from the end of one slot to that of another; None while idle.
-        self._begin: _Mark | None = None
+        self._begin: Mark | None = None
         self._end = self._window
         #: Where the segment was when the window began; what was before the first request of all.
-        self._window_begin: _Mark | None = None
-        self._first: _Mark | None = None
+        self._window_begin: Mark | None = None
+        self._first: Mark | None = None
+        #: Where that began which the next slot is compared with: the segment, or the one before.
+        self._base = self._window
+        #: Whether the segment is but the slot in which a step fell, and whether that was told.
+        self._is_mixed = self._was_told_mixed = False
         self._changes = 0
         #: Whether a slot of the open window refused nothing.
         self._was_clear = False
@@ -239,9 +239,11 @@ class DemandMeter:
             hungry: whether the group as a whole is short, so that a fall is worth a report.
         """
         self._told = told
+        # One unit more or less in a slot is no jump.
+        unit = SCALE // self._settings.min_interval_ns
         self._threshold = (
-            max(threshold.messages, told.messages // EARLY_PART),
-            max(threshold.bytes, told.bytes // EARLY_PART),
+            max(threshold.messages, told.messages // EARLY_PART, unit),
+            max(threshold.bytes, told.bytes // EARLY_PART, unit),
         )
         self._noise_part = (
             threshold.messages / told.messages if told.messages else _FRESH_PART,
@@ -265,24 +267,27 @@ class DemandMeter:
             return None
         refused = (self._refused_messages, self._refused_bytes)
         period_ns = max(1, now - window.at)
-        admitted = _less(mark.admitted, window.admitted)
+        admitted = less(mark.admitted, window.admitted)
         wanted = self._offered(window, mark, period_ns)
         if self._held:
-            wanted = _plus(wanted, _sum(self._held.values()))
-        self._wanted_total = _bounded(_plus(self._wanted_total, wanted))
+            wanted = plus(wanted, total(self._held.values()))
+        self._wanted_total = bounded(plus(self._wanted_total, wanted))
         demand = Demand(
             topics=len(self._topics),
-            admitted=_rate(admitted, period_ns),
-            wanted=_rate(wanted, period_ns),
-            refused=_bounded(_less(refused, self._window_refused)),
-            admitted_total=_bounded(mark.admitted),
+            admitted=rate(admitted, period_ns),
+            wanted=rate(wanted, period_ns),
+            refused=bounded(less(refused, self._window_refused)),
+            admitted_total=bounded(mark.admitted),
             wanted_total=self._wanted_total,
             measured=self._measure(mark, self._held, is_round=True),
         )
         self._learn_credit(mark, demand.measured)
         self._open(mark)
         if demand.measured.requests:
+            # What follows a step's slot is not compared with it.
+            self._base = self._end if self._is_mixed else self._begin or self._end
             self._begin = self._window_begin = self._end
+            self._is_mixed = False
             self._first = None
             self._bound.open()
         else:
@@ -291,13 +296,13 @@ class DemandMeter:
 
     def totals(self) -> tuple[Pair, Pair]:
         """Admitted and wanted since the start, the open window's admitted included."""
-        return _bounded((self._admitted_messages, self._admitted_bytes)), self._wanted_total
+        return bounded((self._admitted_messages, self._admitted_bytes)), self._wanted_total
 
     def _note_topic(self, topic: str | None) -> None:
         if len(self._topics) < WINDOW_TOPICS_MAX:
             self._topics.add(topic)
 
-    def _open(self, mark: _Mark) -> None:
+    def _open(self, mark: Mark) -> None:
         self._window = mark
         self._window_refused = (self._refused_messages, self._refused_bytes)
         self._held_before, self._held = self._held, {}
@@ -305,12 +310,12 @@ class DemandMeter:
         self._changes = 0
         self._was_clear = False
 
-    def _learn_credit(self, mark: _Mark, measured: Measured) -> None:
+    def _learn_credit(self, mark: Mark, measured: Measured) -> None:
         """Learn what of unsaid refusals was new, from the whole window or from the time after."""
         window = self._window
         if mark.unsaid == window.unsaid == (0, 0):
             return
-        per_s = _SCALE / max(1, mark.at - window.at)
+        per_s = SCALE / max(1, mark.at - window.at)
         for dimension, credit in enumerate(self._credit):
             unsaid = mark.unsaid[dimension] - window.unsaid[dimension]
             if unsaid:
@@ -322,11 +327,12 @@ class DemandMeter:
     def _rest(self) -> None:
         """Forget the flow: what comes next is a fresh one, whose first request begins it."""
         self._begin, self._slot_due = None, _ALREADY
+        self._is_mixed = self._was_told_mixed = False
         self._bound, self._noise = UnsaidBound(), (SlotNoise(), SlotNoise())
 
-    def _mark(self, now: Nanos) -> _Mark:
+    def _mark(self, now: Nanos) -> Mark:
         admitted = (self._admitted_messages, self._admitted_bytes)
-        return _Mark(
+        return Mark(
             now,
             self._requests,
             self._retries,
@@ -345,22 +351,44 @@ class DemandMeter:
         self._slot_due = Nanos(now + self._settings.min_interval_ns)
         self._end = mark
         if self._begin is None:
-            self._begin = self._window_begin = mark
+            self._begin = self._window_begin = self._base = mark
             self._first = self._window
             return False
         slot = self._rates(end, mark)
         for noise, here in zip(self._noise, slot, strict=True):
             noise.take(here)
-        if self._begin is not end:
-            segment = self._rates(self._begin, end)
-            for here, before, noise_part in zip(slot, segment, self._noise_part, strict=True):
-                if abs(here - before) > noise_part * max(here, before):
-                    self._begin = end
-                    self._changes += 1
-                    break
+        was_told_mixed = self._was_told_mixed
+        if self._is_mixed:
+            # A step falls into a slot, which is neither the one nor the other.
+            self._begin = self._base = end
+            self._is_mixed = self._was_told_mixed = False
+        elif self._base is not end and self._is_change(slot, end, mark):
+            self._begin, self._is_mixed = end, True
+            self._changes += 1
+        else:
+            self._base = self._begin
         refuses = mark.refusals > end.refusals
         self._was_clear |= not refuses
+        if was_told_mixed and self._is_told_wrong(slot):
+            return True
         return self._is_jump(slot, refuses=refuses)
+
+    def _is_change(self, slot: tuple[float, float], end: Mark, mark: Mark) -> bool:
+        """Whether the slot that ended differs from those before it by more than noise."""
+        base = self._base
+        # Units are whole: one more or less in either is no difference.
+        unit = SCALE / max(1, mark.at - end.at) + SCALE / max(1, end.at - base.at)
+        for here, before, noise_part in zip(
+            slot, self._rates(base, end), self._noise_part, strict=True
+        ):
+            if abs(here - before) > max(unit, noise_part * max(here, before)):
+                return True
+        return False
+
+    def _is_told_wrong(self, slot: tuple[float, float]) -> bool:
+        """Whether the first slot after a step's own shows that what was told of that was off."""
+        pairs = zip(slot, self._told, strict=True)
+        return any(abs(here - told) * _AFTER_STEP_PART > told > 0 for here, told in pairs)
 
     def _is_jump(self, slot: tuple[float, float], *, refuses: bool) -> bool:
         (messages, size), told, threshold = slot, self._told, self._threshold
@@ -370,21 +398,27 @@ class DemandMeter:
             return messages < told[0] - threshold[0] or size < told[1] - threshold[1]
         return False
 
-    def _measure(self, mark: _Mark, held: dict[str | None, Pair], *, is_round: bool) -> Measured:
-        held_rate = _rate(_sum(held.values()), self._settings.round_ns) if held else _NOTHING
+    def _measure(self, mark: Mark, held: dict[str | None, Pair], *, is_round: bool) -> Measured:
+        held_rate = rate(total(held.values()), self._settings.round_ns) if held else _NOTHING
         if self._begin is None:
             return Measured(held=held_rate, elapsed_ns=max(1, mark.at - self._window.at))
         if is_round and self._has_stopped(mark.at):
             return Measured(held=held_rate, elapsed_ns=max(1, mark.at - self._end.at))
         begin, end, elapsed_ns = self._span(mark, is_round=is_round)
+        settled = None
+        if self._is_mixed and begin is self._begin:
+            before = self._rates(self._base, self._begin)
+            settled = Pair(round(before[0]), round(before[1]))
+            self._was_told_mixed = True
         return Measured(
-            admitted=_rate(_less(end.admitted, begin.admitted), elapsed_ns),
-            offered=_rate(self._offered(begin, end, elapsed_ns), elapsed_ns),
+            admitted=rate(less(end.admitted, begin.admitted), elapsed_ns),
+            offered=rate(self._offered(begin, end, elapsed_ns), elapsed_ns),
             held=held_rate,
             requests=(end.requests - begin.requests) - (end.retries - begin.retries),
             elapsed_ns=elapsed_ns,
             refused=end.refusals > begin.refusals,
             slot_noise=(_known(self._noise[0].sigma), _known(self._noise[1].sigma)),
+            settled=settled,
         )
 
     def _has_stopped(self, now: Nanos) -> bool:
@@ -400,7 +434,7 @@ class DemandMeter:
         least_ns = max(self._settings.round_ns // 2, _GAPS_QUIET * self._gap_ns)
         return self._is_steady and silent_ns >= least_ns
 
-    def _span(self, mark: _Mark, *, is_round: bool) -> tuple[_Mark, _Mark, int]:
+    def _span(self, mark: Mark, *, is_round: bool) -> tuple[Mark, Mark, int]:
         """From where to where rates are reckoned, and over which time."""
         begin, end = self._begin, self._end
         assert begin is not None, "something was asked"
@@ -417,20 +451,20 @@ class DemandMeter:
             end = mark
         return begin, end, max(1, end.at - begin.at)
 
-    def _fresh_span(self, first: _Mark, mark: _Mark, *, is_round: bool) -> tuple[_Mark, _Mark, int]:
+    def _fresh_span(self, first: Mark, mark: Mark, *, is_round: bool) -> tuple[Mark, Mark, int]:
         since = self._end.at
         if is_round and mark.requests - first.requests == 1 and mark.refusals == first.refusals:
             # One request that was granted says nothing of a rate: one in a round.
             since = min(since, Nanos(mark.at - self._settings.round_ns))
         return first, mark, max(self._settings.min_interval_ns, mark.at - since)
 
-    def _offered(self, begin: _Mark, end: _Mark, period_ns: int) -> Pair:
-        admitted, new = _less(end.admitted, begin.admitted), _less(end.new, begin.new)
+    def _offered(self, begin: Mark, end: Mark, period_ns: int) -> Pair:
+        admitted, new = less(end.admitted, begin.admitted), less(end.new, begin.new)
         messages = max(new[0], admitted[0])
         size = max(new[1], admitted[1])
         if end.unsaid == begin.unsaid:
             return Pair(messages, size)
-        unsaid = _less(end.unsaid, begin.unsaid)
+        unsaid = less(end.unsaid, begin.unsaid)
         most = self._bound.most(self._told, period_ns, end.at)
         counted = [
             int(min(count * credit.part, bound))
@@ -438,9 +472,9 @@ class DemandMeter:
         ]
         return Pair(messages + counted[0], size + counted[1])
 
-    def _rates(self, begin: _Mark, end: _Mark) -> tuple[float, float]:
+    def _rates(self, begin: Mark, end: Mark) -> tuple[float, float]:
         """What was offered between two marks in Milli per second, without the bound."""
-        per_s = _SCALE / max(1, end.at - begin.at)
+        per_s = SCALE / max(1, end.at - begin.at)
         admitted, new, unsaid = begin.admitted, begin.new, begin.unsaid
         messages: float = max(end.admitted[0] - admitted[0], end.new[0] - new[0])
         size: float = max(end.admitted[1] - admitted[1], end.new[1] - new[1])
@@ -452,32 +486,3 @@ class DemandMeter:
 
 def _known(sigma: float | None) -> float:
     return nan if sigma is None else sigma
-
-
-def _sum(pairs: Iterable[Pair]) -> Pair:
-    messages = size = 0
-    for pair in pairs:
-        messages += pair.messages
-        size += pair.bytes
-    return Pair(messages, size)
-
-
-def _plus(left: Pair, right: Pair) -> Pair:
-    return Pair(left.messages + right.messages, left.bytes + right.bytes)
-
-
-def _less(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    # A plain tuple: this is most of what a meter's round costs.
-    return left[0] - right[0], left[1] - right[1]
-
-
-def _rate(count: tuple[int, int], period_ns: int) -> Pair:
-    messages, size = count[0] * _SCALE // period_ns, count[1] * _SCALE // period_ns
-    if messages > RATE_MAX or size > RATE_MAX:
-        return Pair(min(messages, RATE_MAX), min(size, RATE_MAX))
-    return Pair(messages, size)
-
-
-def _bounded(count: tuple[int, int]) -> Pair:
-    """A count as the wire and columns can have it."""
-    return Pair(min(count[0], COUNT_MAX), min(count[1], COUNT_MAX))

@@ -136,6 +136,40 @@ def test_a_step_is_believed_by_an_early_report() -> None:
     assert house.show(100) == 100
 
 
+def test_first_moments_of_a_step_give_way_to_what_is_seen_next() -> None:
+    house = House()
+    for rate in (*[100] * 6, 3000, 1200):
+        # A restless history, in which 350 and 100 are the same.
+        house.show(rate)
+    house.show(350, elapsed_s=0.1)
+    assert house.show(100) == 100
+    house.show(3000, is_round=False, elapsed_s=0.1)
+    assert house.show(2900, is_round=False, elapsed_s=0.2) == 2900
+
+
+def test_the_slot_of_a_step_teaches_no_noise() -> None:
+    thresholds = []
+    for settled in (None, 100.0):
+        estimator = Estimator(SETTINGS)
+        threshold = np.int64(0)
+        for rate, elapsed_s in ((100, 1.0),) * 6 + ((870, 0.1),) + ((3000, 1.0),) * 3:
+            what = seen([rate], elapsed_s=elapsed_s)
+            if rate == 870 and settled is not None:
+                what = replace(what, settled=np.array([[settled * MILLI, 10 * settled * MILLI]]))
+            threshold = estimator.update(np.array([0]), what, is_round=True).threshold[0, 0]
+        thresholds.append(float(threshold) / MILLI)
+    assert thresholds[0] > 300
+    assert thresholds[1] < 30
+
+
+def test_one_unit_is_no_step() -> None:
+    house = House()
+    for _ in range(6):
+        house.show(100)
+    assert house.show(94.3, is_round=False, elapsed_s=0.1) == 100
+    assert house.show(101) == pytest.approx(100, abs=0.5)
+
+
 def test_noise_moves_the_estimate_little() -> None:
     rates = noisy(400)
     wanted = wanted_of(rates)[50:]

@@ -172,6 +172,51 @@ def test_a_step_within_a_round_is_not_diluted() -> None:
     assert measured.elapsed_ns < ms(550)
 
 
+def test_the_slot_of_a_step_counts_until_the_next_one_closes() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    # Noise that hides the difference between the step's slot and the next one.
+    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(150 * MILLI, 1500 * MILLI), hungry=True)
+    flow(meter, 300, 1000, 1020)
+    flow(meter, 100, 1020, 1125)
+    mixed = meter.measure(ms(1125))
+    assert 100 < offered(mixed) < 140
+    assert mixed.settled is not None
+    assert mixed.settled.messages == pytest.approx(300 * MILLI, rel=0.001)
+    flow(meter, 100, 1120, 2000)
+    clean = drained(meter, 2000).measured
+    assert offered(clean) == pytest.approx(100, rel=0.001)
+    assert clean.settled is None
+
+
+def test_a_step_at_the_beginning_of_a_window_is_one() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 300, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    flow(meter, 100, 1000, 1050)
+    # The slot that ended in this window began in the one before.
+    assert meter.measure(ms(1050)).settled is not None
+    flow(meter, 100, 1050, 1250)
+    assert offered(meter.measure(ms(1250))) == pytest.approx(100, rel=0.001)
+
+
+def test_a_slot_with_one_unit_more_than_the_last_is_no_step() -> None:
+    meter = DemandMeter(Nanos(0))
+    asked = 0
+    for now in range(20, 3000, 20):
+        if now % 1000 == 0:
+            drained(meter, now)
+            meter.tell(Pair(675 * MILLI, 0), Pair(MILLI, 0), hungry=True)
+        wanted = int(675.33 * now / 1000)
+        assert not note(meter, admitted=Pair(wanted - asked, 0), now=now)
+        asked = wanted
+    measured = drained(meter, 3000).measured
+    assert measured.elapsed_ns >= ms(900)
+    assert offered(measured) == pytest.approx(675.33, rel=0.002)
+
+
 def test_a_flow_that_changes_all_the_time_is_taken_as_a_whole() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 100, 0, 1000)
@@ -267,6 +312,19 @@ def test_less_than_was_told_is_a_jump_where_others_go_short_and_nothing_is_refus
     assert flow(told(200, 5), 100, 1000, 2000) != []
     assert flow(told(200, 5, hungry=False), 100, 1000, 2000) == []
     assert flow(told(200, 5), 100, 1000, 2000, refused=True) == []
+
+
+def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 100, 0, 1000)
+    drained(meter)
+    meter.tell(Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    flow(meter, 100, 1000, 1050)
+    flow(meter, 200, 1050, 1115)
+    told = meter.measure(ms(1115))
+    meter.tell(told.offered, Pair(MILLI, 10 * MILLI), hungry=True)
+    # More, and nothing refused: nothing else would tell it before the round ends.
+    assert len(flow(meter, 200, 1115, 1500)) == 1
 
 
 def test_a_change_within_the_noise_or_below_a_twentieth_is_no_jump() -> None:
