@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Figures, run
-from bench.rounds_http import CONNECTIONS, Caller, daemon, summary_of
+from bench.rounds_http import SETTLE_S, Callers, daemon
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 
 GROUPS: Final = 1_000
@@ -56,34 +56,6 @@ async def in_force(port: int, turn: int) -> None:
         await asyncio.sleep(0.05)
 
 
-class Load:
-    """Callers that ask until they are told to stop."""
-
-    def __init__(self, port: int, namespaces: list[str]) -> None:
-        self._took_ns: list[int] = []
-        callers = [
-            Caller([_question(name) for name in namespaces[place::CONNECTIONS]], self._took_ns)
-            for place in range(CONNECTIONS)
-        ]
-        self._tasks = [
-            asyncio.create_task(caller.ask(port, RELOAD_S_MAX * RELOADS)) for caller in callers
-        ]
-
-    def begin(self) -> None:
-        """Forget what was measured so far."""
-        self._took_ns.clear()
-
-    def figures(self, what: str) -> dict[str, float]:
-        """What was measured since `begin`."""
-        return {f"{what}_{name}": value for name, value in summary_of(self._took_ns).items()}
-
-    async def end(self) -> None:
-        """Stop asking."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
 def _question(namespace: str) -> bytes:
     tenant, _, local = namespace.partition("/")
     return b'{"tenant":"%s","namespace":"%s","topic":"eu"}' % (tenant.encode(), local.encode())
@@ -107,12 +79,12 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
         try:
             with daemon(folder, url, file) as port:
                 figures["start_s"] = round(loop.time() - begun, 2)
-                load = Load(port, names)
-                await asyncio.sleep(3)
-                load.begin()
+                callers = Callers(port, [_question(name) for name in names])
+                await asyncio.sleep(SETTLE_S)
+                callers.begin()
                 await asyncio.sleep(options.seconds)
-                figures |= load.figures("calm")
-                load.begin()
+                figures |= callers.figures("calm")
+                callers.begin()
                 longest_s = 0.0
                 for turn in range(1, RELOADS + 1):
                     await asyncio.to_thread(write_file, file, options.namespaces, turn)
@@ -122,9 +94,9 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
                     longest_s = max(longest_s, loop.time() - begun)
                 # What the last one left to be worked off.
                 await asyncio.sleep(1)
-                figures |= load.figures("reload")
+                figures |= callers.figures("reload")
                 figures["longest_reload_s"] = round(longest_s, 2)
-                await load.end()
+                callers.end()
         finally:
             await broker.stop()
     return figures

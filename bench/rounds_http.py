@@ -3,7 +3,7 @@
     python bench/rounds_http.py [--json] [--seconds 10] [--changed 1.0]
 
 The whole daemon (`rgd serve`, on the embedded broker) with 5,000 groups of its own, each asked for
-once a second over `CONNECTIONS` connections; a process of its own publishes, once a second, what 99
+once a second in arrays; a process of its own publishes, once a second, what 99
 other brokers report (5,000 rows each, all of them changed unless `--changed` says less). Latency is
 from a request's sending to its answer, over loopback, first without the others (`alone_`), then with
 them (`beside_`). Four processes want four cores: with fewer, they also wait for one another.
@@ -14,13 +14,15 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -33,7 +35,11 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.wire.codec import encode
 from rgd.wire.numbering import Numbering
 
-CONNECTIONS: Final = 16
+#: Single questions a second, whose latency is measured, and questions in an array.
+PROBES_PER_S: Final = 400
+ITEMS: Final = 50
+#: Time for everything to have happened once.
+SETTLE_S: Final = 3.0
 READY_TIMEOUT_S: Final = 60
 #: Rounds of the others that are made before they begin to speak; then they begin anew.
 REHEARSED: Final = 6
@@ -104,29 +110,71 @@ async def speak(url: str, changed: float) -> None:
 # The load.
 
 
-class Caller:
-    """One connection that asks its questions in turn, evenly spaced."""
+class Callers:
+    """Two threads with a connection each, so that nobody waits for a client's own event loop.
 
-    def __init__(self, bodies: Sequence[bytes], took_ns: list[int]) -> None:
-        self._asked = [_request(body) for body in bodies]
-        self._took_ns = took_ns
+    One asks for everything once a second, in arrays of `ITEMS`; the other asks single questions,
+    `PROBES_PER_S`, and measures from a request's sending to its answer.
+    """
 
-    async def ask(self, port: int, seconds: float) -> None:
-        """Ask everything once a second."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        loop = asyncio.get_running_loop()
-        begun, count = loop.time(), 0
-        gap_s = 1.0 / len(self._asked)
-        while loop.time() < begun + seconds:
-            sent_ns = time.perf_counter_ns()
-            writer.write(self._asked[count % len(self._asked)])
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-            await reader.readexactly(length)
-            self._took_ns.append(time.perf_counter_ns() - sent_ns)
-            count += 1
-            await asyncio.sleep(max(0.0, begun + count * gap_s - loop.time()))
-        writer.close()
+    def __init__(self, port: int, questions: Sequence[bytes]) -> None:
+        self._port = port
+        self._arrays = [
+            _request(b"[" + b",".join(questions[place : place + ITEMS]) + b"]")
+            for place in range(0, len(questions), ITEMS)
+        ]
+        self._probes = [_request(question) for question in questions]
+        self._took_ns: list[int] = []
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=(self._arrays, len(self._arrays), None)),
+            threading.Thread(target=self._ask, args=(self._probes, PROBES_PER_S, self._took_ns)),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def begin(self) -> None:
+        """Forget what was measured so far."""
+        self._took_ns.clear()
+
+    def figures(self, what: str) -> dict[str, float]:
+        """p50, p99, p99.9 and the longest since `begin`, in milliseconds."""
+        took_ms = np.array(self._took_ns) / 1e6
+        quantiles = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "longest_ms": 1.0}
+        return {
+            f"{what}_{name}": round(float(np.quantile(took_ms, part)), 3)
+            for name, part in quantiles.items()
+        }
+
+    def end(self) -> None:
+        """Stop asking."""
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, requests: Sequence[bytes], per_s: int, took_ns: list[int] | None) -> None:
+        with socket.create_connection(("127.0.0.1", self._port)) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            answers = connection.makefile("rb")
+            begun, count = time.perf_counter(), 0
+            while not self._is_over.wait(max(0.0, begun + count / per_s - time.perf_counter())):
+                sent_ns = time.perf_counter_ns()
+                connection.sendall(requests[count % len(requests)])
+                _read_answer(answers)
+                if took_ns is not None:
+                    took_ns.append(time.perf_counter_ns() - sent_ns)
+                count += 1
+
+
+def _read_answer(answers: BinaryIO) -> None:
+    length = 0
+    while (line := answers.readline()) != b"\r\n":
+        if not line:
+            raise SystemExit("the daemon hung up")
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    answers.read(length)
 
 
 def _request(body: bytes) -> bytes:
@@ -134,26 +182,6 @@ def _request(body: bytes) -> bytes:
         b"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
     )
-
-
-async def latencies_ms(port: int, groups: Sequence[str], seconds: float) -> dict[str, float]:
-    """p50, p99 and the longest, and how many were answered a second."""
-    took_ns: list[int] = []
-    bodies = [b'{"group":"%s","messages":1}' % group.encode() for group in groups]
-    callers = [Caller(bodies[place::CONNECTIONS], took_ns) for place in range(CONNECTIONS)]
-    await asyncio.gather(*(caller.ask(port, seconds) for caller in callers))
-    return {**summary_of(took_ns), "per_s": round(len(took_ns) / seconds)}
-
-
-def summary_of(took_ns: list[int]) -> dict[str, float]:
-    """p50, p99, p99.9 and the longest, in milliseconds."""
-    took_ms = np.array(took_ns) / 1e6
-    return {
-        "p50_ms": round(float(np.quantile(took_ms, 0.5)), 3),
-        "p99_ms": round(float(np.quantile(took_ms, 0.99)), 3),
-        "p999_ms": round(float(np.quantile(took_ms, 0.999)), 3),
-        "longest_ms": round(float(took_ms.max()), 3),
-    }
 
 
 # The daemon.
@@ -213,16 +241,20 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
         url = await broker.ensure()
         try:
             with daemon(folder, url, file) as port:
-                # The first second makes every bucket and meter.
-                await latencies_ms(port, groups, 2.0)
-                alone = await latencies_ms(port, groups, options.seconds)
+                callers = Callers(port, [b'{"group":"%s"}' % group.encode() for group in groups])
+                # The first seconds make every bucket and meter, and then every row of the others.
+                await asyncio.sleep(SETTLE_S)
+                callers.begin()
+                await asyncio.sleep(options.seconds)
+                figures |= callers.figures("alone")
                 async with others(url, options.changed):
-                    await latencies_ms(port, groups, 3.0)
-                    beside = await latencies_ms(port, groups, options.seconds)
+                    await asyncio.sleep(2 * SETTLE_S)
+                    callers.begin()
+                    await asyncio.sleep(options.seconds)
+                    figures |= callers.figures("beside")
+                callers.end()
         finally:
             await broker.stop()
-    for what, measured in (("alone", alone), ("beside", beside)):
-        figures |= {f"{what}_{figure}": value for figure, value in measured.items()}
     return figures
 
 
