@@ -77,7 +77,7 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
         url = await broker.ensure()
         begun = loop.time()
         try:
-            with daemon(folder, url, file) as port:
+            with daemon(folder, url, file) as (port, _):
                 figures["start_s"] = round(loop.time() - begun, 2)
                 callers = Callers(port, [_question(name) for name in names])
                 await asyncio.sleep(SETTLE_S)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import numpy as np
+import psutil
 
 from bench.harness import Figures, run
 from bench.rounds import BROKERS, Bench
@@ -188,8 +189,8 @@ def _request(body: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def daemon(folder: Path, url: str, file: Path) -> Iterator[int]:
-    """A daemon that holds to a groups file; its port."""
+def daemon(folder: Path, url: str, file: Path) -> Iterator[tuple[int, psutil.Process]]:
+    """A daemon that holds to a groups file; its port, and its process."""
     command = [sys.executable, "-m", "rgd", "serve", "--broker", "broker-000"]
     command += ["--listen", "127.0.0.1:0", "--exchange", url, "--log-dir", str(folder / "log")]
     own = {"RGD_POLICIES__SOURCE": "file", "RGD_POLICIES__FILE": str(file)}
@@ -204,7 +205,8 @@ def daemon(folder: Path, url: str, file: Path) -> Iterator[int]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        yield int(line.partition("127.0.0.1:")[2].split()[0].strip(",;"))
+        port = int(line.partition("127.0.0.1:")[2].split()[0].strip(",;"))
+        yield port, psutil.Process(process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(READY_TIMEOUT_S)
@@ -228,6 +230,14 @@ async def others(url: str, changed: float) -> AsyncIterator[None]:
         await process.wait()
 
 
+async def cores_of(process: psutil.Process, seconds: float) -> float:
+    """How many cores a process takes from now on, for so long."""
+    before = process.cpu_times()
+    await asyncio.sleep(seconds)
+    after = process.cpu_times()
+    return round((after.user + after.system - before.user - before.system) / seconds, 2)
+
+
 async def compare(options: argparse.Namespace) -> dict[str, float]:
     """The figures without the others, and with them."""
     groups = Bench(1, 0.0).own
@@ -240,17 +250,17 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
         broker = EmbeddedBroker(folder / "broker")
         url = await broker.ensure()
         try:
-            with daemon(folder, url, file) as port:
+            with daemon(folder, url, file) as (port, process):
                 callers = Callers(port, [b'{"group":"%s"}' % group.encode() for group in groups])
                 # The first seconds make every bucket and meter, and then every row of the others.
                 await asyncio.sleep(SETTLE_S)
                 callers.begin()
-                await asyncio.sleep(options.seconds)
+                figures["alone_cores"] = await cores_of(process, options.seconds)
                 figures |= callers.figures("alone")
                 async with others(url, options.changed):
                     await asyncio.sleep(2 * SETTLE_S)
                     callers.begin()
-                    await asyncio.sleep(options.seconds)
+                    figures["beside_cores"] = await cores_of(process, options.seconds)
                     figures |= callers.figures("beside")
                 callers.end()
         finally:

@@ -65,6 +65,9 @@ INLINE_BYTES_MAX: Final = 32 * 1024
 #: Names of groups that are made known to the core in one go, for the same reason.
 NAMES_SLICE: Final = 256
 
+#: Rest between two slices of the core's work, and between two large reports.
+SLICE_REST_S: Final = 0.001
+
 #: Pause between two tries to reach the exchange.
 RECONNECT_S: Final = 1.0
 
@@ -225,8 +228,7 @@ class RgdDaemon:
             wake_at = self.core.wake_at
             if wake_at is not None and self.parts.clock.now() >= wake_at:
                 self._wake()
-                # The core works in slices: let the requests in that came meanwhile.
-                await asyncio.sleep(0)
+                await self._rest()
 
     async def _follow_exchange(self, until: asyncio.Event) -> None:
         await self._reach(self._join, "exchange")
@@ -332,6 +334,16 @@ class RgdDaemon:
 
     # Events in, effects out.
 
+    async def _rest(self) -> None:
+        """Let the requests in that came while the core worked on a slice.
+
+        A request takes some turns of the event loop: where there is more to do at once, each turn
+        would be another slice.
+        """
+        wake_at = self.core.wake_at
+        is_behind = wake_at is not None and self.parts.clock.now() >= wake_at
+        await asyncio.sleep(SLICE_REST_S if is_behind else 0)
+
     def _handle(self, event: Event) -> None:
         for effect in self.core.handle(event):
             self._carry_out(effect)
@@ -379,7 +391,8 @@ class RgdDaemon:
             await self._introduce(message.rows)
         self._handle(MessageReceived(self.parts.clock.now(), message))
         # Reports come in crowds at the rounds' ends: let requests in between.
-        await asyncio.sleep(0)
+        is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
+        await asyncio.sleep(SLICE_REST_S if is_large else 0)
 
     async def _introduce(self, rows: UsageColumns) -> None:
         """Give the groups of a whole state their places, thousands of new ones slice by slice."""

@@ -273,13 +273,13 @@ class DemandMeter:
             wanted = plus(wanted, total(self._held.values()))
         self._wanted_total = bounded(plus(self._wanted_total, wanted))
         demand = Demand(
-            topics=len(self._topics),
-            admitted=rate(admitted, period_ns),
-            wanted=rate(wanted, period_ns),
-            refused=bounded(less(refused, self._window_refused)),
-            admitted_total=bounded(mark.admitted),
-            wanted_total=self._wanted_total,
-            measured=self._measure(mark, self._held, is_round=True),
+            len(self._topics),
+            rate(admitted, period_ns),
+            rate(wanted, period_ns),
+            bounded(less(refused, self._window_refused)),
+            bounded(mark.admitted),
+            self._wanted_total,
+            self._measure(mark, self._held, is_round=True),
         )
         self._learn_credit(mark, demand.measured)
         self._open(mark)
@@ -411,14 +411,14 @@ class DemandMeter:
             settled = Pair(round(before[0]), round(before[1]))
             self._was_told_mixed = True
         return Measured(
-            admitted=rate(less(end.admitted, begin.admitted), elapsed_ns),
-            offered=rate(self._offered(begin, end, elapsed_ns), elapsed_ns),
-            held=held_rate,
-            requests=(end.requests - begin.requests) - (end.retries - begin.retries),
-            elapsed_ns=elapsed_ns,
-            refused=end.refusals > begin.refusals,
-            slot_noise=(_known(self._noise[0].sigma), _known(self._noise[1].sigma)),
-            settled=settled,
+            rate(less(end.admitted, begin.admitted), elapsed_ns),
+            rate(self._offered(begin, end, elapsed_ns), elapsed_ns),
+            held_rate,
+            (end.requests - begin.requests) - (end.retries - begin.retries),
+            elapsed_ns,
+            end.refusals > begin.refusals,
+            (_known(self._noise[0].sigma), _known(self._noise[1].sigma)),
+            settled,
         )
 
     def _has_stopped(self, now: Nanos) -> bool:
