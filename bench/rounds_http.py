@@ -235,7 +235,8 @@ async def cores_of(process: psutil.Process, seconds: float) -> float:
     before = process.cpu_times()
     await asyncio.sleep(seconds)
     after = process.cpu_times()
-    return round((after.user + after.system - before.user - before.system) / seconds, 2)
+    took_s: float = after.user + after.system - before.user - before.system
+    return round(took_s / seconds, 2)
 
 
 async def compare(options: argparse.Namespace) -> dict[str, float]:

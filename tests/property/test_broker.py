@@ -7,6 +7,7 @@ do (tests/unit/core/broker), several brokers (tests/simulation).
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,8 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
+
+pytestmark = pytest.mark.slow
 
 ME = Speaker("b1", 5)
 

@@ -18,6 +18,8 @@ from rgd.core.shares import columns
 from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
 from tests.support.slow_shares import PPM, fill_together, floors, water_fill
 
+pytestmark = pytest.mark.slow
+
 QUOTA_TOP = 9 * 10**18
 QUOTAS = (
     st.sampled_from([0, 1, QUOTA_TOP])

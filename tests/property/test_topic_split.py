@@ -7,6 +7,7 @@ ends of rounds. Not covered: which topic gets what (tests/unit/core/buckets/test
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, to_milli
+
+pytestmark = pytest.mark.slow
 
 BURST_NS: Final = 250 * NS_PER_MS
 SETTINGS: Final = BucketSettings(burst_ns=BURST_NS, request_max_ms=10_000, round_ms=1000)

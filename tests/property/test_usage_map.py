@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,8 @@ from rgd.core.exchange.usage_map import HeldRow, UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
+
+pytestmark = pytest.mark.slow
 
 BROKERS = ("a", "b", "c")
 GROUPS = ("gold", "silver")

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -22,6 +23,8 @@ from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_time
 from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.core.units import Nanos
+
+pytestmark = pytest.mark.slow
 
 BROKER = "broker-1"
 T0 = 1_795_234_300_000

@@ -19,6 +19,8 @@ from sim.scenario import CallerKind
 from sim.scenarios import SCENARIOS
 from sim.table import RoundRow, RoundTable
 
+pytestmark = pytest.mark.slow
+
 
 def rows(brokers: int, rounds: int, *, group: str = "gold") -> list[RoundRow]:
     """The first broker moves up in the middle, the second down, the others stay."""

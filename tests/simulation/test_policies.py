@@ -23,6 +23,8 @@ from tests.simulation.worlds import (
     watch_conservation,
 )
 
+pytestmark = pytest.mark.slow
+
 QUOTA = 300.0
 TRIAL = GroupKey("trial", Kind.PUBLISH)
 

@@ -30,6 +30,8 @@ from tests.contract.exchange.backends import (
     until,
 )
 
+pytestmark = pytest.mark.slow
+
 #: For what the client does by itself, whoever speaks at the other end: a restart of Apache takes 12 s.
 on_embedded_only = pytest.mark.parametrize(
     "broker_backend", [pytest.param("embedded", marks=pytest.mark.embedded)], indirect=True

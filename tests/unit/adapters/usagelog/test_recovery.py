@@ -26,6 +26,8 @@ from tests.unit.adapters.usagelog.logs import (
     write_log,
 )
 
+pytestmark = pytest.mark.slow
+
 ONE_SEGMENT = UsageLogSettings(fsync=Fsync.NEVER)
 SMALL_SEGMENTS = UsageLogSettings(fsync=Fsync.NEVER, segment_bytes=250)
 NEW = Pending(b"new", T0, 0)
