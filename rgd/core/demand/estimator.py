@@ -225,7 +225,9 @@ def report_early(columns: Columns, seen: Seen, settings: EstimatorSettings) -> E
     """Believe what changed by more than noise within a round; changes the columns in place."""
     change = seen.offered - columns.level
     sigma = _sigma(columns, seen, settings)
-    is_step = (np.abs(change) > STEP_SIGMAS * sigma) | (columns.age == 0)
+    # Units are whole: in a part of a round one more or less is no step.
+    unit = (SCALE / np.maximum(seen.elapsed_ns, 1))[:, None]
+    is_step = (np.abs(change) > np.maximum(STEP_SIGMAS * sigma, unit)) | (columns.age == 0)
     # What the first moments after a step showed is replaced by what was seen since.
     is_step |= columns.since == 0
     is_step &= seen.offered > 0
@@ -266,9 +268,6 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
     by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
     # Of a row with a history, the chance of the counting is a part.
     by_slots[(columns.age >= HISTORY_ROUNDS) & np.isnan(seen.slot_noise)] = 0
-    # Units are whole: one more or less, here or in the level's round, is no step.
-    unit = SCALE / np.maximum(seen.elapsed_ns, 1) + SCALE / settings.round_ns
-    np.maximum(least, (unit / FALL_SIGMAS)[:, None], out=least)
     sigma: Floats = np.maximum(np.maximum(by_history, by_slots), least)
     return sigma
 
