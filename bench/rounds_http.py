@@ -38,7 +38,7 @@ from rgd.wire.numbering import Numbering
 
 #: Single questions a second, whose latency is measured, and questions in an array.
 PROBES_PER_S: Final = 400
-ITEMS: Final = 50
+ITEMS: Final = 10
 #: Time for everything to have happened once.
 SETTLE_S: Final = 3.0
 READY_TIMEOUT_S: Final = 60
