@@ -6,11 +6,13 @@ The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core recei
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
 estimates, suppression, report and log record), and reckons every share anew that any of it moved.
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
-Beside it, in the same run, numpy's sort of as many numbers as rows were received.
+Garbage is collected as rarely as in the daemon. Beside it, in the same run, numpy's sort of as many
+numbers as rows were received.
 Not measured: the sockets, and callers (bench/acquire.py; docs/performance.md has both at once).
 """
 
 import argparse
+import gc
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from bench.harness import Figures, best_s, run
+from rgd.app.wiring import GC_THRESHOLDS
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
@@ -190,6 +193,7 @@ def own_map_mb(scale: int) -> float:
 
 def measure(options: argparse.Namespace) -> Figures:
     """All figures, each with its size in front."""
+    gc.set_threshold(*GC_THRESHOLDS)
     figures: dict[str, float] = {}
     for scale in options.scale:
         figures |= {

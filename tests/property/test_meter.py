@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rgd.core.demand.bound import GROWTH
 from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
+from tests.support.meters import tell
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def test_refused_retries_never_raise_what_is_wanted(
 )
 def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_ms: int) -> None:
     meter, moments = DemandMeter(Nanos(0)), list[int]()
-    meter.tell(Pair(told), Pair(), hungry=True)
+    tell(meter, Pair(told), Pair(), hungry=True)
     for gap_ms in gaps_ms:
         moments.append((moments[-1] if moments else 0) + gap_ms)
         meter.refuse(Pair(1), 0, None, retry_after_ms, Nanos(moments[-1] * NS_PER_MS))

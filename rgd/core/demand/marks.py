@@ -40,7 +40,7 @@ def total(pairs: Iterable[Pair]) -> Pair:
     return Pair(messages, size)
 
 
-def plus(left: Pair, right: Pair) -> Pair:
+def plus(left: tuple[int, int], right: tuple[int, int]) -> Pair:
     """The sum of two pairs."""
     return _new_pair(Pair, (left[0] + right[0], left[1] + right[1]))
 

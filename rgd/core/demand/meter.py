@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from rgd.core.demand.bound import UnsaidBound
 from rgd.core.demand.credit import Credit
+from rgd.core.demand.expected import Expected
 from rgd.core.demand.marks import SCALE, Mark, bounded, less, plus, rate, total
 from rgd.core.demand.noise import SlotNoise
 from rgd.core.units import NS_PER_S, Nanos, Pair
@@ -27,14 +28,8 @@ from rgd.core.units import NS_PER_S, Nanos, Pair
 #: Most topics (and callers that hold work back) told apart in one window; more are not counted.
 WINDOW_TOPICS_MAX: Final = 100_000
 
-#: A change of less than this part of what was told waits for the round's end: one in twenty.
-EARLY_PART: Final = 20
-
 #: A flow that changes more often than this in one round is bursty, and taken as a whole.
 CHANGES_MAX: Final = 1
-
-#: Where nothing was told, a slot that differs by more than this part begins a new segment.
-_FRESH_PART: Final = 0.5
 
 #: A silence of more than so many usual gaps, and a slot, counts as time without demand.
 _GAPS_QUIET: Final = 2
@@ -44,6 +39,8 @@ _AFTER_STEP_PART: Final = 100
 
 _ALREADY: Final = Nanos(-(1 << 63))
 _NOTHING: Final = Pair()
+_NONE: Final = (0, 0)
+_NOTHING_TOLD: Final = Expected()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +101,13 @@ class DemandMeter:
         "_changes",
         "_credit",
         "_end",
+        "_expected",
         "_first",
         "_gap_ns",
         "_held",
         "_held_before",
-        "_hungry",
         "_is_mixed",
-        "_is_steady",
         "_noise",
-        "_noise_part",
         "_refusals",
         "_refused_bytes",
         "_refused_messages",
@@ -124,8 +119,6 @@ class DemandMeter:
         "_retries",
         "_settings",
         "_slot_due",
-        "_threshold",
-        "_told",
         "_topics",
         "_unsaid_bytes",
         "_unsaid_messages",
@@ -153,11 +146,7 @@ class DemandMeter:
         #: Bounds work whose callers do not say which attempt it is.
         self._bound = UnsaidBound()
         self._credit = (Credit(), Credit())
-        self._told = self._threshold = (0, 0)
-        self._noise_part = (_FRESH_PART, _FRESH_PART)
-        #: Whether a slot without a request would be a change of what was told.
-        self._is_steady = False
-        self._hungry = False
+        self._expected = _NOTHING_TOLD
         #: Where the open window began.
         self._window = self._mark(now)
         self._window_refused = (0, 0)
@@ -230,28 +219,9 @@ class DemandMeter:
         if topic in self._held or len(self._held) < WINDOW_TOPICS_MAX:
             self._held[topic] = held
 
-    def tell(self, told: Pair, threshold: Pair, *, hungry: bool) -> None:
-        """Take note of what the peers were told.
-
-        Args:
-            told: what is wanted here, as told, Milli per second; 0 takes it back.
-            threshold: a slot's rate that is farther off is a jump (`Estimates.threshold`).
-            hungry: whether the group as a whole is short, so that a fall is worth a report.
-        """
-        self._told = told
-        # One unit more or less in a slot is no jump.
-        unit = SCALE // self._settings.min_interval_ns
-        self._threshold = (
-            max(threshold.messages, told.messages // EARLY_PART, unit),
-            max(threshold.bytes, told.bytes // EARLY_PART, unit),
-        )
-        self._noise_part = (
-            threshold.messages / told.messages if told.messages else _FRESH_PART,
-            threshold.bytes / told.bytes if told.bytes else _FRESH_PART,
-        )
-        pairs = zip(told, threshold, strict=True)
-        self._is_steady = any(told) and all(far < rate for rate, far in pairs if rate)
-        self._hungry = hungry
+    def expect(self, expected: Expected) -> None:
+        """Take note of what the peers were told; what is far from it is a jump."""
+        self._expected = expected
 
     def measure(self, now: Nanos) -> Measured:
         """What is known of the rates now, for an early report; the window stays open."""
@@ -265,25 +235,25 @@ class DemandMeter:
             if self._begin is not None:
                 self._rest()
             return None
-        refused = (self._refused_messages, self._refused_bytes)
         period_ns = max(1, now - window.at)
-        admitted = less(mark.admitted, window.admitted)
         wanted = self._offered(window, mark, period_ns)
         if self._held:
             wanted = plus(wanted, total(self._held.values()))
         self._wanted_total = bounded(plus(self._wanted_total, wanted))
+        measured = self._measure(mark, self._held, is_round=True)
         demand = Demand(
             len(self._topics),
-            rate(admitted, period_ns),
+            rate(less(mark.admitted, window.admitted), period_ns),
             rate(wanted, period_ns),
-            bounded(less(refused, self._window_refused)),
+            bounded(less((self._refused_messages, self._refused_bytes), self._window_refused)),
             bounded(mark.admitted),
             self._wanted_total,
-            self._measure(mark, self._held, is_round=True),
+            measured,
         )
-        self._learn_credit(mark, demand.measured)
+        if mark.unsaid != _NONE or window.unsaid != _NONE:
+            self._learn_credit(mark, measured)
         self._open(mark)
-        if demand.measured.requests:
+        if measured.requests:
             # What follows a step's slot is not compared with it.
             self._base = self._end if self._is_mixed else self._begin or self._end
             self._begin = self._window_begin = self._end
@@ -313,8 +283,6 @@ class DemandMeter:
     def _learn_credit(self, mark: Mark, measured: Measured) -> None:
         """Learn what of unsaid refusals was new, from the whole window or from the time after."""
         window = self._window
-        if mark.unsaid == window.unsaid == (0, 0):
-            return
         per_s = SCALE / max(1, mark.at - window.at)
         for dimension, credit in enumerate(self._credit):
             unsaid = mark.unsaid[dimension] - window.unsaid[dimension]
@@ -378,24 +346,23 @@ class DemandMeter:
         base = self._base
         # Units are whole: one more or less in either is no difference.
         unit = SCALE / max(1, mark.at - end.at) + SCALE / max(1, end.at - base.at)
-        for here, before, noise_part in zip(
-            slot, self._rates(base, end), self._noise_part, strict=True
-        ):
+        noise_parts = self._expected.noise_part
+        for here, before, noise_part in zip(slot, self._rates(base, end), noise_parts, strict=True):
             if abs(here - before) > max(unit, noise_part * max(here, before)):
                 return True
         return False
 
     def _is_told_wrong(self, slot: tuple[float, float]) -> bool:
         """Whether the first slot after a step's own shows that what was told of that was off."""
-        pairs = zip(slot, self._told, strict=True)
+        pairs = zip(slot, self._expected.told, strict=True)
         return any(abs(here - told) * _AFTER_STEP_PART > told > 0 for here, told in pairs)
 
     def _is_jump(self, slot: tuple[float, float], *, refuses: bool) -> bool:
-        (messages, size), told, threshold = slot, self._told, self._threshold
+        (messages, size), expected = slot, self._expected
         if refuses:
-            return messages > told[0] + threshold[0] or size > told[1] + threshold[1]
-        if self._hungry:
-            return messages < told[0] - threshold[0] or size < told[1] - threshold[1]
+            return messages > expected.above[0] or size > expected.above[1]
+        if expected.is_hungry:
+            return messages < expected.below[0] or size < expected.below[1]
         return False
 
     def _measure(self, mark: Mark, held: dict[str | None, Pair], *, is_round: bool) -> Measured:
@@ -432,7 +399,7 @@ class DemandMeter:
         # A request after the slot was due would have closed it.
         silent_ns = now - self._end.at - self._settings.min_interval_ns
         least_ns = max(self._settings.round_ns // 2, _GAPS_QUIET * self._gap_ns)
-        return self._is_steady and silent_ns >= least_ns
+        return self._expected.is_steady and silent_ns >= least_ns
 
     def _span(self, mark: Mark, *, is_round: bool) -> tuple[Mark, Mark, int]:
         """From where to where rates are reckoned, and over which time."""
@@ -458,19 +425,21 @@ class DemandMeter:
             since = min(since, Nanos(mark.at - self._settings.round_ns))
         return first, mark, max(self._settings.min_interval_ns, mark.at - since)
 
-    def _offered(self, begin: Mark, end: Mark, period_ns: int) -> Pair:
-        admitted, new = less(end.admitted, begin.admitted), less(end.new, begin.new)
-        messages = max(new[0], admitted[0])
-        size = max(new[1], admitted[1])
+    def _offered(self, begin: Mark, end: Mark, period_ns: int) -> tuple[int, int]:
+        # Without a call where one can be spared: twice a round for each meter.
+        messages, size = less(end.admitted, begin.admitted)
+        new_messages, new_size = less(end.new, begin.new)
+        messages = max(messages, new_messages)
+        size = max(size, new_size)
         if end.unsaid == begin.unsaid:
-            return Pair(messages, size)
+            return messages, size
         unsaid = less(end.unsaid, begin.unsaid)
-        most = self._bound.most(self._told, period_ns, end.at)
+        most = self._bound.most(self._expected.told, period_ns, end.at)
         counted = [
             int(min(count * credit.part, bound))
             for count, credit, bound in zip(unsaid, self._credit, most, strict=True)
         ]
-        return Pair(messages + counted[0], size + counted[1])
+        return messages + counted[0], size + counted[1]
 
     def _rates(self, begin: Mark, end: Mark) -> tuple[float, float]:
         """What was offered between two marks in Milli per second, without the bound."""

@@ -15,6 +15,7 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Nanos, Pair
+from tests.support.meters import tell
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -400,7 +401,7 @@ def test_a_jump_of_a_reported_group_is_called_out_once_a_slot() -> None:
     ask_evenly(one, 50)
     meter = state(one).meter
     meter.drain(ms(1000))
-    meter.tell(Pair(5000), Pair(100), hungry=True)
+    tell(meter, Pair(5000), Pair(100), hungry=True)
     one.urgent.clear()
     one.on_unreported = lambda: calls.append("called")
     for order in range(1, 11):

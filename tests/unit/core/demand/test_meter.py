@@ -13,6 +13,7 @@ import pytest
 from rgd.core.demand import meter as meter_module
 from rgd.core.demand.meter import Demand, DemandMeter, Measured
 from rgd.core.units import MILLI, Nanos, Pair
+from tests.support.meters import tell
 from tests.unit.core.values import ms
 
 
@@ -164,7 +165,7 @@ def test_a_step_within_a_round_is_not_diluted() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
-    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
     flow(meter, 300, 1000, 1450)
     flow(meter, 100, 1450, 2000)
     measured = drained(meter, 2000).measured
@@ -177,7 +178,7 @@ def test_the_slot_of_a_step_counts_until_the_next_one_closes() -> None:
     flow(meter, 300, 0, 1000)
     drained(meter)
     # Noise that hides the difference between the step's slot and the next one.
-    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(150 * MILLI, 1500 * MILLI), hungry=True)
+    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(150 * MILLI, 1500 * MILLI), hungry=True)
     flow(meter, 300, 1000, 1020)
     flow(meter, 100, 1020, 1125)
     mixed = meter.measure(ms(1125))
@@ -194,7 +195,7 @@ def test_a_step_at_the_beginning_of_a_window_is_one() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
-    meter.tell(Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
     flow(meter, 100, 1000, 1050)
     # The slot that ended in this window began in the one before.
     assert meter.measure(ms(1050)).settled is not None
@@ -208,7 +209,7 @@ def test_a_slot_with_one_unit_more_than_the_last_is_no_step() -> None:
     for now in range(20, 3000, 20):
         if now % 1000 == 0:
             drained(meter, now)
-            meter.tell(Pair(675 * MILLI, 0), Pair(MILLI, 0), hungry=True)
+            tell(meter, Pair(675 * MILLI, 0), Pair(MILLI, 0), hungry=True)
         wanted = int(675.33 * now / 1000)
         assert not note(meter, admitted=Pair(wanted - asked, 0), now=now)
         asked = wanted
@@ -221,7 +222,7 @@ def test_a_flow_that_changes_all_the_time_is_taken_as_a_whole() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
-    meter.tell(Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    tell(meter, Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
     for begin in range(1000, 2000, 200):
         flow(meter, 180, begin, begin + 100)
         flow(meter, 20, begin + 100, begin + 200)
@@ -232,7 +233,7 @@ def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
-    meter.tell(Pair(300 * MILLI), Pair(MILLI), hungry=True)
+    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
     flow(meter, 300, 1000, 1200)
     demand = drained(meter, 2000)
     assert demand.measured.offered == Pair()
@@ -244,7 +245,7 @@ def test_a_pause_counts_as_time_without_demand() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
-    meter.tell(Pair(300 * MILLI), Pair(MILLI), hungry=True)
+    tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
     flow(meter, 300, 1000, 1600)
     assert offered(drained(meter, 2000).measured) == pytest.approx(180, rel=0.1)
 
@@ -292,7 +293,7 @@ def told(rate: float, threshold: float, *, hungry: bool = True) -> DemandMeter:
     flow(meter, 100, 0, 1000)
     drained(meter)
     rates, thresholds = round(rate * MILLI), round(threshold * MILLI)
-    meter.tell(Pair(rates, rates * 10), Pair(thresholds, thresholds * 10), hungry=hungry)
+    tell(meter, Pair(rates, rates * 10), Pair(thresholds, thresholds * 10), hungry=hungry)
     return meter
 
 
@@ -318,11 +319,11 @@ def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
     meter = DemandMeter(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
-    meter.tell(Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
+    tell(meter, Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
     flow(meter, 100, 1000, 1050)
     flow(meter, 200, 1050, 1115)
     told = meter.measure(ms(1115))
-    meter.tell(told.offered, Pair(MILLI, 10 * MILLI), hungry=True)
+    tell(meter, told.offered, Pair(MILLI, 10 * MILLI), hungry=True)
     # More, and nothing refused: nothing else would tell it before the round ends.
     assert len(flow(meter, 200, 1115, 1500)) == 1
 
@@ -349,14 +350,14 @@ def test_unsaid_refusals_of_a_fresh_group_count_as_its_first_slice_went_on() -> 
 
 def test_unsaid_refusals_count_up_to_four_times_what_was_told() -> None:
     meter = DemandMeter(Nanos(0))
-    meter.tell(Pair(5 * MILLI), Pair(), hungry=True)
+    tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
 
 
 def test_a_slice_as_long_as_the_told_wait_counts_whatever_was_told() -> None:
     meter = DemandMeter(Nanos(0))
-    meter.tell(Pair(5 * MILLI), Pair(), hungry=True)
+    tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=600)
     assert units(drained(meter).wanted) == (60, 0)
 
@@ -366,10 +367,10 @@ def test_what_proved_to_be_retries_is_not_believed_again() -> None:
     flow(meter, 20, 0, 1000)
     refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
     before = units(drained(meter).wanted)[0]
-    meter.tell(Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
     flow(meter, 20, 1000, 2000)
     drained(meter, 2000)
-    meter.tell(Pair(100 * MILLI), Pair(MILLI), hungry=True)
+    tell(meter, Pair(100 * MILLI), Pair(MILLI), hungry=True)
     flow(meter, 20, 2000, 3000)
     refuse_each(meter, [2990 + order / 10 for order in range(80)], retry_after=1)
     assert before == 100

@@ -17,6 +17,7 @@ import pytest
 from rgd.core.demand.estimator import Estimator, EstimatorSettings, Seen
 from rgd.core.demand.meter import DemandMeter, Measured
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
+from tests.support.meters import tell
 
 GAP_NS = 20 * NS_PER_MS
 #: What the design allows a share to be off by.
@@ -104,7 +105,7 @@ class Flow:
             is_round=is_round,
         )
         wanted, threshold = estimates.wanted[0].tolist(), estimates.threshold[0].tolist()
-        self.meter.tell(Pair(*wanted), Pair(*threshold), hungry=True)
+        tell(self.meter, Pair(*wanted), Pair(*threshold), hungry=True)
         self.told = wanted[0] / MILLI
 
 
