@@ -72,9 +72,8 @@ bench: $(STAMP) ## every benchmark, a line of JSON each (bench/README.md names t
 
 .PHONY: docs
 docs: $(STAMP) ## write the generated parts of docs/ again (each from the module that knows)
-	@for module in $(wildcard rgd/*/reference.py rgd/*/*/reference.py); do \
-	  name=$${module%.py}; $(BIN)/python -m "$${name//\//.}" --write docs; \
-	done
+	@$(BIN)/python -m rgd.config.reference > docs/configuration.md
+	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
 
 .PHONY: fmt
 fmt: $(STAMP) ## format and mend what ruff can mend

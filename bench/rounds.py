@@ -42,8 +42,6 @@ OWN_GROUPS: Final = 5_000
 BROKERS_A_GROUP: Final = 5
 QUOTA: Final = 1_000 * MILLI
 ROUNDS: Final = 3
-#: A slice of work must not keep a request waiting for longer than this (docs/performance.md).
-BUDGET_MS: Final = 2.0
 
 
 class Stopwatch:

@@ -25,9 +25,10 @@ from bench.harness import run
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.core.units import Nanos
+from rgd.ports.usagelog import Fsync
 
 T0: Final = 1_795_234_300_000
 PAYLOAD_BYTES: Final = 600

@@ -20,6 +20,7 @@ from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import GroupKey
+from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.policies.model import Rates
 from rgd.core.units import Nanos
@@ -76,6 +77,24 @@ class Brain(Protocol):
         ...
 
 
+def share_in(limiter: Limiter, key: GroupKey) -> Rates | None:
+    """`Brain.share`, where decisions are a limiter's."""
+    state = limiter.state(key)
+    return None if state is None else state.share
+
+
+def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float]:
+    """`Brain.tokens`, where decisions are a limiter's."""
+    state = limiter.state(key)
+    if state is None:
+        return 0.0, 0.0
+    messages, size = (
+        0 if bucket is None else max(0, bucket.tokens(now))
+        for bucket in (state.messages, state.bytes)
+    )
+    return messages / PICO, size / PICO
+
+
 class CoreBrain:
     """The daemon's own core."""
 
@@ -93,21 +112,13 @@ class CoreBrain:
         self.limiter.on_unreported = on_unreported
 
     def share(self, key: GroupKey) -> Rates | None:
-        state = self.limiter.state(key)
-        return None if state is None else state.share
+        return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
         return self.broker.shares(key) if self.broker.mode is Mode.LIVE else None
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
-        state = self.limiter.state(key)
-        if state is None:
-            return 0.0, 0.0
-        messages, size = (
-            0 if bucket is None else max(0, bucket.tokens(now))
-            for bucket in (state.messages, state.bytes)
-        )
-        return messages / PICO, size / PICO
+        return tokens_in(self.limiter, key, now)
 
 
 class Member:

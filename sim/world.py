@@ -57,8 +57,6 @@ class World:
         self.checks: list[Callable[[], None]] = []
         #: The same, for those that want to know to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
-        #: Things that happened so far.
-        self.event_count = 0
         self.make_brain = make_brain
         self._order = count()
         self._agenda: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
@@ -129,13 +127,10 @@ class World:
     def run_until(self, moment: int) -> None:
         """Let everything happen that is due up to and at a moment."""
         agenda, pop = self._agenda, heapq.heappop
-        done = 0
         while agenda and agenda[0][0] <= moment:
             due, _, action, arguments = pop(agenda)
             self.now = Nanos(due)
             action(*arguments)
-            done += 1
-        self.event_count += done
         self.now = Nanos(moment)
 
     def _show(self, member: Member) -> None:

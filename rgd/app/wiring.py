@@ -21,11 +21,11 @@ import uvloop
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.http.server import HttpServer
-from rgd.adapters.http.settings import HttpSettings, Ungoverned
-from rgd.adapters.http.tokens import Scope, Tokens
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.usagelog.files import log_folder
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
@@ -37,7 +37,7 @@ from rgd.config.settings import Settings
 from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Speaker
 from rgd.core.units import NS_PER_MS
 
@@ -184,7 +184,7 @@ def core_settings(
         full_every_rounds=exchange.full_every_rounds,
         expiry_rounds=exchange.expiry_rounds,
         isolation_hold_rounds=exchange.isolation_hold_rounds,
-        on_isolation=OnIsolation(exchange.on_isolation),
+        on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
         stored_peers=stored_peers - {speaker.broker},
         policies_patience_ns=patience_ns(settings),
@@ -202,12 +202,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
     tokens = Tokens()
     if http.tokens_file is not None:
         grants = load_tokens(http.tokens_file)
-        tokens = Tokens(
-            {
-                digest: frozenset(Scope(scope) for scope in grant.scopes)
-                for digest, grant in grants.items()
-            }
-        )
+        tokens = Tokens({digest: grant.scopes for digest, grant in grants.items()})
     host, port = http.address
     return HttpSettings(
         host=host,
@@ -215,7 +210,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         unix_socket=http.unix_socket,
         batch_max=http.batch_max,
         body_max_bytes=http.body_max_bytes,
-        ungoverned=Ungoverned(http.ungoverned),
+        ungoverned=http.ungoverned,
         tokens=tokens,
         tls_cert=http.tls_cert,
         tls_key=http.tls_key,
@@ -227,7 +222,7 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_s=settings.log.segment_age_s,
-        fsync=Fsync(settings.log.fsync),
+        fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )
 

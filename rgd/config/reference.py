@@ -1,15 +1,13 @@
 """Writes docs/configuration.md from the models, so that it cannot say anything else.
 
-`python -m rgd.config.reference` prints the page; `--write DIR` writes it into a folder. A test holds
-the committed page equal to what is generated here.
+`python -m rgd.config.reference` prints the page, and `make docs` puts it there. A test holds the
+committed page equal to what is generated here.
 """
 
-import argparse
 import socket
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic.fields import FieldInfo
@@ -20,8 +18,7 @@ from rgd.config.relations import GUARDED, RELATIONS
 from rgd.config.settings import Settings
 from rgd.config.values import expectation, show_size, unit_of
 from rgd.core.buckets.split import SPLIT_TOPICS_MAX
-
-PAGE: Final = "configuration.md"
+from rgd.ports.door import TOKENS_MAX
 
 _INTRODUCTION: Final = """\
 # Configuration
@@ -140,7 +137,7 @@ def page() -> str:
         "FILE_LIMITS": limits,
         "SMALL_FILE": show_size(groups_apart.SMALL_BYTES_MAX),
         "TOKEN_CHARS": f"{tokens.TOKEN_CHARS_MIN} to {tokens.TOKEN_CHARS_MAX}",
-        "TOKENS_MAX": str(tokens.TOKENS_MAX),
+        "TOKENS_MAX": str(TOKENS_MAX),
         "TOPICS_MAX": f"{SPLIT_TOPICS_MAX:,}",
     }
     for name, figure in figures.items():
@@ -195,16 +192,5 @@ def _relations() -> str:
     return "\n".join(["### Between settings", "", *rows, ""])
 
 
-def main() -> None:
-    """Print the page or write it."""
-    parser = argparse.ArgumentParser(description="Generate docs/configuration.md.")
-    parser.add_argument("--write", metavar="DIR", type=Path, help="write into this folder")
-    folder: Path | None = parser.parse_args().write
-    if folder is None:
-        sys.stdout.write(page())
-    else:
-        (folder / PAGE).write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(page())

@@ -35,12 +35,13 @@ from rgd.config.values import (
     Size,
     TableTopic,
     UsageTopic,
-    is_loopback,
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_ONE
+from rgd.ports.door import Ungoverned, is_loopback
+from rgd.ports.usagelog import Fsync
 
 
 class PoliciesSource(StrEnum):
@@ -52,24 +53,6 @@ class PoliciesSource(StrEnum):
     FILE = "file"
     #: A stock Pulsar, read through its admin API; admin writes are refused.
     PULSAR_ADMIN = "pulsar-admin"
-
-
-class Ungoverned(StrEnum):
-    """The answer where no limit applies to a name."""
-
-    ALLOW = "allow"
-    DENY = "deny"
-
-
-class Fsync(StrEnum):
-    """When the usage log is forced to the disk."""
-
-    #: After every batch of entries.
-    ALWAYS = "always"
-    #: Every `log.fsync_ms`.
-    INTERVAL = "interval"
-    #: When the operating system likes.
-    NEVER = "never"
 
 
 class Section(BaseModel):

@@ -7,12 +7,10 @@ The file is a YAML list of `{name, token or token_sha256, scopes}`. How a caller
 `rgd.adapters.http`'s business; when the file is read again is `rgd.app`'s.
 """
 
-import hashlib
 import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -21,28 +19,16 @@ from rgd.config.faults import Place, shown
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity
 from rgd.errors import ConfigError, Fault
+from rgd.ports.door import TOKENS_MAX, Scope, digest_of
 
 _KEYS: Final = ("name", "token", "token_sha256", "scopes")
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
-#: Most tokens: each request is compared with all of them.
-TOKENS_MAX: Final = 256
 #: Shorter ones are guessed; longer ones do not fit a header line.
 TOKEN_CHARS_MIN: Final = 8
 TOKEN_CHARS_MAX: Final = 4096
 #: RFC 6750's b64token, and nothing that a header would change.
 _TOKEN: Final = re.compile(r"[-A-Za-z0-9._~+/]+=*")
-
-
-class Scope(StrEnum):
-    """What a caller may do."""
-
-    #: Ask: acquire, check.
-    QUERY = "query"
-    #: Look: groups, brokers, metrics.
-    READ = "read"
-    #: Change policies.
-    ADMIN = "admin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +41,7 @@ class Grant:
 
 
 def load_tokens(path: Path) -> Mapping[bytes, Grant]:
-    """Read a tokens file: grants by the token's SHA-256 digest.
+    """Read a tokens file: grants by the token's digest (`rgd.ports.door.digest_of`).
 
     Raises:
         ConfigError: it cannot be used; carries every fault.
@@ -73,11 +59,6 @@ def load_tokens(path: Path) -> Mapping[bytes, Grant]:
             _take(entry, Place(document.faults, str(place)), grants=grants)
     document.faults.raise_if_any()
     return grants
-
-
-def digest_of(token: str) -> bytes:
-    """The SHA-256 digest under which `load_tokens` keeps a token."""
-    return hashlib.sha256(token.encode()).digest()
 
 
 def _shown_kind(value: object) -> str:

@@ -90,14 +90,6 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether nobody outside this machine can reach a host; a name other than localhost may lead anywhere."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def expectation(field: FieldInfo) -> str:
     """What a setting must be, in words that follow "expected"."""
     words = next((item.words for item in _metadata(field) if isinstance(item, Expected)), None)

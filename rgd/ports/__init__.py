@@ -1,1 +1,1 @@
-"""What the daemon needs of the world, as typing.Protocols; adapters fulfil them."""
+"""What the daemon needs of the world, as typing.Protocols, and the words these are spoken in."""

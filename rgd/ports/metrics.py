@@ -34,13 +34,3 @@ class MetricsPage(Protocol):
 
     async def render(self, accept: str) -> tuple[bytes, str]:
         """Body and content type for a request with this `Accept` header ("" where it has none)."""
-
-
-class Timings(Protocol):
-    """Takes durations as they are measured; both calls only count and never wait."""
-
-    def observe_round(self, seconds: float) -> None:
-        """A round was reckoned in so long."""
-
-    def observe_http_request(self, seconds: float) -> None:
-        """A request was answered in so long."""

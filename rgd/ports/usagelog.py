@@ -4,9 +4,21 @@ Law: a full or broken disk stops logging, never limiting; what could not be
 kept is counted.
 """
 
+from enum import StrEnum
 from typing import Protocol
 
 from rgd.errors import RgdError
+
+
+class Fsync(StrEnum):
+    """When written entries are forced to the disk."""
+
+    #: After every batch.
+    ALWAYS = "always"
+    #: At the latest `log.fsync_ms` after they were written.
+    INTERVAL = "interval"
+    #: When the operating system likes; nothing is then known to be on disk.
+    NEVER = "never"
 
 
 class UsageLogError(RgdError):

@@ -110,7 +110,6 @@ class Watch:
         #: [rounds of the window, groups] Milli admitted, and tokens at the start.
         self._admitted = np.zeros((WINDOW_ROUNDS, len(quota)), np.int64)
         self._tokens = np.zeros((WINDOW_ROUNDS, len(quota)), np.int64)
-        self._since_step = 0
 
     def shares(self, share: Ints, fair: Ints) -> None:
         """Look at the shares of a round against the max-min shares of what is truly wanted."""

@@ -22,7 +22,6 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
@@ -32,6 +31,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Rates
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
+from sim.member import share_in, tokens_in
 
 
 class Rival(ABC):
@@ -79,8 +79,7 @@ class Rival(ABC):
 
     def share(self, key: GroupKey) -> Rates | None:
         """The share in force; None where the group is not in use here."""
-        state = self.limiter.state(key)
-        return None if state is None else state.share
+        return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:  # noqa: ARG002 -- `Brain` asks for it
         """None: a rival reckons no share but its own."""
@@ -88,14 +87,7 @@ class Rival(ABC):
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
         """Messages and bytes in the group's buckets."""
-        state = self.limiter.state(key)
-        if state is None:
-            return 0.0, 0.0
-        messages, size = (
-            0 if bucket is None else max(0, bucket.tokens(now))
-            for bucket in (state.messages, state.bytes)
-        )
-        return messages / PICO, size / PICO
+        return tokens_in(self.limiter, key, now)
 
     def validate(self) -> None:
         """Check that no share in force is negative, the least that must hold of any rule.

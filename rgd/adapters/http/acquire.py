@@ -28,7 +28,7 @@ from rgd.adapters.http.answers import (
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned, status_of
 from rgd.adapters.http.reply import Call, Reply, json_reply
-from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import UNREADABLE, BodyDecoder
 from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
 from rgd.core.policies.names import (
@@ -42,6 +42,7 @@ from rgd.core.policies.names import (
 from rgd.core.units import Kind, Pair
 from rgd.errors import RgdError
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Ungoverned
 
 #: Names remembered; the one not asked for longest goes. At most some 50 MB of longest names.
 NAMES_MAX: Final = 16_384

@@ -7,7 +7,6 @@ Not on any hot path of the daemon; a gateway brings its own HTTP client.
 """
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -68,12 +67,7 @@ class DaemonClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         if self._session is not None:
             await self._session.close()
 

@@ -28,7 +28,7 @@ from rgd.adapters.http.errors import (
 )
 from rgd.adapters.http.reply import NO_QUERY, Call, Observer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Scope
+from rgd.ports.door import Scope
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rgd.adapters.http.reply import JSON, Handler
-from rgd.adapters.http.tokens import Scope
+from rgd.ports.door import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from rgd.adapters.http.endpoint import Endpoint, Query, Says
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.tokens import Scope
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.names import check_subscription, namespace_of, topic_of
 from rgd.core.units import Kind
 from rgd.ports.daemon import Daemon, ExplainView
+from rgd.ports.door import Scope
 
 
 class ExplainQuery(Struct, forbid_unknown_fields=True):

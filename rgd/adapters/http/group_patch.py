@@ -10,20 +10,19 @@ not exist is made.
 
 import asyncio
 from dataclasses import replace
-from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.bodies import APolicy, ARate, ATopicSplit, Flag
 from rgd.adapters.http.endpoint import Endpoint, Says
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.tokens import Scope
+from rgd.adapters.http.usual import BAD_BODY, NOT_NOW
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
 from rgd.ports.daemon import Daemon, GroupView
+from rgd.ports.door import Scope
 
 
 class RatesPatch(Struct, forbid_unknown_fields=True, frozen=True):
@@ -43,11 +42,6 @@ class GroupPatchBody(Struct, forbid_unknown_fields=True, frozen=True):
     shadow: Flag | UnsetType = UNSET
     blocked: Flag | UnsetType = UNSET
 
-
-_NOT_NOW: Final = {
-    409: Says("Something else owns the policies (a file, a stock Pulsar).", Reason),
-    503: Says("The policies table cannot be written now.", Reason),
-}
 
 _body = BodyDecoder(GroupPatchBody)
 
@@ -89,8 +83,8 @@ def group_patch_endpoints(groups: GroupPatch) -> tuple[Endpoint, ...]:
             answers={
                 200: Says("The group, in force here.", GroupView),
                 201: Says("The group, which is new, in force here.", GroupView),
-                400: Says("The name or the body is malformed; the field is named.", Reason),
-                **_NOT_NOW,
+                **BAD_BODY,
+                **NOT_NOW,
             },
         ),
     )

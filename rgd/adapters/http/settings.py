@@ -5,26 +5,18 @@ Law: nothing listens beyond loopback without tokens unless somebody said
 Reading the settings and the tokens file is `rgd.config`'s business.
 """
 
-import ipaddress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from rgd.adapters.http.tokens import Tokens
 from rgd.errors import ConfigError, Fault
+from rgd.ports.door import Ungoverned, is_loopback
 
 #: What the faults name as their source: whoever read the settings knows the file.
 SOURCE: Final = "settings"
 
 _PORT_MAX: Final = 65535
-
-
-class Ungoverned(StrEnum):
-    """What becomes of a request for a name that no limit applies to."""
-
-    ALLOW = "allow"
-    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +56,6 @@ def check(settings: HttpSettings) -> None:
     faults = [Fault(SOURCE, key, expected) for key, expected in _faults(settings)]
     if faults:
         raise ConfigError(*faults)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`; a name other than localhost is not trusted."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _faults(settings: HttpSettings) -> list[tuple[str, str]]:

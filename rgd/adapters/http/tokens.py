@@ -7,32 +7,16 @@ every known one, and never shown: not in a log, not in an error, not in a repr.
 tokens is `rgd.config`'s business; asking for a scope is `server`'s.
 """
 
-import hashlib
 import hmac
-import re
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Final
 
 from typing_extensions import override
 
 from rgd.errors import ConfigError, Fault
-
-#: Most tokens: each request compares all of them. More are a fault of the configuration.
-TOKENS_MAX: Final = 256
+from rgd.ports.door import TOKENS_MAX, Scope, digest_of
 
 _SOURCE: Final = "tokens"
-#: RFC 6750's b64token: anything else cannot be sent as a bearer token.
-_SENDABLE: Final = re.compile(r"[-A-Za-z0-9._~+/]+=*")
-
-
-class Scope(StrEnum):
-    """What a token may be used for."""
-
-    QUERY = "query"
-    READ = "read"
-    ADMIN = "admin"
-
 
 EVERYTHING: Final = frozenset(Scope)
 
@@ -57,30 +41,6 @@ class Tokens:
             for digest, scopes in known.items()
         )
 
-    @classmethod
-    def from_plain(cls, scopes_by_token: Mapping[str, Iterable[str]]) -> "Tokens":
-        """Take tokens as they are sent, with the names of their scopes.
-
-        Raises:
-            ConfigError: carries every fault; tokens are named by their place.
-        """
-        faults: list[Fault] = []
-        known: dict[bytes, frozenset[Scope]] = {}
-        for place, (token, names) in enumerate(scopes_by_token.items(), start=1):
-            scopes = frozenset(names)
-            if not _SENDABLE.fullmatch(token):
-                expected = "expected letters, digits or any of - . _ ~ + / with = at the end"
-                faults.append(Fault(_SOURCE, f"token {place}", expected))
-            elif not scopes or not scopes <= set(Scope):
-                wrong = ", ".join(sorted(map(repr, scopes - set(Scope)))) or "nothing"
-                expected = f"expected scopes among {', '.join(Scope)}, got {wrong}"
-                faults.append(Fault(_SOURCE, f"token {place}", expected))
-            else:
-                known[digest_of(token)] = frozenset(map(Scope, scopes))
-        if faults:
-            raise ConfigError(*faults)
-        return cls(known)
-
     def scopes_of(self, token: str) -> frozenset[Scope] | None:
         """What a token may be used for; None when it is not known."""
         asked = digest_of(token)
@@ -97,8 +57,3 @@ class Tokens:
     @override
     def __repr__(self) -> str:
         return f"<Tokens: {len(self)}>"
-
-
-def digest_of(token: str) -> bytes:
-    """The SHA-256 digest under which a token is kept."""
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -5,16 +5,19 @@ from typing import Final
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.endpoint import Says
 
-_FILE: Final = "a file owns the policies (policies.source: file)."
-
 DONE: Final = {204: Says("Done and in force here.")}
 BAD_NAME: Final = {400: Says("The name is malformed.", Reason)}
 BAD_BODY: Final = {400: Says("The name or the body is malformed; the field is named.", Reason)}
 NO_GROUP: Final = {404: Says("There is no such group.", Reason)}
 #: Whoever changes policies may meet these.
 NOT_NOW: Final = {
-    409: Says(_FILE.capitalize(), Reason),
+    409: Says("Something else owns the policies (a file, a stock Pulsar).", Reason),
     503: Says("The policies table cannot be written now.", Reason),
 }
 #: Whoever deletes a group, in place of the 409 of `NOT_NOW`.
-IN_USE: Final = {409: Says(f"Something is attached to the group; or {_FILE}", Reason)}
+IN_USE: Final = {
+    409: Says(
+        "Something is attached to the group; or something else owns the policies (a file, a stock Pulsar).",
+        Reason,
+    )
+}

@@ -1,18 +1,14 @@
 """Writes docs/metrics.md from the declarations, so that it cannot say anything else.
 
-`python -m rgd.adapters.metrics.reference` prints the page; `--write DIR` writes it into a folder. A
-test holds the committed page equal to what is generated here.
+`python -m rgd.adapters.metrics.reference` prints the page, and `make docs` puts it there. A test holds the
+committed page equal to what is generated here.
 """
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Final
 
 from rgd.adapters.metrics.labels import BOUNDS
 from rgd.adapters.metrics.registry import METRICS, Fold, Metric, MetricType
-
-PAGE: Final = "metrics.md"
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -68,16 +64,5 @@ def _row(metric: Metric) -> str:
     return f"| `{metric.name}` | {metric.type} | {labels} | {about} |"
 
 
-def main() -> None:
-    """Print the page or write it."""
-    parser = argparse.ArgumentParser(description="Generate docs/metrics.md.")
-    parser.add_argument("--write", metavar="DIR", type=Path, help="write into this folder")
-    folder: Path | None = parser.parse_args().write
-    if folder is None:
-        sys.stdout.write(page())
-    else:
-        (folder / PAGE).write_text(page(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(page())

@@ -21,7 +21,8 @@ from rgd.adapters.usagelog.files import FolderLock, sync_path
 from rgd.adapters.usagelog.headers import Header
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Fsync
 from rgd.wire.checks import check_broker
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.record import RECORD_PROPERTIES

@@ -5,20 +5,9 @@ Reading settings from files is `rgd.config`'s business.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from rgd.ports.usagelog import Fsync
 from rgd.wire.frame import PAYLOAD_MAX
-
-
-class Fsync(StrEnum):
-    """When written entries are forced to the disk."""
-
-    #: After every batch.
-    ALWAYS = "always"
-    #: At the latest `fsync_ms` after they were written.
-    INTERVAL = "interval"
-    #: When the operating system likes; nothing is then known to be on disk.
-    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

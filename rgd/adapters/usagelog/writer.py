@@ -23,9 +23,9 @@ from typing import Final
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import mend
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
-from rgd.ports.usagelog import LogLocked, UsageLogError
+from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 from rgd.wire.frame import PAYLOAD_MAX
 
 #: Payload bytes that are written at once; one payload may be larger.

@@ -36,7 +36,7 @@ class Policies(Protocol):
         """Change one policy; in force here when it returns (`rgd.ports.daemon.Daemon.change`).
 
         Raises:
-            PoliciesReadOnly: a file owns the policies.
+            PoliciesReadOnly: something else owns the policies (a file, a stock Pulsar).
             ExchangeDown: the table cannot be written now.
         """
 

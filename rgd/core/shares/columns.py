@@ -216,7 +216,6 @@ class _Filling:
         self._rows = rows
         self._quota = quota
         self._supply = supply
-        self._is_limited = is_limited
         self._brokers = brokers
         has_supply = (supply[0] | supply[1]) > 0
         self._is_dual = is_limited[0] & is_limited[1] & has_supply

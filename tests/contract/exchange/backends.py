@@ -10,9 +10,9 @@ import contextlib
 import os
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import psutil
 
@@ -32,6 +32,8 @@ QUEUE_MAX = 10_000
 
 _LOST_REGISTRATION = b"Lock on resource /ledgers/available/"
 _RESTARTS_MAX = 5
+
+_T = TypeVar("_T")
 
 MakeExchange = Callable[..., Exchange]
 MakeStore = Callable[[], PolicyStore]
@@ -153,6 +155,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+async def begun(work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+    """A task that has come to where it waits: one turn of the loop takes it there, and no time."""
+    task = asyncio.create_task(work)
+    await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
 async def hear(exchange: Exchange, count: int) -> list[bytes]:
     """The next messages of a member, at least `count`."""
     heard: list[bytes] = []
@@ -184,7 +194,10 @@ async def open_all(members: Sequence[Exchange]) -> None:
 
 
 async def longest_standstill_s(work: asyncio.Task[object]) -> float:
-    """The longest time the event loop stood still until the work was done."""
+    """The longest time the event loop stood still until the work was done.
+
+    The sleep waits for nothing: it is the probe, which wakes late where the loop stands still.
+    """
     loop = asyncio.get_running_loop()
     longest_s = 0.0
     last_s = loop.time()

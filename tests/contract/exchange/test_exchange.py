@@ -13,6 +13,7 @@ from tests.contract.exchange.backends import (
     TIMEOUT_S,
     Backend,
     MakeExchange,
+    begun,
     hear,
     longest_standstill_s,
     open_all,
@@ -127,8 +128,7 @@ async def test_a_full_queue_drops_the_oldest_and_counts(exchange: MakeExchange) 
 async def test_a_cancelled_receive_loses_nothing(exchange: MakeExchange) -> None:
     member = exchange()
     await member.open()
-    waiting = asyncio.create_task(member.receive())
-    await asyncio.sleep(0)
+    waiting = await begun(member.receive())
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     await member.publish(b"kept")
@@ -138,8 +138,7 @@ async def test_a_cancelled_receive_loses_nothing(exchange: MakeExchange) -> None
 async def test_closing_wakes_a_waiting_receive(exchange: MakeExchange) -> None:
     member = exchange()
     await member.open()
-    waiting = asyncio.create_task(member.receive())
-    await asyncio.sleep(0)
+    waiting = await begun(member.receive())
     await member.close()
     with pytest.raises(ExchangeClosed):
         async with asyncio.timeout(TIMEOUT_S):

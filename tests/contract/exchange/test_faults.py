@@ -22,6 +22,7 @@ from tests.contract.exchange.backends import (
     MakeExchange,
     MakeStore,
     PulsarBackend,
+    begun,
     hear,
     learn,
     longest_standstill_s,
@@ -110,9 +111,8 @@ async def test_nothing_hangs_when_closing_while_the_broker_is_away(
     await member.open()
     await table.open()
     await broker_backend.kill()
-    publishing = asyncio.create_task(member.publish(b"nobody hears this"))
-    putting = asyncio.create_task(table.put("key", b"value"))
-    await asyncio.sleep(0)
+    publishing = await begun(member.publish(b"nobody hears this"))
+    putting = await begun(table.put("key", b"value"))
     async with asyncio.timeout(SETTINGS.open_timeout_s):
         await asyncio.gather(member.close(), table.close())
     for task in (publishing, putting):
@@ -199,8 +199,7 @@ async def test_the_first_of_several_urls_may_be_dead(broker_backend: PulsarBacke
 async def test_a_cancelled_or_closed_join_leaves_nothing_behind() -> None:
     url = f"pulsar://127.0.0.1:{_dead_port()}"
     cancelled, closed = (PulsarExchange(url, settings=SETTINGS) for _ in range(2))
-    joining = asyncio.create_task(cancelled.open()), asyncio.create_task(closed.open())
-    await asyncio.sleep(0)
+    joining = await begun(cancelled.open()), await begun(closed.open())
     joining[0].cancel()
     await closed.close()
     with pytest.raises(asyncio.CancelledError):

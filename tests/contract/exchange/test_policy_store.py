@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
-from tests.contract.exchange.backends import TIMEOUT_S, MakeStore, learn, read
+from tests.contract.exchange.backends import TIMEOUT_S, MakeStore, begun, learn, read
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -167,8 +167,7 @@ async def test_a_value_that_is_too_large_is_refused(store: MakeStore) -> None:
 async def test_closing_wakes_a_waiting_reader_is_idempotent_and_final(store: MakeStore) -> None:
     each = store()
     await each.open()
-    waiting = asyncio.create_task(each.changes())
-    await asyncio.sleep(0)
+    waiting = await begun(each.changes())
     await asyncio.gather(each.close(), each.close())
     with pytest.raises(ExchangeClosed):
         async with asyncio.timeout(TIMEOUT_S):

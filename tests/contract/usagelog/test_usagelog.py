@@ -13,10 +13,10 @@ import pytest
 
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.reader import LogEntry, read_entries
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
 from rgd.core.units import Nanos
-from rgd.ports.usagelog import LogLocked, UsageLog
+from rgd.ports.usagelog import Fsync, LogLocked, UsageLog
 from rgd.wire.frame import Entry
 
 BROKER = "broker-1"

@@ -10,7 +10,8 @@ import gzip
 import msgspec
 import pytest
 
-from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.settings import HttpSettings
+from rgd.ports.door import Ungoverned
 from tests.integration.http.door import Door, Observed, open_door
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 

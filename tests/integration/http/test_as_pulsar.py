@@ -16,6 +16,7 @@ import pytest
 
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
+from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import open_door
 from tests.support.pulsar_standalone import PulsarStandalone, pulsar_shell
 
@@ -61,7 +62,8 @@ async def test_an_unchanged_pulsar_admin_works() -> None:
         ("admin namespaces get-resource-group acme/never", Failed("Namespace does not exist")),
     ]
     commands = [command for command, _ in expected]
-    settings = HttpSettings(port=0, tokens=Tokens.from_plain({"secret": ["admin"]}))
+    tokens = Tokens({digest_of("secret"): frozenset({Scope.ADMIN})})
+    settings = HttpSettings(port=0, tokens=tokens)
     async with open_door(settings) as door:
         printed = await asyncio.to_thread(
             pulsar_shell, commands, admin_url=door.url, token="secret"

@@ -10,14 +10,16 @@ import pytest
 
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.tokens import Scope, Tokens
+from rgd.adapters.http.tokens import Tokens
 from rgd.errors import ConfigError
+from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import metrics, open_door
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 TOKENS = {scope.value: f"{scope}-token" for scope in Scope}
 SECURED = HttpSettings(
-    port=0, tokens=Tokens.from_plain({token: [scope] for scope, token in TOKENS.items()})
+    port=0,
+    tokens=Tokens({digest_of(TOKENS[scope]): frozenset({scope}) for scope in Scope}),
 )
 
 CALLS: list[tuple[str, str, object, str]] = [

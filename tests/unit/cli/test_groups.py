@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.http.client import attachment_path
-from rgd.adapters.http.tokens import Scope, Tokens
+from rgd.adapters.http.tokens import Tokens
 from rgd.config.load import OF_COMMANDS, load_settings
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.book import PolicyBook
@@ -25,6 +25,7 @@ from rgd.core.policies.model import (
     TopicSplit,
     rate_of,
 )
+from rgd.ports.door import Scope, digest_of
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
 
@@ -217,7 +218,8 @@ def test_an_address_with_an_impossible_port_is_1(rgd: Rgd) -> None:
 def test_a_token_comes_from_a_file_or_the_environment_and_is_never_shown(
     rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokens = Tokens.from_plain({"s3cret": [Scope.READ], "adm1n": [Scope.ADMIN]})
+    scopes = {"s3cret": Scope.READ, "adm1n": Scope.ADMIN}
+    tokens = Tokens({digest_of(token): frozenset({scope}) for token, scope in scopes.items()})
     file = tmp_path / "token"
     file.write_text("adm1n\n")
     with running_daemon(tmp_path, BOOK, tokens=tokens) as daemon:

@@ -10,10 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from rgd.config.load import FIELDS, load_settings, variable_of
-from rgd.config.settings import Fsync, HttpSettings, PoliciesSource, Settings
+from rgd.config.settings import HttpSettings, PoliciesSource, Settings
 from rgd.config.values import expectation, parse_size, show_size
 from rgd.core.broker.settings import OnIsolation
 from rgd.errors import ConfigError
+from rgd.ports.usagelog import Fsync
 
 
 def write(tmp_path: Path, text: str) -> Path:

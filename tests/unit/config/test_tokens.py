@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config.tokens import TOKENS_MAX, Grant, Scope, digest_of, load_tokens
+from rgd.config.tokens import Grant, load_tokens
 from rgd.errors import ConfigError
+from rgd.ports.door import TOKENS_MAX, Scope, digest_of
 
 
 def write(tmp_path: Path, text: str, mode: int = 0o600) -> Path:

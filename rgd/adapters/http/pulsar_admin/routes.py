@@ -31,10 +31,10 @@ from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.pulsar_admin.rates import RateCalls
 from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls
 from rgd.adapters.http.reply import NO_CONTENT, Handler
-from rgd.adapters.http.tokens import Scope
 from rgd.adapters.http.usual import BAD_BODY, DONE, IN_USE, NO_GROUP, NOT_NOW
 from rgd.core.policies.model import BacklogType
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
 
 _ROOT: Final = "/admin/v2"
 _TENANT: Final = f"{_ROOT}/tenants/{{tenant}}"
@@ -132,14 +132,9 @@ def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:
         body=ResourceGroupBody,
         answers={**DONE, **BAD_BODY, **NOT_NOW},
     )
-    yield Endpoint(
-        method="DELETE",
-        path=group,
-        scope=Scope.ADMIN,
-        handler=calls.delete,
-        summary="Delete a group that nothing is attached to (as Pulsar).",
-        answers={**DONE, **NO_GROUP, **NOT_NOW, **IN_USE},
-    )
+    deleted = {**DONE, **NO_GROUP, **NOT_NOW, **IN_USE}
+    about = "Delete a group that nothing is attached to (as Pulsar)"
+    yield _delete(group, calls.delete, about, answers=deleted)
 
 
 def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:

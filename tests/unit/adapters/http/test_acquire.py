@@ -15,11 +15,12 @@ from rgd.adapters.http.acquire import SLICE_ITEMS, Acquire, request_of
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.settings import HttpSettings, Ungoverned
+from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvalidName, InvariantBroken
 from rgd.core.units import Kind, Pair
+from rgd.ports.door import Ungoverned
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 EU = "persistent://acme/orders/eu"

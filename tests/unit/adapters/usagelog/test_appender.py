@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.usagelog.appender import Appender, Pending
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
-from rgd.ports.usagelog import LogLocked
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Fsync, LogLocked
 from rgd.wire.errors import Malformed
 from rgd.wire.frame import BrokerEntryMetadata, Entry
 from tests.unit.adapters.usagelog.logs import BROKER, T0, payloads_in, pendings, read, segments_in

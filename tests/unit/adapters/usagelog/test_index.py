@@ -19,7 +19,8 @@ from rgd.adapters.usagelog.index import (
     true_marks,
 )
 from rgd.adapters.usagelog.reader import seek_time
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Fsync
 from rgd.wire.segment import segment_name
 from tests.unit.adapters.usagelog.logs import T0, pendings, read, segments_in, write_log
 

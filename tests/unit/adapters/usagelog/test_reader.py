@@ -16,7 +16,8 @@ from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.errors import LogNotFound
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import DamagedEntry, Position, read_entries, seek_time
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Fsync
 from rgd.wire.errors import Reason
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.segment import encode_stored, segment_name

@@ -16,9 +16,9 @@ import pytest
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender
 from rgd.adapters.usagelog.index import index_path, load_marks
-from rgd.adapters.usagelog.settings import Fsync, UsageLogSettings
+from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
-from rgd.ports.usagelog import LogLocked
+from rgd.ports.usagelog import Fsync, LogLocked
 from rgd.wire.frame import PAYLOAD_MAX
 from tests.unit.adapters.usagelog.conftest import Alarms
 from tests.unit.adapters.usagelog.logs import (
