@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import MILLI, NS_PER_S, Nanos
@@ -77,6 +79,8 @@ class Bench:
         self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
         self.changed = changed
         self.sequence = 0
+        #: What the others have told, for the hash that they say of it.
+        self.told = UsageMap()
         self.numbering = Numbering()
         self.numbering_of = [Numbering() for _ in self.rows_of]
         self.numberings = Numberings()
@@ -129,7 +133,9 @@ class Bench:
             wanted_total=totals,
         )
         speaker = Speaker(f"broker-{place + 1:03}", 1)
-        return Report(speaker, self.sequence, NS_PER_S, rows=rows)
+        report = Report(speaker, self.sequence, NS_PER_S, rows=rows)
+        self.told.apply(report)
+        return replace(report, rows_hash=self.told.hash_of(speaker.broker))
 
     def _let_work(self, until: Nanos) -> None:
         """Wake the core whenever it wants up to a moment, as the daemon would."""

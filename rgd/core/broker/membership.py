@@ -5,6 +5,11 @@ report, a newcomer, a goodbye, silence) has the shares reckoned anew at once.
 
 A report says the hash of everything its speaker has told; where what we hold
 has another one, something was missed, and that broker is asked to repeat itself.
+The hash is compared at every report that follows on a gap, is full, or says and
+changes little; else, while the last ones were equal, at one of
+`REPORTS_A_COMPARISON`. So what a gap did is repaired at once, and a difference
+without one is found that many reports later at the latest.
+
 Our own rows are held as they are read back, so that all maps are made of the
 same words. What we say ourselves is `rgd.core.broker.broker`'s business.
 """
@@ -17,8 +22,11 @@ from rgd.core.broker.sharing import Mode, Sharing
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
 from rgd.core.exchange.peers import Heard, Peers
-from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
+
+#: Of so many reports of a broker one is compared with what we hold, however many rows it changes.
+REPORTS_A_COMPARISON: Final = 8
 
 #: How often in a round silent peers are looked for.
 CHECKS_A_ROUND: Final = 4
@@ -45,6 +53,8 @@ class Membership:
         #: Peers whose full state we count on, and those that we hold it of.
         self._awaited = settings.stored_peers
         self._answered: set[str] = set()
+        #: Brokers, this one too, of which we held what they told when it was last compared.
+        self._equal: set[str] = set()
         #: Most brokers that anybody who answered knows of.
         self._members = 1
         #: When to look again for peers that are silent.
@@ -68,11 +78,12 @@ class Membership:
 
     def read_back(self, report: Report, now: Nanos) -> bool:
         """Take in a report of our own; False when an earlier one did not come back to us."""
-        if report.sequence <= self._own_sequence:
+        steps = report.sequence - self._own_sequence
+        if steps <= 0:
             return True
         self._own_sequence = report.sequence
         self._sharing.refresh(self._usage.apply(report), now)
-        return self._holds(report)
+        return not self._is_compared(report, steps) or self._holds(report)
 
     def check(self, now: Nanos) -> list[Effect]:
         """Ask who has been silent for long whether it lives, and forget who did not say so.
@@ -110,6 +121,7 @@ class Membership:
         # Cut off from the start, all that is known of the others is what the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
         self._answered.clear()
+        self._equal.clear()
         self._members = 1
 
     @property
@@ -137,13 +149,17 @@ class Membership:
 
     def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
         weight = self._peers.weight_of(report.speaker.broker)
-        if not self._peers.advance(report):
+        steps = self._peers.advance(report)
+        if not steps:
             return []
         self.reports_received += 1
         if report.weight != weight:
             self._sharing.refresh_all(now)
         self._sharing.refresh(self._usage.apply(report), now)
-        return [*self._compare_policies(report, now), *self._repair(report, now)]
+        effects = self._compare_policies(report, now)
+        if self._is_compared(report, steps):
+            effects += self._repair(report, now)
+        return effects
 
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
         """Ask a broker to repeat itself where what it told is not what we hold.
@@ -164,8 +180,25 @@ class Membership:
         ask = Publish(Ask(self._settings.speaker, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
+    def _is_compared(self, report: Report, steps: int) -> bool:
+        """Whether to compare a report that is `steps` after the one before; see the module's law."""
+        broker = report.speaker.broker
+        if steps > 1 or report.full or broker not in self._equal:
+            return True
+        # A report that could not be read says nothing, too.
+        if len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker):
+            return True
+        # Not everybody's in the same round.
+        turn = report.sequence + self._usage.number_of(broker)
+        return turn % REPORTS_A_COMPARISON == 0
+
     def _holds(self, report: Report) -> bool:
-        return self._usage.hash_of(report.speaker.broker) == report.rows_hash
+        broker = report.speaker.broker
+        if self._usage.hash_of(broker) == report.rows_hash:
+            self._equal.add(broker)
+            return True
+        self._equal.discard(broker)
+        return False
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
@@ -204,6 +237,7 @@ class Membership:
         self.differing.discard(broker)
         self._differing_since.pop(broker, None)
         self._answered.discard(broker)
+        self._equal.discard(broker)
         self._sharing.refresh_all(now)
 
     def _remember(self) -> Effect:

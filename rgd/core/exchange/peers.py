@@ -75,15 +75,20 @@ class Peers:
         self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
         return Heard.JOINED if peer is None else Heard.RESTARTED
 
-    def advance(self, report: Report) -> bool:
-        """Move on to a report of a live speaker; False when it was heard before."""
+    def advance(self, report: Report) -> int:
+        """Move on to a report of a live speaker.
+
+        Returns:
+            By how many reports: 0 when it was heard before, more than 1 when some were missed.
+        """
         peer = self._peers[report.speaker.broker]
         if report.sequence <= peer.sequence:
-            return False
+            return 0
+        steps = report.sequence - peer.sequence
         peer.sequence = report.sequence
         peer.weight = report.weight
         peer.policies_hash = report.policies_hash
-        return True
+        return steps
 
     def weight_of(self, broker: str) -> int:
         """The weight of a live peer."""

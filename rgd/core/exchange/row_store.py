@@ -7,12 +7,12 @@ What a broker tells at once lies together, so that taking its next report in tou
 of a hundred brokers' rows few are of groups that matter here, and all have to be kept.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import Hashes, grown
 from rgd.core.exchange.rows_hash import row_hashes
 
@@ -23,6 +23,29 @@ NOBODY: Final = -1
 NO_ROW: Final = -1
 
 _NONE: Final[Ints] = np.zeros(0, np.int64)
+
+#: Numbers of rows, each once; a slice where they are a run, which is read where it lies.
+RowNumbers = Ints | slice
+
+
+class Amounts(NamedTuple):
+    """What rows say that is kept.
+
+    Attributes:
+        topics: [rows].
+        admitted: [rows, 2] Milli per second; `wanted` likewise.
+    """
+
+    topics: Ints
+    admitted: Ints
+    wanted: Ints
+
+    @classmethod
+    def of(cls, told: UsageColumns, which: Ints | None = None) -> "Amounts":
+        """What a report says, of some of its rows or of all."""
+        if which is None:
+            return cls(told.topics, told.admitted, told.wanted)
+        return cls(told.topics[which], told.admitted.take(which, 0), told.wanted.take(which, 0))
 
 
 class RowStore:
@@ -35,7 +58,6 @@ class RowStore:
         self.place: NDArray[np.int32] = np.zeros(256, np.int32)
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
         self.topics: Ints = np.zeros(256, np.int64)
-        self.hash: Hashes = np.zeros(256, np.uint64)
         #: [rows, 2] Milli per second.
         self.admitted: Ints = np.zeros((256, 2), np.int64)
         self.wanted: Ints = np.zeros((256, 2), np.int64)
@@ -43,8 +65,8 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        columns = (self.place, self.broker, self.topics, self.hash, self.admitted, self.wanted)
-        return sum(column.nbytes for column in (*columns, self._free))
+        columns = (self.place, self.broker, self.topics, self.admitted, self.wanted, self._free)
+        return sum(column.nbytes for column in columns)
 
     def new(self, broker: int, places: Ints) -> Ints:
         """[rows] numbers of rows that one broker has from now on."""
@@ -64,35 +86,43 @@ class RowStore:
         # In order, so that what is told together next lies together.
         self._free = np.sort(np.concatenate((self._free, rows)))
 
-    def write(self, rows: Ints, keys: Hashes, topics: Ints, admitted: Ints, wanted: Ints) -> int:
-        """Put values into rows; returns by how much the sum of their hashes grew.
+    def differs(self, rows: RowNumbers, amounts: Amounts) -> Flags:
+        """[rows] whether the rates of rows are other ones than these."""
+        # Side by side whatever the amounts' order, and then both flags of a row as one number:
+        # numpy is slow along an axis of two.
+        different = np.empty(amounts.wanted.shape, np.bool_)
+        np.not_equal(_taken(self.admitted, rows), amounts.admitted, out=different)
+        different |= _taken(self.wanted, rows) != amounts.wanted
+        flags: Flags = different.view(np.uint16)[:, 0] != 0
+        return flags
 
-        Args:
-            rows: [rows] numbers, each once.
-            keys: [rows] hashes of group and kind.
-            topics: [rows].
-            admitted: [rows, 2] Milli per second.
-            wanted: [rows, 2] likewise.
-        """
-        hashes = row_hashes(keys, topics, admitted, wanted)
-        growth = int(hashes.sum()) - int(self.hash[rows].sum())
-        self.topics[rows] = topics
-        self.admitted[rows] = admitted
-        self.wanted[rows] = wanted
-        self.hash[rows] = hashes
-        return growth
+    def write(self, rows: RowNumbers, amounts: Amounts) -> None:
+        """Put values into rows."""
+        self.topics[rows] = amounts.topics
+        if isinstance(rows, slice):
+            self.admitted[rows] = amounts.admitted
+            self.wanted[rows] = amounts.wanted
+            return
+        for column, values in ((self.admitted, amounts.admitted), (self.wanted, amounts.wanted)):
+            for dimension in (0, 1):
+                # Numpy takes ten times as long to scatter pairs.
+                column[:, dimension][rows] = values[:, dimension]
 
-    def clear(self, rows: Ints) -> int:
-        """Take the values out of rows that go; returns by how much the sum of hashes shrinks."""
-        shrinkage = int(self.hash[rows].sum())
-        self.hash[rows] = 0
-        return shrinkage
+    def hash_of(self, rows: RowNumbers, keys: Hashes) -> int:
+        """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by place."""
+        hashes = row_hashes(
+            keys.take(self.place[rows]),
+            self.topics[rows],
+            _taken(self.admitted, rows),
+            _taken(self.wanted, rows),
+        )
+        return int(hashes.sum())
 
     def _make_room(self) -> None:
         before = len(self.broker)
         if self._used <= before:
             return
-        for name in ("place", "broker", "topics", "hash", "admitted", "wanted"):
+        for name in ("place", "broker", "topics", "admitted", "wanted"):
             setattr(self, name, grown(getattr(self, name), self._used))
         self.broker[before:] = NOBODY
 
@@ -100,14 +130,16 @@ class RowStore:
 class Holding:
     """The rows of one broker, found by place."""
 
-    __slots__ = ("_places", "_rows", "hash")
+    __slots__ = ("_places", "_rows", "hash", "version")
 
     def __init__(self) -> None:
         #: In order, and the row of each.
         self._places: Ints = _NONE
         self._rows: Ints = _NONE
-        #: Sum of the rows' hashes.
-        self.hash = 0
+        #: Sum of the rows' hashes; None: they have changed since it was reckoned.
+        self.hash: int | None = 0
+        #: Another one whenever rows came or went.
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._places)
@@ -116,6 +148,15 @@ class Holding:
     def rows(self) -> Ints:
         """All rows."""
         return self._rows
+
+    @property
+    def span(self) -> RowNumbers:
+        """All rows, in any order."""
+        rows = self._rows
+        if len(rows) == 0:
+            return rows
+        first, last = int(rows.min()), int(rows.max())
+        return slice(first, last + 1) if last - first == len(rows) - 1 else rows
 
     @property
     def nbytes(self) -> int:
@@ -127,8 +168,10 @@ class Holding:
         if not len(self._places):
             return np.full(len(places), NO_ROW, np.int64)
         at = np.searchsorted(self._places, places)
-        at[at == len(self._places)] = 0
-        return np.where(self._places[at] == places, self._rows[at], NO_ROW)
+        # What is after the last is compared with the last.
+        rows = self._rows.take(at, mode="clip")
+        rows[self._places.take(at, mode="clip") != places] = NO_ROW
+        return rows
 
     def add(self, places: Ints, rows: Ints) -> None:
         """Take in rows of places that had none."""
@@ -137,9 +180,26 @@ class Holding:
         at = np.searchsorted(self._places, places)
         self._places = np.insert(self._places, at, places)
         self._rows = np.insert(self._rows, at, rows)
+        self.version += 1
 
     def discard(self, places: Ints) -> None:
         """Let go of rows of places that had one."""
         at = np.searchsorted(self._places, places)
         self._places = np.delete(self._places, at)
         self._rows = np.delete(self._rows, at)
+        self.version += 1
+
+
+def run_of(rows: Ints) -> RowNumbers:
+    """The same rows in the same order, as a slice where each is the one after the one before."""
+    count = len(rows)
+    if count == 0 or rows[-1] - rows[0] != count - 1 or (np.diff(rows) != 1).any():
+        return rows
+    first = int(rows[0])
+    return slice(first, first + count)
+
+
+def _taken(column: Ints, rows: RowNumbers) -> Ints:
+    """[rows, 2] of a column of pairs; of a run the column itself, not a copy."""
+    # Numpy takes ten times as long to gather pairs by an index in brackets.
+    return column[rows] if isinstance(rows, slice) else column.take(rows, 0)

@@ -7,25 +7,32 @@ says 0 removes the broker from the group, as PIP-82 asks.
 Rows are columns (`row_store`), found by broker there and by group in
 `group_regions`. So a report of thousands of rows is a few passes of numpy, and
 so is gathering the rows of the groups that it changed.
+
+What a broker has told is hashed when it is asked for. Few rows that change are
+taken out of the hash that is known and put in again; many make it unknown.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.messages import Report
-from rgd.core.exchange.row_store import NO_ROW, Holding, RowStore
+from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowNumbers, RowStore, run_of
 from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.units import Pair
 
 #: Most rows kept of one broker; a report that would exceed it is cut there, and its hash differs.
 ROWS_MAX: Final = 1_000_000
+
+#: Most rows that change the known hash of a broker; after more of them it is reckoned from all rows.
+HASHED_ROWS_MAX: Final = 256
 
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
 
@@ -54,12 +61,24 @@ class Gathered(NamedTuple):
     wanted: Ints
 
 
-class _Named(NamedTuple):
-    """The names that a report of many rows had, and their places."""
+@dataclass(slots=True)
+class _Named:
+    """The names that a report had, and where they are."""
 
     groups: tuple[str, ...]
     kinds: Codes
     places: Ints
+    #: Rows of the places while the holding has this version; None where some have none.
+    rows: RowNumbers | None = None
+    version: int = -1
+
+    def held_by(self, holding: Holding) -> RowNumbers | None:
+        """The rows of all places, None where some have none."""
+        if self.version != holding.version:
+            rows = holding.find(self.places)
+            self.rows = None if (rows == NO_ROW).any() else run_of(rows)
+            self.version = holding.version
+        return self.rows
 
 
 class UsageMap:
@@ -81,22 +100,14 @@ class UsageMap:
         told = report.rows
         number = self.number_of(report.speaker.broker)
         holding = self._holdings[number]
-        places = self._places(number, told)
-        idle = told.is_idle
-        rows = holding.find(places)
-        is_held = rows != NO_ROW
-        gone = rows[is_held & idle]
-        if report.full:
-            missing = np.setdiff1d(holding.rows, rows, assume_unique=True)
-            gone = np.union1d(gone, missing)
-        changed = [self._rows.place[gone].astype(np.int64)]
-        rewritten = is_held & ~idle
-        changed.append(self._rewrite(holding, rows, places, told, rewritten))
-        self._forget(holding, gone)
-        fresh = np.flatnonzero(~is_held & ~idle & (places != NO_PLACE))
-        fresh = fresh[: max(0, ROWS_MAX - len(holding))]
-        changed.append(self._insert(number, places[fresh], told, fresh))
-        return np.concatenate(changed)
+        if not len(told) and not report.full:
+            return _NO_PLACES
+        named = self._name(number, told)
+        if not report.full or len(told) == len(holding):
+            rows = named.held_by(holding)
+            if rows is not None and not told.is_idle.any():
+                return self._rewrite(holding, rows, named.places, Amounts.of(told))
+        return self._merge(number, named.places, report)
 
     def remove(self, broker: str) -> Ints:
         """Forget a broker; returns the places of the groups it had rows in."""
@@ -116,8 +127,8 @@ class UsageMap:
         return Gathered(
             group=np.repeat(np.arange(len(places)), counts),
             broker=self._rows.broker[rows],
-            admitted=self._rows.admitted[rows],
-            wanted=self._rows.wanted[rows],
+            admitted=self._rows.admitted.take(rows, 0),
+            wanted=self._rows.wanted.take(rows, 0),
         )
 
     def counts(self, places: Ints) -> Ints:
@@ -146,9 +157,22 @@ class UsageMap:
         return 0 if number is None else len(self._holdings[number])
 
     def hash_of(self, broker: str) -> int:
-        """`told_hash` over the rows of one broker."""
+        """`told_hash` over the rows of one broker; reckoned from all of them unless it `is_hashed`."""
         number = self._numbers.get(broker)
-        return 0 if number is None else self._holdings[number].hash & HASH_MASK
+        if number is None:
+            return 0
+        holding = self._holdings[number]
+        if holding.hash is None:
+            holding.hash = self._rows.hash_of(holding.span, self.index.hashes)
+        return holding.hash & HASH_MASK
+
+    def is_hashed(self, broker: str) -> bool:
+        """Whether `hash_of` costs little: it is known still, or of few rows."""
+        number = self._numbers.get(broker)
+        if number is None:
+            return True
+        holding = self._holdings[number]
+        return holding.hash is not None or len(holding) <= HASHED_ROWS_MAX
 
     def brokers(self) -> set[str]:
         """Everybody who has a row of anything."""
@@ -174,16 +198,16 @@ class UsageMap:
         held = sum(holding.nbytes for holding in self._holdings)
         return self._rows.nbytes + self._regions.nbytes + held
 
-    def _places(self, number: int, told: UsageColumns) -> Ints:
-        """[rows] the place of each row's group and kind."""
+    def _name(self, number: int, told: UsageColumns) -> _Named:
+        """Where the names of a report are."""
         named = self._named.get(number)
         # Names are looked up one by one, which is most of the work; the same tuple says the same.
         if named and named.groups is told.groups and np.array_equal(named.kinds, told.kinds):
-            return named.places
-        places = self.index.places(told.groups, told.kinds)
-        if NO_PLACE not in places:
-            self._named[number] = _Named(told.groups, told.kinds, places)
-        return places
+            return named
+        named = _Named(told.groups, told.kinds, self.index.places(told.groups, told.kinds))
+        if NO_PLACE not in named.places:
+            self._named[number] = named
+        return named
 
     def _row(self, row: int) -> HeldRow:
         store = self._rows
@@ -193,23 +217,37 @@ class UsageMap:
             Pair(*store.wanted[row].tolist()),
         )
 
-    def _rewrite(
-        self, holding: Holding, rows: Ints, places: Ints, told: UsageColumns, which: Flags
-    ) -> Ints:
-        """Put other values into the rows of a report that are held; the places whose rates changed."""
-        topics, admitted, wanted = told.topics, told.admitted, told.wanted
-        if not which.all():
-            rows, places, topics = rows[which], places[which], topics[which]
-            admitted, wanted = admitted[which], wanted[which]
-        if len(rows) == 0:
+    def _merge(self, number: int, places: Ints, report: Report) -> Ints:
+        """Take in a report with which rows come or go, too; the places whose rates changed."""
+        told, holding = report.rows, self._holdings[number]
+        idle, rows = told.is_idle, holding.find(places)
+        is_held = rows != NO_ROW
+        gone = rows[is_held & idle]
+        if report.full:
+            missing = np.setdiff1d(holding.rows, rows, assume_unique=True)
+            gone = np.union1d(gone, missing)
+        kept = np.flatnonzero(is_held & ~idle)
+        changed = [
+            self._rows.place[gone].astype(np.int64),
+            self._rewrite(holding, rows[kept], places[kept], Amounts.of(told, kept)),
+        ]
+        self._forget(holding, gone)
+        fresh = np.flatnonzero(~is_held & ~idle & (places != NO_PLACE))
+        fresh = fresh[: max(0, ROWS_MAX - len(holding))]
+        changed.append(self._insert(number, places[fresh], Amounts.of(told, fresh)))
+        return np.concatenate(changed)
+
+    def _rewrite(self, holding: Holding, rows: RowNumbers, places: Ints, amounts: Amounts) -> Ints:
+        """Put other values into rows that are held; the places whose rates changed."""
+        if len(places) == 0:
             return _NO_PLACES
-        differs = (self._rows.admitted[rows] != admitted) | (self._rows.wanted[rows] != wanted)
-        keys = self.index.hashes[places]
-        holding.hash += self._rows.write(rows, keys, topics, admitted, wanted)
-        moved: Ints = places[differs[:, 0] | differs[:, 1]]
+        moved: Ints = places[self._rows.differs(rows, amounts)]
+        self._hash_out(holding, rows, len(places))
+        self._rows.write(rows, amounts)
+        self._hash_in(holding, rows, len(places))
         return moved
 
-    def _insert(self, number: int, places: Ints, told: UsageColumns, source: Ints) -> Ints:
+    def _insert(self, number: int, places: Ints, amounts: Amounts) -> Ints:
         """Add rows of one broker, at most one to a place."""
         if len(places) == 0:
             return _NO_PLACES
@@ -218,24 +256,33 @@ class UsageMap:
         self._regions.add(places, rows)
         holding = self._holdings[number]
         holding.add(places, rows)
-        holding.hash += self._rows.write(
-            rows,
-            self.index.hashes[places],
-            told.topics[source],
-            told.admitted[source],
-            told.wanted[source],
-        )
+        self._rows.write(rows, amounts)
+        self._hash_in(holding, rows, len(rows))
         return places
 
     def _forget(self, holding: Holding, rows: Ints) -> None:
         """Take rows of one broker out, at most one of a place."""
         if len(rows) == 0:
             return
+        self._hash_out(holding, rows, len(rows))
         places = self._rows.place[rows].astype(np.int64)
-        holding.hash -= self._rows.clear(rows)
         self._regions.remove(places, rows)
         holding.discard(places)
         self._rows.free(rows)
+
+    def _hash_out(self, holding: Holding, rows: RowNumbers, count: int) -> None:
+        """Take rows that change or go out of what is hashed."""
+        if count > HASHED_ROWS_MAX:
+            holding.hash = None
+        elif holding.hash is not None:
+            holding.hash -= self._rows.hash_of(rows, self.index.hashes)
+
+    def _hash_in(self, holding: Holding, rows: RowNumbers, count: int) -> None:
+        """Put rows that have changed or come in."""
+        if count > HASHED_ROWS_MAX:
+            holding.hash = None
+        elif holding.hash is not None:
+            holding.hash += self._rows.hash_of(rows, self.index.hashes)
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))

@@ -82,17 +82,17 @@ def test_late_words_of_the_incarnation_before_are_stale() -> None:
     assert peers.hear(TWO, ms(1001)) is Heard.KNOWN
 
 
-def test_a_report_moves_on_and_is_heard_once() -> None:
+def test_a_report_moves_on_by_the_reports_since_the_one_before_and_is_heard_once() -> None:
     peers = heard(ONE)
-    assert peers.advance(report("b", sequence=1))
-    assert peers.advance(report("b", sequence=3, weight=500, policies_hash=7))
+    assert peers.advance(report("b", sequence=1)) == 1
+    assert peers.advance(report("b", sequence=3, weight=500, policies_hash=7)) == 2
     peer = peers.get("b")
     assert peer is not None
     assert (peer.sequence, peer.weight, peer.policies_hash) == (3, 500, 7)
-    assert not peers.advance(report("b", sequence=3, weight=600))
-    assert not peers.advance(report("b", sequence=2))
+    assert peers.advance(report("b", sequence=3, weight=600)) == 0
+    assert peers.advance(report("b", sequence=2)) == 0
     assert peer.weight == 500
-    assert peers.advance(report("b", sequence=4))
+    assert peers.advance(report("b", sequence=4)) == 1
 
 
 def test_a_goodbye_counts_for_its_own_incarnation_alone() -> None:

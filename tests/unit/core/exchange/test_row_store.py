@@ -1,0 +1,97 @@
+"""Rows by number: read and written alike, whether the numbers are a run or not.
+
+Not covered: which rows a report is about (test_usage_map.py, test_usage_map_steady.py).
+"""
+
+import numpy as np
+import pytest
+
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.row_store import Amounts, Holding, RowNumbers, RowStore, run_of
+
+COUNT = 6
+TOPICS = np.arange(1, COUNT + 1)
+ADMITTED = np.arange(2 * COUNT).reshape(COUNT, 2)
+WANTED = ADMITTED * 10 + 5
+
+
+def store() -> RowStore:
+    """A store with a few rows of one broker."""
+    made = RowStore()
+    rows = made.new(0, np.arange(100, 100 + COUNT))
+    assert rows.tolist() == list(range(COUNT))
+    made.write(rows, Amounts(TOPICS, ADMITTED, WANTED))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rows", "run"),
+    [
+        ([], None),
+        ([7], slice(7, 8)),
+        ([7, 8, 9], slice(7, 10)),
+        ([7, 9], None),
+        ([8, 7], None),
+        ([9, 8, 7], None),
+        ([7, 9, 8, 10], None),
+    ],
+)
+def test_numbers_are_a_run_where_each_is_the_one_after_the_one_before(
+    rows: list[int], run: slice | None
+) -> None:
+    numbers = np.array(rows, np.int64)
+    found = run_of(numbers)
+    assert found == run if run else found is numbers
+
+
+def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> None:
+    holding = Holding()
+    assert len(holding.rows[holding.span]) == 0
+    holding.add(np.array([5, 1, 3]), np.array([10, 11, 12]))
+    assert holding.span == slice(10, 13)
+    holding.add(np.array([4]), np.array([14]))
+    assert sorted(np.arange(20)[holding.span].tolist()) == [10, 11, 12, 14]
+
+
+@pytest.mark.parametrize("rows", [slice(1, 4), np.array([1, 2, 3]), np.array([4, 0, 2])])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_is_written_into_rows_is_in_those_rows_alone(rows: RowNumbers, order: str) -> None:
+    written = store()
+    count = 3
+    amounts = Amounts(
+        np.array([7, 8, 9]),
+        np.array([[1, 2], [3, 4], [5, 6]], order=order),  # type: ignore[call-overload]
+        np.array([[10, 20], [30, 40], [50, 60]], order=order),  # type: ignore[call-overload]
+    )
+    written.write(rows, amounts)
+    numbers = np.arange(COUNT)[rows].tolist()
+    for name, before in (("topics", TOPICS), ("admitted", ADMITTED), ("wanted", WANTED)):
+        expected: Ints = before.copy()
+        for place in range(count):
+            expected[numbers[place]] = getattr(amounts, name)[place]
+        assert getattr(written, name)[:COUNT].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 2])])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_differ_where_any_rate_does_and_not_by_topics(rows: RowNumbers, order: str) -> None:
+    held = store()
+    for name in ("admitted", "wanted"):
+        for dimension in (0, 1):
+            amounts = {"admitted": ADMITTED[rows].copy(), "wanted": WANTED[rows].copy()}
+            amounts[name][1, dimension] += 1
+            ordered = {
+                key: np.asarray(value, order=order)  # type: ignore[call-overload]
+                for key, value in amounts.items()
+            }
+            told = Amounts(topics=np.zeros(3, np.int64), **ordered)
+            assert held.differs(rows, told).tolist() == [False, True, False]
+    same = Amounts(np.zeros(3, np.int64), ADMITTED[rows], WANTED[rows])
+    assert held.differs(rows, same).tolist() == [False] * 3
+
+
+def test_a_run_hashes_like_its_numbers() -> None:
+    held = store()
+    keys = np.random.default_rng(1).integers(0, 1 << 63, 200).astype(np.uint64)
+    assert held.hash_of(slice(1, 4), keys) == held.hash_of(np.array([3, 1, 2]), keys) != 0
+    assert held.hash_of(np.zeros(0, np.int64), keys) == 0
