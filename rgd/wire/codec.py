@@ -82,7 +82,7 @@ def decode(
     """Read a message; where it has numbers, with what was heard before.
 
     A report with a number that no name was heard for comes out without rows. Who has no use for
-    totals saves half of the time by not reading them: then they are 0.
+    totals saves a third of the time by not reading them: then they are 0.
 
     Raises:
         WireError: with the reason, whatever is wrong.

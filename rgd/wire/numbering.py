@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.exchange.columns import Codes, Ints, UsageColumns
+from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
 from rgd.core.exchange.messages import Speaker
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_count, check_group_names
@@ -137,7 +137,8 @@ class _Heard:
     def __init__(self, speaker: Speaker, names: usage_pb2.Names) -> None:
         self._of = (speaker.incarnation, names.numbering)
         self._names: list[str] = []
-        #: The last report's groups and kinds, by how they were written.
+        #: The last large report's groups and kinds, by how they were written: what is said early, of
+        #: few groups between two rounds, is not worth forgetting it.
         self._latest: tuple[_Keys, tuple[str, ...], Codes] | None = None
 
     def is_of(self, speaker: Speaker, names: usage_pb2.Names) -> bool:
@@ -164,16 +165,18 @@ class _Heard:
     def keys(self, proto: usage_pb2.UsageColumns) -> tuple[tuple[str, ...], Codes] | None:
         """Group and kind of each row; None where a number has no name yet."""
         written = (proto.numbers, proto.kinds)
-        if self._latest is None or self._latest[0] != written:
-            check_rows(len(proto.kinds))
-            place, kinds = read_kinds(proto, len(proto.kinds))
-            numbers = _read_numbers(proto)
-            if len(numbers) and numbers[-1] >= len(self._names):
-                return None
-            names = self._names
-            groups = tuple(names[number] for number in numbers[place].tolist())
+        if self._latest is not None and self._latest[0] == written:
+            return self._latest[1:]
+        check_rows(len(proto.kinds))
+        place, kinds = read_kinds(proto, len(proto.kinds))
+        numbers = _read_numbers(proto)
+        if len(numbers) and numbers[-1] >= len(self._names):
+            return None
+        names = self._names
+        groups = tuple(names[number] for number in numbers[place].tolist())
+        if len(groups) > FEW_ROWS:
             self._latest = written, groups, kinds
-        return self._latest[1:]
+        return groups, kinds
 
 
 def _read_numbers(proto: usage_pb2.UsageColumns) -> Ints:

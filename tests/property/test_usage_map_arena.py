@@ -104,6 +104,7 @@ def test_steady_reports_among_others_are_held_and_hashed_alike(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(usage_map_module, "HASHED_ROWS_MAX", hashed_rows_max)
+        patch.setattr(usage_map_module, "FEW_ROWS", 0)
         check(script)
 
 

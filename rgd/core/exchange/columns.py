@@ -29,6 +29,9 @@ _Column = TypeVar("_Column", bound=np.generic)
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
+#: A report of no more rows is read as it comes; what a larger one tells of is remembered for the next.
+FEW_ROWS: Final = 64
+
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
 _POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
 

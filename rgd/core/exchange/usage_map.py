@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import Codes, Ints, UsageColumns
+from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.messages import Report
@@ -205,7 +205,7 @@ class UsageMap:
         if named and named.groups is told.groups and np.array_equal(named.kinds, told.kinds):
             return named
         named = _Named(told.groups, told.kinds, self.index.places(told.groups, told.kinds))
-        if NO_PLACE not in named.places:
+        if len(told) > FEW_ROWS and NO_PLACE not in named.places:
             self._named[number] = named
         return named
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.columns import FEW_ROWS, UsageColumns
 from rgd.core.exchange.messages import Message, Report, Speaker
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
@@ -136,15 +136,6 @@ def test_speakers_do_not_share_numbers() -> None:
     assert line.hear(encode(said, other)) == said
 
 
-def test_a_speaker_of_steady_groups_gives_the_same_tuple_of_names() -> None:
-    line = Line()
-    line.say(report(*BOTH))
-    first, second = line.say(report(*BOTH)), line.say(report(*BOTH))
-    assert first is not None
-    assert second is not None
-    assert first.rows.groups is second.rows.groups
-
-
 def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -246,3 +237,22 @@ def test_more_names_than_a_speaker_may_have_are_refused() -> None:
     with pytest.raises(WireError) as caught:
         line.hear(payload[:2] + proto.SerializeToString())
     assert caught.value.reason is Reason.OVERSIZE
+
+
+def test_what_is_said_of_few_groups_in_between_does_not_make_the_names_another_tuple() -> None:
+    line = Line()
+    many = [row(f"g{place:03}") for place in range(FEW_ROWS + 1)]
+    line.say(report(*many))
+    first = line.say(report(*many))
+    line.say(report(*BOTH))
+    line.say(report(many[3]))
+    # New names make it another one once.
+    second, third = line.say(report(*many)), line.say(report(*many))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first.rows.groups == second.rows.groups
+    line.say(report(many[3]))
+    fourth = line.say(report(*many))
+    assert fourth is not None
+    assert fourth.rows.groups is third.rows.groups is second.rows.groups

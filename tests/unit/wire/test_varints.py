@@ -1,8 +1,10 @@
 """Columns of varints: protobuf itself reads and writes the same bytes.
 
-The other side is a message with `repeated uint64` and `repeated sint64`, declared here at run time.
-Not covered: hostile bytes with their reasons (test_codec.py), whole messages.
+The other side is a message with `repeated uint64` and `repeated sint64`, declared here at run time;
+whatever the bytes are, one that reads them one by one. Not covered: whole messages (test_codec.py).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,12 +13,21 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.wire.varints import packed, unpacked, unzigzag, zigzag
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.varints import VARINT_MAX, packed, unpacked, unzigzag, zigzag
 
 U64_MAX = (1 << 64) - 1
 I64_MAX = (1 << 63) - 1
 unsigned = st.lists(st.integers(0, 300) | st.integers(0, U64_MAX), min_size=1, max_size=20)
 signed = st.lists(st.integers(-300, 300) | st.integers(-I64_MAX - 1, I64_MAX), max_size=20)
+#: The least and the most that is written in each number of bytes.
+BOUNDS = [
+    ((1 << 7 * (size - 1)) if size > 1 else 0, min((1 << 7 * size) - 1, U64_MAX))
+    for size in range(1, VARINT_MAX + 1)
+]
+of_any_size = st.sampled_from(BOUNDS).flatmap(lambda bounds: st.integers(*bounds))
+Read = list[list[int]] | tuple[Reason, str]
+TOO_LARGE = (Reason.BAD_NUMBER, "a number has more than 64 bits")
 EDGES = sorted({0, U64_MAX, *((1 << bits) - less for bits in range(64) for less in (0, 1))})
 
 
@@ -66,3 +77,115 @@ def test_signed_numbers_are_protobufs_sint64(numbers: list[int]) -> None:
     assert unzigzag(turned).tolist() == numbers
     if any(numbers):
         assert packed(turned[None]) == [body_of("turned", numbers)]
+
+
+def varint(number: int, more: int) -> bytes:
+    """A number as a varint that is longer than it must be by so many bytes of nothing."""
+    groups = [number >> bits & 0x7F for bits in range(0, max(1, number.bit_length()), 7)]
+    groups += [0] * more
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
+
+
+#: Mostly what a writer could have written; else too long, too large, or torn.
+pieces = (
+    of_any_size.map(lambda number: varint(number, 0))
+    | st.builds(varint, of_any_size, st.integers(0, 2))
+    | st.builds(varint, st.integers(0, 1 << 80), st.integers(0, 2))
+    | st.binary(max_size=12)
+)
+
+
+def read_one_by_one(columns: Sequence[tuple[str, bytes]], rows: int) -> Read:
+    """The columns' numbers, or what is wrong first: any column's bytes, counts, ends, numbers."""
+    for what, data in columns:
+        if len(data) > VARINT_MAX * rows:
+            return Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes for {rows} rows"
+    for what, data in columns:
+        if data and (count := sum(byte < 0x80 for byte in data)) != rows:
+            return Reason.BAD_COLUMNS, f"{what}: {count} values for {rows} rows"
+    if any(data[-1:] >= b"\x80" for _, data in columns):
+        return Reason.BAD_COLUMNS, "a column ends within a number"
+    numbers = [numbers_of(data) for _, data in columns]
+    if any(size > VARINT_MAX or number > U64_MAX for column in numbers for size, number in column):
+        return TOO_LARGE
+    return [[number for _, number in column] or [0] * rows for column in numbers]
+
+
+def numbers_of(data: bytes) -> list[tuple[int, int]]:
+    """How many bytes each number has, and the number."""
+    numbers, size, number = [], 0, 0
+    for byte in data:
+        number |= (byte & 0x7F) << 7 * size
+        size += 1
+        if byte < 0x80:
+            numbers.append((size, number))
+            size = number = 0
+    return numbers
+
+
+def read(columns: Sequence[tuple[str, bytes]], rows: int) -> Read:
+    """The same by numpy."""
+    try:
+        numbers: list[list[int]] = unpacked(columns, rows).tolist()
+    except Malformed as error:
+        return error.reason, str(error)
+    return numbers
+
+
+@given(
+    st.integers(1, 12).flatmap(
+        lambda rows: st.lists(
+            st.sampled_from(BOUNDS).flatmap(
+                lambda bounds: st.lists(st.integers(*bounds), min_size=rows, max_size=rows)
+            )
+            | st.lists(of_any_size, min_size=rows, max_size=rows),
+            min_size=1,
+            max_size=4,
+        )
+    )
+)
+def test_numbers_of_one_size_and_of_any_come_back_beside_one_another(
+    numbers: list[list[int]],
+) -> None:
+    columns = [("column", data) for data in packed(np.array(numbers, np.uint64))]
+    assert unpacked(columns, len(numbers[0])).tolist() == numbers
+
+
+@given(st.lists(st.lists(pieces, max_size=6).map(b"".join), min_size=1, max_size=4), st.data())
+def test_any_bytes_are_read_or_refused_as_one_by_one(
+    columns: list[bytes], data: st.DataObject
+) -> None:
+    counts = {sum(byte < 0x80 for byte in column) for column in columns}
+    rows = data.draw(st.sampled_from(sorted({0, 1} | counts | {*map(len, columns)})))
+    named = [(f"column-{place}", column) for place, column in enumerate(columns)]
+    assert read(named, rows) == read_one_by_one(named, rows)
+
+
+@given(st.lists(st.builds(varint, of_any_size, st.integers(0, 3)), min_size=1, max_size=8))
+def test_a_column_of_whole_numbers_is_refused_for_no_more_than_their_size(
+    bodies: list[bytes],
+) -> None:
+    named = [("first", b"".join(bodies)), ("again", b"".join(reversed(bodies)))]
+    assert read(named, len(bodies)) == read_one_by_one(named, len(bodies))
+
+
+@pytest.mark.parametrize("beside", [b"\x01", b"\x80\x80\x80\x80\x01"])
+@pytest.mark.parametrize(
+    ("data", "number"),
+    [
+        (b"\xff" * 9 + b"\x01", U64_MAX),
+        (b"\x80" * 9 + b"\x00", 0),
+        (b"\x80" * 8 + b"\x7f", 0x7F << 56),
+        (b"\x80" * 9 + b"\x02", None),
+        (b"\x80" * 9 + b"\x81\x00", None),
+        (b"\x80" * 10 + b"\x00", None),
+        (b"\x80" * 12 + b"\x01", None),
+        (b"\x80" * 15 + b"\x01", None),
+    ],
+)
+def test_a_number_has_ten_bytes_and_64_bits_at_most(
+    data: bytes, number: int | None, beside: bytes
+) -> None:
+    [[other]] = unpacked([("beside", beside)], 1).tolist()
+    expected = TOO_LARGE if number is None else [[other, number, other]]
+    assert read([("column", beside + data + beside)], 3) == expected

@@ -217,3 +217,16 @@ def test_columns_that_lie_the_other_way_are_taken_in_alike() -> None:
     )
     assert len(usage_map.apply(replace(told, rows=turned))) == COUNT
     check(usage_map, "b1", many(2))
+
+
+def test_what_is_told_of_few_groups_in_between_is_held_too() -> None:
+    usage_map = UsageMap()
+    first = report("b1", *many(1))
+    usage_map.apply(first)
+    rows = many(2)
+    assert changed(usage_map, report("b1", rows[5], sequence=2)) == {rows[5].group}
+    expected = many(1)
+    expected[5] = rows[5]
+    check(usage_map, "b1", expected)
+    assert changed(usage_map, again(first, rows)) == {row.group for row in rows} - {rows[5].group}
+    check(usage_map, "b1", rows)
