@@ -21,7 +21,7 @@ from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings, Seen
 from rgd.core.demand.expected import expectations
-from rgd.core.demand.meter import Demand, Measured
+from rgd.core.demand.measured import Demand, Measured
 from rgd.core.exchange.columns import (
     KINDS,
     NO_USAGE,
@@ -265,6 +265,7 @@ class Rounds:
         expected = expectations(
             self._suppression.told_wanted(places),
             np.where(is_limited, estimates.threshold, COUNT_MAX),
+            np.where(is_limited, estimates.half_threshold, COUNT_MAX),
             short,
             self._min_interval_ns,
         )

@@ -63,6 +63,12 @@ NOISE_QUIET: Final = 0.25
 #: Rounds after which the noise of a row's own history is believed: two bends.
 HISTORY_ROUNDS: Final = 4
 
+#: Rounds after which one step teaches nothing.
+_WATCHED_ROUNDS: Final = 8
+
+#: Of so many random requests in a slot, their number alone differs by two.
+_ROUNDED_REQUESTS: Final = 4
+
 _AGE_MAX: Final = 255
 
 Floats = NDArray[np.float64]
@@ -112,6 +118,8 @@ class Estimates:
     wanted: Ints
     #: A change of one slot's rate by more than this is worth an early report.
     threshold: Ints
+    #: The same of half a round's rate.
+    half_threshold: Ints
 
 
 @dataclass(slots=True)
@@ -213,7 +221,7 @@ def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Esti
     columns.age += columns.age < _AGE_MAX
     columns.since[is_step] = 0
     # The first moments after a step are no round of it.
-    counts = (2 * seen.elapsed_ns >= settings.round_ns)[:, None]
+    counts = (2 * seen.elapsed_ns > settings.round_ns)[:, None]
     columns.since += counts & (columns.since < _AGE_MAX)
     for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
         fresh[is_step] = 0
@@ -246,7 +254,10 @@ def _learn_noise(columns: Columns, offered: Floats) -> None:
     least = np.minimum(np.minimum(columns.bend, columns.bend_before), bend)
     most = np.maximum(np.maximum(columns.bend, columns.bend_before), bend)
     known = np.maximum(noise, NOISE_LEAST * offered)
-    taught = np.minimum(bend, np.maximum(NOISE_CLIP * known, NOISE_CLIP_LEAST * least))
+    # Of a row that was watched for long a bend beyond that is a step, unless all of the three are.
+    is_step = (age >= _WATCHED_ROUNDS) & (bend > NOISE_CLIP * known)
+    clip = np.where(is_step, 1.0, NOISE_CLIP) * known
+    taught = np.minimum(bend, np.maximum(clip, NOISE_CLIP_LEAST * least))
     gain = np.maximum(1.0 / np.maximum(age - 1.0, 1.0), NOISE_GAIN) * (age >= 2)
     noise += gain * (taught - noise)
     np.copyto(noise, most, where=(age >= HISTORY_ROUNDS) & (most < NOISE_QUIET * noise))
@@ -261,7 +272,7 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
     level, offered = columns.level, seen.offered
     least = NOISE_LEAST * np.maximum(level, offered)
     slots = np.maximum(seen.elapsed_ns / settings.min_interval_ns, 1.0)[:, None]
-    by_slots = seen.slot_noise / np.sqrt(slots)
+    by_slots = seen.slot_noise / _calm(seen, slots, settings)
     # Both are counts of requests that came at random, of the size that was seen.
     by_count = np.sqrt(offered * (offered + level) / np.maximum(seen.requests, 1)[:, None])
     by_slots = np.where(np.isnan(by_slots), by_count, by_slots)
@@ -270,6 +281,17 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
     by_slots[(columns.age >= HISTORY_ROUNDS) & np.isnan(seen.slot_noise)] = 0
     sigma: Floats = np.maximum(np.maximum(by_history, by_slots), least)
     return sigma
+
+
+def _calm(seen: Seen, slots: Floats | np.float64, settings: EstimatorSettings) -> Floats:
+    """By how much the noise of so many slots together is less than that of one."""
+    in_slot = seen.requests * settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1)
+    # Units are whole: what differs by less than one of them, of many requests, is rounded, and that
+    # does not add up.
+    unit = SCALE / settings.min_interval_ns
+    is_rounded = (seen.slot_noise <= unit) & (in_slot >= _ROUNDED_REQUESTS)[:, None]
+    calm: Floats = np.where(is_rounded, slots, np.sqrt(slots))
+    return calm
 
 
 def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Floats) -> Floats:
@@ -298,10 +320,13 @@ def _estimates(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Est
     by_count = level / np.sqrt(np.maximum(in_slot, 1))[:, None]
     by_slots = np.where(np.isnan(seen.slot_noise), by_count, seen.slot_noise)
     by_history = np.where(columns.age >= HISTORY_ROUNDS, columns.noise, 0)
-    sigma = np.maximum(np.maximum(by_history, by_slots), NOISE_LEAST * level)
+    by_history = np.maximum(by_history, NOISE_LEAST * level)
+    slots = np.float64(max(settings.round_ns / settings.min_interval_ns / 2, 1))
+    by_half = by_slots / _calm(seen, slots, settings)
     return Estimates(
         wanted=_as_rates(level + seen.held),
-        threshold=_as_rates(STEP_SIGMAS * sigma),
+        threshold=_as_rates(STEP_SIGMAS * np.maximum(by_history, by_slots)),
+        half_threshold=_as_rates(STEP_SIGMAS * np.maximum(by_history, by_half)),
     )
 
 

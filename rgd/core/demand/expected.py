@@ -30,6 +30,8 @@ class Expected(NamedTuple):
     #: A slot's rate above or below these is a jump, Milli per second.
     above: tuple[float, float] = (0.0, 0.0)
     below: tuple[float, float] = (0.0, 0.0)
+    #: Half a round's rate that is farther off than this is one, too; a slot shows larger steps.
+    half: tuple[float, float] = (0.0, 0.0)
     #: A slot that differs from those before it by more than this part begins a new segment.
     noise_part: tuple[float, float] = (FRESH_PART, FRESH_PART)
     #: Whether a slot without a request would be a change of what was told.
@@ -39,13 +41,14 @@ class Expected(NamedTuple):
 
 
 def expectations(
-    told: Ints, threshold: Ints, hungry: Flags, min_interval_ns: int
+    told: Ints, threshold: Ints, half_threshold: Ints, hungry: Flags, min_interval_ns: int
 ) -> list[Expected]:
     """What the meters of some rows are to expect.
 
     Args:
         told: [rows, 2] what is wanted, as told, Milli per second; 0 takes it back.
         threshold: [rows, 2] a slot's rate that is farther off is a jump (`Estimates.threshold`).
+        half_threshold: [rows, 2] the same of half a round's rate (`Estimates.half_threshold`).
         hungry: [rows] whether the group as a whole is short.
         min_interval_ns: the least length of a slot.
     """
@@ -56,5 +59,5 @@ def expectations(
     is_told = told > 0
     noise_part = np.where(is_told, threshold / np.maximum(told, 1), FRESH_PART)
     is_steady = is_told.any(axis=1) & (~is_told | (threshold < told)).all(axis=1)
-    columns = (told, told + far, told - far, noise_part, is_steady, hungry)
+    columns = (told, told + far, told - far, half_threshold, noise_part, is_steady, hungry)
     return [Expected._make(row) for row in zip(*(one.tolist() for one in columns), strict=True)]

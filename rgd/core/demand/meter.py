@@ -10,18 +10,20 @@ ends at that request: so evenly spaced callers are measured exactly, however the
 rounds fall, and random ones without bias. A slot that differs from those before
 it by more than noise begins a new segment; a rate is that of the newest segment,
 so a step within a round is not diluted. The slot in which the step fell is neither
-the one nor the other: it counts until the next one closes. What is noise, the
-estimator says; a unit more or less in a slot is none of it, and no step.
+the one nor the other: it counts until the next one closes. Steps too small for a
+slot are looked for in each half of a round, where the group is short. What is
+noise, the estimator says; a unit more or less in a slot is none of it, and no step.
 """
 
 from dataclasses import dataclass
 from math import nan
-from typing import Final, NamedTuple
+from typing import Final
 
 from rgd.core.demand.bound import UnsaidBound
 from rgd.core.demand.credit import Credit
 from rgd.core.demand.expected import Expected
 from rgd.core.demand.marks import SCALE, Mark, bounded, less, plus, rate, total
+from rgd.core.demand.measured import Demand, Measured
 from rgd.core.demand.noise import SlotNoise
 from rgd.core.units import NS_PER_S, Nanos, Pair
 
@@ -37,6 +39,9 @@ _GAPS_QUIET: Final = 2
 #: What was told of the slot in which a step fell is corrected if it is off by more than this part.
 _AFTER_STEP_PART: Final = 100
 
+#: A half round that is off what was told by less than this part of it is no step.
+_HALF_PART: Final = 100
+
 _ALREADY: Final = Nanos(-(1 << 63))
 _NOTHING: Final = Pair()
 _NONE: Final = (0, 0)
@@ -50,43 +55,6 @@ class MeterSettings:
     round_ns: int = NS_PER_S
     #: Least length of a slot.
     min_interval_ns: int = NS_PER_S // 10
-
-
-class Measured(NamedTuple):
-    """A group's demand since it changed last, or since the last full round; rates in Milli/s."""
-
-    admitted: Pair = Pair()
-    #: New work, admitted or refused.
-    offered: Pair = Pair()
-    #: What callers hold back, if it is to pass within a round.
-    held: Pair = Pair()
-    #: Requests, retries apart, and the time that the rates were counted over.
-    requests: int = 0
-    elapsed_ns: int = 1
-    #: Whether anything was refused that counts for the group.
-    refused: bool = False
-    #: Standard deviation of a slot's rate in each dimension, Milli per second; NaN while unknown.
-    slot_noise: tuple[float, float] = (nan, nan)
-    #: What noise is to be learnt from: the rate before a step, where `offered` shows but the slot in
-    #: which it fell; None for `offered`.
-    settled: Pair | None = None
-
-
-class Demand(NamedTuple):
-    """What one window showed: rates in Milli per second, totals in whole units."""
-
-    #: Topics that were active in the window.
-    topics: int
-    #: Over the whole window, for the log; what is held back is wanted too.
-    admitted: Pair
-    wanted: Pair
-    #: Refused in the window, retries too, whole units.
-    refused: Pair
-    #: Totals since the daemon started.
-    admitted_total: Pair
-    wanted_total: Pair
-    #: For the estimator.
-    measured: Measured
 
 
 class DemandMeter:
@@ -104,8 +72,10 @@ class DemandMeter:
         "_expected",
         "_first",
         "_gap_ns",
+        "_half",
         "_held",
         "_held_before",
+        "_is_half_step",
         "_is_mixed",
         "_noise",
         "_refusals",
@@ -160,6 +130,9 @@ class DemandMeter:
         self._base = self._window
         #: Whether the segment is but the slot in which a step fell, and whether that was told.
         self._is_mixed = self._was_told_mixed = False
+        #: Where the open half of the window began, and whether a step fell into the one before.
+        self._half = self._window
+        self._is_half_step = False
         self._changes = 0
         #: Whether a slot of the open window refused nothing.
         self._was_clear = False
@@ -240,6 +213,8 @@ class DemandMeter:
         if self._held:
             wanted = plus(wanted, total(self._held.values()))
         self._wanted_total = bounded(plus(self._wanted_total, wanted))
+        if self._is_half_step or (self._expected.is_hungry and self._begin is not None):
+            self._close_half(self._end)
         measured = self._measure(mark, self._held, is_round=True)
         demand = Demand(
             len(self._topics),
@@ -256,7 +231,7 @@ class DemandMeter:
         if measured.requests:
             # What follows a step's slot is not compared with it.
             self._base = self._end if self._is_mixed else self._begin or self._end
-            self._begin = self._window_begin = self._end
+            self._begin = self._window_begin = self._half = self._end
             self._is_mixed = False
             self._first = None
             self._bound.open()
@@ -295,7 +270,7 @@ class DemandMeter:
     def _rest(self) -> None:
         """Forget the flow: what comes next is a fresh one, whose first request begins it."""
         self._begin, self._slot_due = None, _ALREADY
-        self._is_mixed = self._was_told_mixed = False
+        self._is_mixed = self._was_told_mixed = self._is_half_step = False
         self._bound, self._noise = UnsaidBound(), (SlotNoise(), SlotNoise())
 
     def _mark(self, now: Nanos) -> Mark:
@@ -319,7 +294,7 @@ class DemandMeter:
         self._slot_due = Nanos(now + self._settings.min_interval_ns)
         self._end = mark
         if self._begin is None:
-            self._begin = self._window_begin = self._base = mark
+            self._begin = self._window_begin = self._base = self._half = mark
             self._first = self._window
             return False
         slot = self._rates(end, mark)
@@ -337,9 +312,34 @@ class DemandMeter:
             self._base = self._begin
         refuses = mark.refusals > end.refusals
         self._was_clear |= not refuses
+        is_half = 2 * (now - self._half.at) >= self._settings.round_ns
+        if is_half and self._close_half(mark):
+            return True
         if was_told_mixed and self._is_told_wrong(slot):
             return True
         return self._is_jump(slot, refuses=refuses)
+
+    def _close_half(self, mark: Mark) -> bool:
+        """End a half of the window, and begin a segment with it if a small step fell into it."""
+        half, self._half = self._half, mark
+        was_step, self._is_half_step = self._is_half_step, False
+        begin = self._begin
+        assert begin is not None, "a slot was closed"
+        expected = self._expected
+        if not expected.is_hungry or self._is_mixed or half is mark or begin.at > half.at:
+            # Nobody goes short, or a slot has shown a step since.
+            return False
+        unit = SCALE / (mark.at - half.at) + SCALE / self._settings.round_ns
+        # What was told of the half into which a step fell is corrected as that of a slot is.
+        least = (0, 0) if was_step else expected.half
+        columns = zip(self._rates(half, mark), expected.told, least, expected.above, strict=True)
+        for here, told, far, above in columns:
+            # A slot shows larger steps.
+            if told and max(unit, far, told / _HALF_PART) < abs(here - told) <= above - told:
+                self._begin = self._base = half
+                self._is_half_step = not was_step
+                return True
+        return False
 
     def _is_change(self, slot: tuple[float, float], end: Mark, mark: Mark) -> bool:
         """Whether the slot that ended differs from those before it by more than noise."""

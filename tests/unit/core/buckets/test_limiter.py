@@ -10,7 +10,7 @@ from rgd.core.buckets.bucket import TokenBucket
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.demand.meter import Demand
+from rgd.core.demand.measured import Demand
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates

@@ -162,6 +162,29 @@ def test_the_slot_of_a_step_teaches_no_noise() -> None:
     assert thresholds[1] < 30
 
 
+def test_a_lone_step_of_a_row_watched_for_long_teaches_no_noise() -> None:
+    house = House()
+    for order in range(12):
+        house.show(500 + 3 * (order // 2 % 2))
+    before = house.threshold
+    for _ in range(3):
+        for rate in (560, 560, 560, 500, 500, 500):
+            house.show(rate)
+    assert house.threshold <= 1.1 * before
+
+
+def test_rounding_does_not_add_up_but_chance_does() -> None:
+    halves = []
+    for slot_noise in (8.0, 24.0):
+        house = House()
+        for _ in range(6):
+            house.show(500, slot_noise=slot_noise)
+        assert house.estimates is not None
+        halves.append(float(house.estimates.half_threshold[0, 0]) / MILLI)
+    assert halves[0] == pytest.approx(4 * 8 / 5, abs=0.01)
+    assert halves[1] == pytest.approx(4 * 24 / 5**0.5, abs=0.01)
+
+
 def test_one_unit_in_a_part_of_a_round_is_no_step() -> None:
     house = House()
     for _ in range(6):

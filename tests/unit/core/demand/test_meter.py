@@ -11,7 +11,8 @@ from math import isnan
 import pytest
 
 from rgd.core.demand import meter as meter_module
-from rgd.core.demand.meter import Demand, DemandMeter, Measured
+from rgd.core.demand.measured import Demand, Measured
+from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, Nanos, Pair
 from tests.support.meters import tell
 from tests.unit.core.values import ms
@@ -331,6 +332,40 @@ def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
 def test_a_change_within_the_noise_or_below_a_twentieth_is_no_jump() -> None:
     assert flow(told(50, 60), 100, 1000, 2000, refused=True) == []
     assert flow(told(97, 0), 100, 1000, 2000, refused=True) == []
+
+
+def in_halves(rate: float, *, hungry: bool = True, half: float = 1) -> list[float]:
+    """The jumps of 500 messages/s, where so much was told and no slot's change is one."""
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 500, 0, 1000)
+    drained(meter)
+    told, far = (Pair(round(one * MILLI), round(10 * one * MILLI)) for one in (rate, half))
+    slot = Pair(50 * MILLI, 500 * MILLI)
+    tell(meter, told, slot, hungry=hungry, half_threshold=far)
+    return flow(meter, 500, 1000, 1900)
+
+
+def test_a_step_too_small_for_a_slot_is_told_when_half_a_round_has_shown_it() -> None:
+    for rate in (485, 515):
+        (jump,) = in_halves(rate)
+        assert 1400 <= jump <= 1620
+    assert in_halves(485, hungry=False) == []
+    assert in_halves(485, half=20) == []
+    assert in_halves(497) == []
+
+
+def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> None:
+    meter = DemandMeter(Nanos(0))
+    flow(meter, 500, 0, 1000)
+    drained(meter)
+    far = Pair(MILLI, 10 * MILLI)
+    slot = Pair(50 * MILLI, 500 * MILLI)
+    tell(meter, Pair(500 * MILLI, 5000 * MILLI), slot, hungry=True, half_threshold=far)
+    flow(meter, 500, 1000, 1390)
+    flow(meter, 515, 1390, 2000)
+    measured = drained(meter, 2000).measured
+    assert offered(measured) == pytest.approx(515, rel=0.002)
+    assert ms(350) <= measured.elapsed_ns <= ms(600)
 
 
 # Callers that do not say which attempt it is.

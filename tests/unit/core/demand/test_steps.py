@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from rgd.core.demand.estimator import Estimator, EstimatorSettings, Seen
-from rgd.core.demand.meter import DemandMeter, Measured
+from rgd.core.demand.measured import Measured
+from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
 from tests.support.meters import tell
 
