@@ -39,10 +39,11 @@ from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import COUNT_MAX, Nanos, Pair
 
-#: Groups whose windows are closed in one go, and those that are then estimated and picked in one
-#: go: each under 2 ms of one core. Closing is work for each group, and the rest mostly for each go.
+#: Groups whose windows are closed in one go, and those that are then estimated in one go, and told
+#: and logged in another: each under 2 ms of one core. Closing is work for each group, and estimating
+#: mostly for each go.
 SLICE_GROUPS: Final = 64
-BATCH_GROUPS: Final = 256
+BATCH_GROUPS: Final = 192
 
 
 class _Drained(NamedTuple):
@@ -51,6 +52,19 @@ class _Drained(NamedTuple):
     place: int
     state: GroupState
     demand: Demand
+
+
+class _Reckoned(NamedTuple):
+    """What came out for a batch of groups."""
+
+    states: Sequence[GroupState]
+    demands: Sequence[Demand]
+    places: Ints
+    estimates: Estimates
+    short: Flags
+    rows: UsageColumns
+    #: Places in `rows` of what the peers are told.
+    picked: Ints
 
 
 class Rounds:
@@ -72,7 +86,9 @@ class Rounds:
         )
         #: What is left to do of the round that ends, and what was done of it.
         self._pending: deque[GroupState] = deque()
+        self._is_small = True
         self._drained: list[_Drained] = []
+        self._reckoned: _Reckoned | None = None
         self._closed: list[Ints] = []
         self._book = sharing.book
         self._shown: list[ShareColumns] = []
@@ -137,16 +153,26 @@ class Rounds:
         self._suppression.next_round()
         self._book = self._sharing.book
         self._pending.extend(self._limiter.states())
+        self._is_small = len(self._pending) <= SLICE_GROUPS
 
     def step(self, now: Nanos) -> None:
         """End the round for a slice of the groups; `is_ending` is False after the last."""
-        if self._pending and len(self._drained) < BATCH_GROUPS:
+        self._step(now)
+        while self._is_small and self.is_ending:
+            # Few groups are done with in one go.
+            self._step(now)
+
+    def _step(self, now: Nanos) -> None:
+        """Close some windows, or reckon with those that were closed, or tell and log what came out."""
+        if self._reckoned is not None:
+            self._conclude(self._reckoned)
+            self._reckoned = None
+        elif self._pending and len(self._drained) < BATCH_GROUPS:
             self._close(now)
-            if self._pending or len(self._drained) > SLICE_GROUPS:
-                return
-        if self._drained:
-            self._reckon()
-        if not self._pending:
+        elif self._drained:
+            self._reckoned = self._reckon(self._drained)
+            self._drained = []
+        else:
             self._take_back_the_gone()
             self.is_ending = False
 
@@ -174,25 +200,30 @@ class Rounds:
             if (demand := state.meter.drain(now)) is not None or told
         ]
 
-    def _reckon(self) -> None:
-        """Pick what is worth telling of the groups that were closed."""
-        drained, self._drained = self._drained, []
+    def _reckon(self, drained: Sequence[_Drained]) -> _Reckoned:
+        """Estimate what is wanted of the groups that were closed, and pick what is worth telling."""
         places = _column([one.place for one in drained])
-        states, demands = [one.state for one in drained], [one.demand for one in drained]
+        demands = [one.demand for one in drained]
         measured = [demand.measured for demand in demands]
         short = self._sharing.is_short(places)
         estimates = self._estimate(places, measured, short, is_round=True)
+        states = [one.state for one in drained]
         totals = [(demand.admitted_total, demand.wanted_total) for demand in demands]
         topics = [demand.topics for demand in demands]
         admitted = pairs([one.admitted for one in measured])
         rows = self._rows(states, admitted, estimates, totals=totals, topics=topics)
         picked = self._suppression.pick(places, rows)
         self._picked.append(rows.take(picked))
-        self._tell(states, places, estimates, short)
+        return _Reckoned(states, demands, places, estimates, short, rows, picked)
+
+    def _conclude(self, reckoned: _Reckoned) -> None:
+        """Let the meters know what the peers are told, and log it."""
+        places = reckoned.places
+        self._tell(reckoned.states, places, reckoned.estimates, reckoned.short)
         early = self._told_early
         sent = np.array([place in early for place in places.tolist()], np.bool_)
-        sent[picked] = True
-        self._shown.append(self._show(states, demands, rows, sent))
+        sent[reckoned.picked] = True
+        self._shown.append(self._show(reckoned.states, reckoned.demands, reckoned.rows, sent))
 
     def _estimate(
         self, places: Ints, measured: Sequence[Measured], short: Flags, *, is_round: bool
@@ -283,7 +314,10 @@ class Rounds:
         told = self._suppression.told_places()
         if self._sharing.book is self._book:
             # Only what was not closed can be gone.
-            told = np.setdiff1d(told, np.concatenate(self._closed or [told[:0]]))
+            is_closed = np.zeros(len(self._index), np.bool_)
+            for closed in self._closed:
+                is_closed[closed] = True
+            told = told[~is_closed[told]]
         self._closed = []
         gone = [place for place in told.tolist() if self._limiter.state(keys[place]) is None]
         if gone:

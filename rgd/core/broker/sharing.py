@@ -37,10 +37,10 @@ from rgd.core.shares.model import PPM
 from rgd.core.units import Kind, Nanos
 
 #: Rows of the usage map that are shared out in one go: well under 2 ms of one core.
-SLICE_ROWS: Final = 2_500
+SLICE_ROWS: Final = 1_000
 
 #: Groups whose rates are changed in one go, for the same reason.
-SLICE_GROUPS: Final = 256
+SLICE_GROUPS: Final = 128
 
 #: Most groups whose policies are read at once when a book comes, for the same reason.
 CHANGES_MAX: Final = 32

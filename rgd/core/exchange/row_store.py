@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import Hashes, grown
 from rgd.core.exchange.rows_hash import row_hashes
+from rgd.core.runs import Places
 
 #: Marks a row that nobody has.
 NOBODY: Final = -1
@@ -23,9 +24,6 @@ NOBODY: Final = -1
 NO_ROW: Final = -1
 
 _NONE: Final[Ints] = np.zeros(0, np.int64)
-
-#: Numbers of rows, each once; a slice where they are a run, which is read where it lies.
-RowNumbers = Ints | slice
 
 
 class Amounts(NamedTuple):
@@ -86,7 +84,7 @@ class RowStore:
         # In order, so that what is told together next lies together.
         self._free = np.sort(np.concatenate((self._free, rows)))
 
-    def differs(self, rows: RowNumbers, amounts: Amounts) -> Flags:
+    def differs(self, rows: Places, amounts: Amounts) -> Flags:
         """[rows] whether the rates of rows are other ones than these."""
         # Side by side whatever the amounts' order, and then both flags of a row as one number:
         # numpy is slow along an axis of two.
@@ -96,7 +94,7 @@ class RowStore:
         flags: Flags = different.view(np.uint16)[:, 0] != 0
         return flags
 
-    def write(self, rows: RowNumbers, amounts: Amounts) -> None:
+    def write(self, rows: Places, amounts: Amounts) -> None:
         """Put values into rows."""
         self.topics[rows] = amounts.topics
         if isinstance(rows, slice):
@@ -108,7 +106,7 @@ class RowStore:
                 # Numpy takes ten times as long to scatter pairs.
                 column[:, dimension][rows] = values[:, dimension]
 
-    def hash_of(self, rows: RowNumbers, keys: Hashes) -> int:
+    def hash_of(self, rows: Places, keys: Hashes) -> int:
         """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by place."""
         hashes = row_hashes(
             keys.take(self.place[rows]),
@@ -150,7 +148,7 @@ class Holding:
         return self._rows
 
     @property
-    def span(self) -> RowNumbers:
+    def span(self) -> Places:
         """All rows, in any order."""
         rows = self._rows
         if len(rows) == 0:
@@ -190,16 +188,7 @@ class Holding:
         self.version += 1
 
 
-def run_of(rows: Ints) -> RowNumbers:
-    """The same rows in the same order, as a slice where each is the one after the one before."""
-    count = len(rows)
-    if count == 0 or rows[-1] - rows[0] != count - 1 or (np.diff(rows) != 1).any():
-        return rows
-    first = int(rows[0])
-    return slice(first, first + count)
-
-
-def _taken(column: Ints, rows: RowNumbers) -> Ints:
+def _taken(column: Ints, rows: Places) -> Ints:
     """[rows, 2] of a column of pairs; of a run the column itself, not a copy."""
     # Numpy takes ten times as long to gather pairs by an index in brackets.
     return column[rows] if isinstance(rows, slice) else column.take(rows, 0)

@@ -24,8 +24,9 @@ from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.messages import Report
-from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowNumbers, RowStore, run_of
+from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
+from rgd.core.runs import Places, run_of
 from rgd.core.units import Pair
 
 #: Most rows kept of one broker; a report that would exceed it is cut there, and its hash differs.
@@ -69,10 +70,10 @@ class _Named:
     kinds: Codes
     places: Ints
     #: Rows of the places while the holding has this version; None where some have none.
-    rows: RowNumbers | None = None
+    rows: Places | None = None
     version: int = -1
 
-    def held_by(self, holding: Holding) -> RowNumbers | None:
+    def held_by(self, holding: Holding) -> Places | None:
         """The rows of all places, None where some have none."""
         if self.version != holding.version:
             rows = holding.find(self.places)
@@ -237,7 +238,7 @@ class UsageMap:
         changed.append(self._insert(number, places[fresh], Amounts.of(told, fresh)))
         return np.concatenate(changed)
 
-    def _rewrite(self, holding: Holding, rows: RowNumbers, places: Ints, amounts: Amounts) -> Ints:
+    def _rewrite(self, holding: Holding, rows: Places, places: Ints, amounts: Amounts) -> Ints:
         """Put other values into rows that are held; the places whose rates changed."""
         if len(places) == 0:
             return _NO_PLACES
@@ -270,14 +271,14 @@ class UsageMap:
         holding.discard(places)
         self._rows.free(rows)
 
-    def _hash_out(self, holding: Holding, rows: RowNumbers, count: int) -> None:
+    def _hash_out(self, holding: Holding, rows: Places, count: int) -> None:
         """Take rows that change or go out of what is hashed."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None
         elif holding.hash is not None:
             holding.hash -= self._rows.hash_of(rows, self.index.hashes)
 
-    def _hash_in(self, holding: Holding, rows: RowNumbers, count: int) -> None:
+    def _hash_in(self, holding: Holding, rows: Places, count: int) -> None:
         """Put rows that have changed or come in."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import Ints
-from rgd.core.exchange.row_store import Amounts, Holding, RowNumbers, RowStore, run_of
+from rgd.core.exchange.row_store import Amounts, Holding, RowStore
+from rgd.core.runs import Places
 
 COUNT = 6
 TOPICS = np.arange(1, COUNT + 1)
@@ -24,26 +25,6 @@ def store() -> RowStore:
     return made
 
 
-@pytest.mark.parametrize(
-    ("rows", "run"),
-    [
-        ([], None),
-        ([7], slice(7, 8)),
-        ([7, 8, 9], slice(7, 10)),
-        ([7, 9], None),
-        ([8, 7], None),
-        ([9, 8, 7], None),
-        ([7, 9, 8, 10], None),
-    ],
-)
-def test_numbers_are_a_run_where_each_is_the_one_after_the_one_before(
-    rows: list[int], run: slice | None
-) -> None:
-    numbers = np.array(rows, np.int64)
-    found = run_of(numbers)
-    assert found == run if run else found is numbers
-
-
 def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> None:
     holding = Holding()
     assert len(holding.rows[holding.span]) == 0
@@ -55,7 +36,7 @@ def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([1, 2, 3]), np.array([4, 0, 2])])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_what_is_written_into_rows_is_in_those_rows_alone(rows: RowNumbers, order: str) -> None:
+def test_what_is_written_into_rows_is_in_those_rows_alone(rows: Places, order: str) -> None:
     written = store()
     count = 3
     amounts = Amounts(
@@ -74,7 +55,7 @@ def test_what_is_written_into_rows_is_in_those_rows_alone(rows: RowNumbers, orde
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 2])])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_rows_differ_where_any_rate_does_and_not_by_topics(rows: RowNumbers, order: str) -> None:
+def test_rows_differ_where_any_rate_does_and_not_by_topics(rows: Places, order: str) -> None:
     held = store()
     for name in ("admitted", "wanted"):
         for dimension in (0, 1):
