@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -32,7 +33,6 @@ from bench.rounds import BROKERS, Bench
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.core.exchange.messages import Report
-from rgd.core.exchange.usage_map import UsageMap
 from rgd.wire.codec import encode
 from rgd.wire.numbering import Numbering
 
@@ -56,7 +56,6 @@ class Others:
 
     def __init__(self, changed: float) -> None:
         self._bench = Bench(1, changed)
-        self._usage = UsageMap()
         self._numberings = [Numbering() for _ in range(BROKERS - 1)]
         self._sequence = 0
 
@@ -75,16 +74,7 @@ class Others:
 
     def _report(self, place: int, told: Sequence[int], *, is_first: bool) -> Report:
         report = self._bench.report(place, np.asarray(told))
-        self._usage.apply(report)
-        return Report(
-            report.speaker,
-            self._sequence,
-            report.period_ns,
-            rows=report.rows,
-            full=is_first,
-            rows_hash=self._usage.hash_of(report.speaker.broker),
-            members=BROKERS,
-        )
+        return replace(report, full=is_first, members=BROKERS)
 
 
 async def speak(url: str, changed: float) -> None:

@@ -18,17 +18,22 @@ _new_pair: Final = tuple.__new__
 
 
 class Mark(NamedTuple):
-    """All counters at a moment."""
+    """All counters at a moment, side by side: a meter makes one for each slot, and reads four."""
 
     at: Nanos
-    #: All requests, and those of them that said they are retries.
+    #: All requests, those of them that said they are retries, and those that were refused.
     requests: int
     retries: int
-    #: (messages, bytes): granted; new work, refused too; refused work of which nobody said that.
-    admitted: tuple[int, int]
-    new: tuple[int, int]
-    unsaid: tuple[int, int]
     refusals: int
+    #: Granted.
+    messages: int
+    bytes: int
+    #: New work, refused too.
+    new_messages: int
+    new_bytes: int
+    #: Refused work of which nobody said whether it was new.
+    unsaid_messages: int
+    unsaid_bytes: int
 
 
 def total(pairs: Iterable[Pair]) -> Pair:
@@ -45,10 +50,21 @@ def plus(left: tuple[int, int], right: tuple[int, int]) -> Pair:
     return _new_pair(Pair, (left[0] + right[0], left[1] + right[1]))
 
 
-def less(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
-    """What was counted between two marks."""
-    # A plain tuple: this is most of what a meter's round costs.
-    return left[0] - right[0], left[1] - right[1]
+def newly(begin: Mark, end: Mark) -> tuple[int, int]:
+    """(messages, bytes) of new work between two marks: what was admitted, or arrived if that is more."""
+    messages, size = end.messages - begin.messages, end.bytes - begin.bytes
+    new_messages = end.new_messages - begin.new_messages
+    new_size = end.new_bytes - begin.new_bytes
+    # Without calls: this is most of what a meter's slot and round cost.
+    return (
+        new_messages if new_messages > messages else messages,  # noqa: FURB136
+        new_size if new_size > size else size,  # noqa: FURB136
+    )
+
+
+def unsaid_between(begin: Mark, end: Mark) -> tuple[int, int]:
+    """(messages, bytes) of refused work of which nobody said whether it was new."""
+    return end.unsaid_messages - begin.unsaid_messages, end.unsaid_bytes - begin.unsaid_bytes
 
 
 def rate(count: tuple[int, int], period_ns: int) -> Pair:
