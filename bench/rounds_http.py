@@ -29,9 +29,10 @@ import numpy as np
 import psutil
 
 from bench.harness import Figures, run
-from bench.rounds import BROKERS, Bench
+from bench.rounds import BROKERS, OWN_GROUPS, Bench
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.pulsar import PulsarExchange
+from rgd.adapters.http.client import DaemonClient
 from rgd.core.exchange.messages import Report
 from rgd.wire.codec import encode
 from rgd.wire.numbering import Numbering
@@ -229,6 +230,22 @@ async def cores_of(process: psutil.Process, seconds: float) -> float:
     return round(took_s / seconds, 2)
 
 
+async def all_heard(port: int) -> float:
+    """Wait until the daemon holds every row of the others and believes them; how long it took."""
+    begun = time.perf_counter()
+    async with asyncio.timeout(READY_TIMEOUT_S), DaemonClient(f"http://127.0.0.1:{port}") as client:
+        while not await _is_all_heard(client):  # noqa: ASYNC110 -- in another process
+            await asyncio.sleep(0.1)
+    return round(time.perf_counter() - begun, 1)
+
+
+async def _is_all_heard(client: DaemonClient) -> bool:
+    whole = [view for view in await client.brokers() if view["rows"] >= OWN_GROUPS // 2]
+    readiness = await client.readiness()
+    is_cut_off = any("unreachable" in note for note in readiness.get("degraded", ()))
+    return len(whole) == BROKERS and not is_cut_off
+
+
 async def compare(options: argparse.Namespace) -> dict[str, float]:
     """The figures without the others, and with them."""
     groups = Bench(1, 0.0).own
@@ -249,7 +266,8 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
                 figures["alone_cores"] = await cores_of(process, options.seconds)
                 figures |= callers.figures("alone")
                 async with others(url, options.changed):
-                    await asyncio.sleep(2 * SETTLE_S)
+                    figures["joined_s"] = await all_heard(port)
+                    await asyncio.sleep(SETTLE_S)
                     callers.begin()
                     figures["beside_cores"] = await cores_of(process, options.seconds)
                     figures |= callers.figures("beside")

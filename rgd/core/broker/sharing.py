@@ -11,7 +11,7 @@ starting (the floor only) or while cut off (`exchange.on_isolation`). How a new
 share comes into force is `rgd.core.broker.settling`'s business.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -207,7 +207,7 @@ class Sharing:
             self._is_in_use[place] = True
             target = self._targets(np.array([place]))[0]
             self._target[place] = target
-            self._settling.begin(place, _rates(target), now)
+            self._settling.begin(place, _rates(target.tolist()), now)
         elif self._is_unread[place]:
             self._read_book(place)
         return self._in_force(place, now)
@@ -317,9 +317,9 @@ class Sharing:
         changed = np.flatnonzero(differs)
         self._target[places] = targets
         settle_ns = self._link.settle_ns
-        for at in changed.tolist():
-            place = int(places[at])
-            rates_now = self._settling.aim(place, _rates(targets[at]), now, settle_ns)
+        pairs = zip(places[changed].tolist(), targets[changed].tolist(), strict=True)
+        for place, target in pairs:
+            rates_now = self._settling.aim(place, _rates(target), now, settle_ns)
             self._apply(self._usage.index.keys[place], rates_now, now)
 
     def _targets(self, places: Ints) -> Ints:
@@ -329,7 +329,10 @@ class Sharing:
             return self._ranks.share_out(places, quota, self._policies(places)).of_rank(
                 self._ranks.own
             )
-        return rates([_pair(self._by_mode(_rates(pair))) for pair in quota])
+        # Many groups have the same quota, and reckoning with who may be there takes its time.
+        quotas = [(messages, size) for messages, size in quota.tolist()]
+        shares = {pair: _pair(self._by_mode(_rates(pair))) for pair in set(quotas)}
+        return rates([shares[pair] for pair in quotas])
 
     def _by_mode(self, quota: Rates) -> Rates:
         if self.mode is Mode.OPEN:
@@ -374,7 +377,7 @@ class Sharing:
             return
         was, quota = before.rates(key.kind), group.rates(key.kind)
         self._quota[place] = rates([_pair(quota)])[0]
-        share = self._ceilings.get(place, _rates(self._target[place]))
+        share = self._ceilings.get(place, _rates(self._target[place].tolist()))
         cut = Rates(
             self._cut(share.messages, was.messages, quota.messages),
             self._cut(share.bytes, was.bytes, quota.bytes),
@@ -414,5 +417,6 @@ def _pair(pair: Rates) -> tuple[Rate, Rate]:
     return pair.messages, pair.bytes
 
 
-def _rates(pair: Ints) -> Rates:
-    return Rates(*(None if rate == NO_RATE else rate for rate in pair.tolist()))
+def _rates(pair: Sequence[int]) -> Rates:
+    messages, size = pair
+    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)
