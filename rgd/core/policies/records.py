@@ -1,7 +1,7 @@
 """Policies as records that several daemons write: the higher revision wins.
 
 Law: applying the same records in any order gives the same book on every
-daemon; a lower revision never wins, and of two equal ones the first in the topic.s order
+daemon; a lower revision never wins, and of two equal ones the first in the topic's order
 does. A record whose value is None says "deleted" and stays, so that a late
 older record cannot bring the value back.
 
