@@ -29,6 +29,9 @@ class SettlingRate:
 
     def aim(self, rate: Rate, now: Nanos) -> None:
         """Set a new target; higher ones that have not come into force yet are forgotten."""
+        if rate == self._targets[-1][1]:
+            # Mostly of the dimension that has no limit.
+            return
         since = now
         while self._targets and _ceiling(self._targets[-1][1]) >= _ceiling(rate):
             # A raise that shrinks, or is told again, has waited as long as the one before.
