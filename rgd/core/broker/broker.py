@@ -11,6 +11,7 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
 from rgd.core.broker.events import (
@@ -38,6 +39,9 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import NS_PER_MS, Nanos
+
+#: How often in a round a broker says that it is there while its own words do not come back.
+HOLDING_WORDS: Final = 4
 
 
 class Broker:
@@ -187,6 +191,10 @@ class Broker:
             # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
         effects += self._say_what_is_due(now)
+        if self.mode is Mode.HOLDING and self._alive_at is None:
+            # A word may be lost, and the next one long under way: of more of them one comes back,
+            # before this broker's time to hold its shares is over.
+            self._alive_at = Nanos(self._reported_at + self.settings.round_ns // HOLDING_WORDS)
         is_reading = self.sharing.is_reading
         self.sharing.work(now)
         self.sharing.settle(now)

@@ -78,6 +78,26 @@ def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Se
     assert desk.believes() is Mode.EQUAL
 
 
+def test_while_it_holds_it_speaks_four_times_a_round_so_that_some_word_comes_back(
+    live: Desk,
+) -> None:
+    live.wake(3000)
+    live.wake(4000)
+    live.said.clear()
+    live.wake(4100)
+    assert live.believes() is Mode.HOLDING
+    spoken = []
+    while live.wake_at is not None and live.wake_at <= 5000:
+        now = live.wake_at
+        spoken += [now for _ in reports(live.wake(now))]
+    assert spoken == [4250, 4500, 4750, 5000]
+    live.read_back(5005)
+    assert live.believes() is Mode.LIVE
+    # The word that was due is said; then it is one a round again.
+    live.run(5005, 5999)
+    assert live.rests_until(6000)
+
+
 def test_cut_off_nobody_is_thought_dead(live: Desk) -> None:
     live.hear(report("b2", usage(5)), 2100)
     for now in range(3000, 12_000, 500):
