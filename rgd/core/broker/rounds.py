@@ -2,8 +2,9 @@
 
 Laws: each window of each group is counted once, at the end of the round; the
 peers are told estimates (`rgd.core.demand.estimator`), the log what was counted.
-A round of many groups ends in slices of `SLICE_GROUPS`, so that no request waits
-for all of them; an early report tells what has jumped and counts nothing.
+A round of many groups ends in slices: windows are closed `SLICE_GROUPS` at a time,
+and `BATCH_GROUPS` reckoned with at a time, so that no request waits for all of
+them; an early report tells what has jumped and counts nothing.
 
 Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round
 ends is `rgd.core.broker.broker`'s business.
