@@ -11,7 +11,6 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +23,8 @@ from rgd.app.explain import explain
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.policies.table import TablePolicies
+from rgd.app.recorder import Recorder
+from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
@@ -38,31 +39,16 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, RoundRecord
+from rgd.core.exchange.messages import Report
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
 from rgd.errors import RgdError
 from rgd.ports.daemon import BrokerView, ExplainView, GroupView, Health
-from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, ExchangeError
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown
 from rgd.ports.usagelog import UsageLog
-from rgd.wire.codec import decode, encode
-from rgd.wire.errors import WireError
-from rgd.wire.numbering import Numbering, Numberings
-from rgd.wire.record import encode_record
 
-#: Messages that wait to be sent; then the oldest goes, for a later one says it again.
-OUTBOX_MAX: Final = 256
-
-#: Rounds that wait to be logged; then the oldest is lost, and counted (`unlogged`).
-RECORDS_MAX: Final = 64
-
-#: Encoding more rows or bytes than this, and decoding them, is done in a thread: inline it would
-#: keep requests waiting for more than a millisecond.
-INLINE_ROWS_MAX: Final = 1_000
-INLINE_BYTES_MAX: Final = 32 * 1024
-
-#: Names of groups that are made known to the core in one go, for the same reason.
+#: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
 
 #: Rest between two slices of the core's work, and between two large reports.
@@ -112,18 +98,8 @@ class RgdDaemon:
         self.broker = core.settings.speaker.broker
         self.cluster = cluster
         self.parts = parts
-        #: Reports that were not taken in, by reason; sends that failed under `unsent`.
-        self.dropped: Counter[str] = Counter()
-        #: The numbers that stand for groups on the wire: ours, and everybody's.
-        self._numbering, self._numberings = Numbering(), Numberings()
-        self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
-        #: Records on their way to the usage log, in order.
-        self._records: deque[tuple[RoundRecord, int]] = deque(maxlen=RECORDS_MAX)
-        self._has_records = asyncio.Event()
-        self._has_outgoing = asyncio.Event()
-        self._is_reached = asyncio.Event()
-        self._is_sent = asyncio.Event()
-        self._is_sent.set()
+        self.traffic = Traffic(parts.exchange)
+        self.recorder = Recorder(parts.usage_log)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
         self._demand_unreported = False
@@ -194,15 +170,15 @@ class RgdDaemon:
                 tasks.create_task(self._keep_time(), name="time"),
                 tasks.create_task(self._follow_exchange(until), name="exchange"),
                 tasks.create_task(self._follow_policies(), name="policies"),
-                tasks.create_task(self._send(), name="send"),
-                tasks.create_task(self._log_records(), name="log"),
+                tasks.create_task(self.traffic.send(), name="send"),
+                tasks.create_task(self.recorder.run(), name="log"),
             ]
             await until.wait()
-            await self._say_goodbye()
+            self._handle(Stopping(self.parts.clock.now()))
+            await self.traffic.flush()
             for task in running:
                 task.cancel()
-        while self._records:
-            self._log(*self._records.popleft())
+        self.recorder.finish()
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log."""
@@ -232,7 +208,7 @@ class RgdDaemon:
 
     async def _follow_exchange(self, until: asyncio.Event) -> None:
         await self._reach(self._join, "exchange")
-        self._is_reached.set()
+        self.traffic.reached()
         while True:
             try:
                 payloads = await self.parts.exchange.receive()
@@ -254,54 +230,6 @@ class RgdDaemon:
         with suppress(ExchangeClosed):
             await self.parts.policies.follow(self._on_book)
 
-    async def _send(self) -> None:
-        # What waited for the exchange meanwhile is old, but a hello of it is as good as a new one.
-        await self._is_reached.wait()
-        while True:
-            await self._has_outgoing.wait()
-            self._has_outgoing.clear()
-            while self._outbox:
-                message = self._outbox.popleft()
-                try:
-                    await self.parts.exchange.publish(await self._encoded(message))
-                except ExchangeClosed:
-                    return
-                except WireError as error:
-                    self.dropped["unsent"] += 1
-                    _log.error("cannot send a report", reason=str(error))
-                except ExchangeError as error:
-                    # What was said is said again: every report is absolute.
-                    self.dropped["unsent"] += 1
-                    _log.debug("lost a report", reason=str(error))
-            self._is_sent.set()
-
-    async def _log_records(self) -> None:
-        while True:
-            await self._has_records.wait()
-            self._has_records.clear()
-            while self._records:
-                record, unix_ms = self._records[0]
-                payload = None
-                if len(record.rows) > INLINE_ROWS_MAX:
-                    payload = await asyncio.to_thread(encode_record, record)
-                self._log(record, unix_ms, payload)
-                self._records.popleft()
-
-    def _log(self, record: RoundRecord, unix_ms: int, payload: bytes | None = None) -> None:
-        payload = encode_record(record) if payload is None else payload
-        self.parts.usage_log.append(payload, broker_timestamp_ms=unix_ms)
-
-    async def _encoded(self, message: Message) -> bytes:
-        if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:
-            return await asyncio.to_thread(encode, message, self._numbering)
-        return encode(message, self._numbering)
-
-    async def _decoded(self, payload: bytes) -> Message:
-        # Totals are for people and logs: a daemon reckons with rates.
-        if len(payload) > INLINE_BYTES_MAX:
-            return await asyncio.to_thread(decode, payload, self._numberings, has_totals=False)
-        return decode(payload, self._numberings, has_totals=False)
-
     async def _reach(self, attempt: Callable[[], object], what: str) -> None:
         """Try until it can be reached; say once that it cannot, and once that it can."""
         is_known_down = False
@@ -321,16 +249,6 @@ class RgdDaemon:
                     _log.info(f"reached {what}")
                 self._notes.pop(what, None)
                 return
-
-    async def _say_goodbye(self) -> None:
-        self._handle(Stopping(self.parts.clock.now()))
-        if not self._is_reached.is_set():
-            return
-        self._is_sent.clear()
-        self._has_outgoing.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await self._is_sent.wait()
 
     # Events in, effects out.
 
@@ -359,12 +277,9 @@ class RgdDaemon:
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Publish(message):
-                self._post(message)
+                self.traffic.post(message)
             case Append(record):
-                if len(self._records) == RECORDS_MAX:
-                    self.dropped["unlogged"] += 1
-                self._records.append((record, self.parts.clock.unix_ms()))
-                self._has_records.set()
+                self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
                 self.parts.remember(peers)
             case Alarm(code, broker):
@@ -376,16 +291,9 @@ class RgdDaemon:
             case _:
                 assert_never(effect)
 
-    def _post(self, message: Message) -> None:
-        self._outbox.append(message)
-        self._has_outgoing.set()
-
     async def _take(self, payload: bytes) -> None:
-        try:
-            message = await self._decoded(payload)
-        except WireError as error:
-            self.dropped[error.reason] += 1
-            _log.debug("dropped a report", reason=str(error))
+        message = await self.traffic.decoded(payload)
+        if message is None:
             return
         if isinstance(message, Report) and message.full:
             await self._introduce(message.rows)

@@ -15,6 +15,7 @@ from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
+UNLOGGED: Final = "unlogged"
 
 
 class Telemetry:
@@ -45,8 +46,9 @@ class Telemetry:
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
-        for reason, count in daemon.dropped.items():
+        for reason, count in daemon.traffic.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
+        yield Sample("rgd_reports_dropped_total", (UNLOGGED,), daemon.recorder.lost)
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)

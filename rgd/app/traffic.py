@@ -1,0 +1,112 @@
+"""Messages in and out of the exchange: a bounded outbox, encoding and decoding.
+
+Law: what a peer sends can cost this daemon time only in small pieces, and what it cannot decode is
+counted and dropped; a message that cannot be sent is counted and dropped too, because every report is
+absolute and a later one says the same again.
+What messages mean is the core's business; reaching the exchange, the adapters'.
+"""
+
+import asyncio
+from collections import Counter, deque
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from rgd.core.exchange.messages import Message, Report
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeError
+from rgd.wire.codec import decode, encode
+from rgd.wire.errors import WireError
+from rgd.wire.numbering import Numbering, Numberings
+
+#: Messages that wait to be sent; then the oldest goes, for a later one says it again.
+OUTBOX_MAX: Final = 256
+
+#: Encoding more rows or bytes than this, and decoding them, is done in a thread: inline it would
+#: keep requests waiting for more than a millisecond.
+INLINE_ROWS_MAX: Final = 1_000
+INLINE_BYTES_MAX: Final = 32 * 1024
+
+#: The longest a goodbye may take to be sent.
+GOODBYE_S: Final = 1.0
+
+_log = structlog.get_logger("rgd.daemon")
+
+
+class Traffic:
+    """What this daemon sends and receives."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        #: Reports that were not taken in, by reason; sends that failed under `unsent`.
+        self.dropped: Counter[str] = Counter()
+        #: The numbers that stand for groups on the wire: ours, and everybody's.
+        self._numbering, self._numberings = Numbering(), Numberings()
+        self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
+        self._has_outgoing = asyncio.Event()
+        self._is_reached = asyncio.Event()
+        self._is_sent = asyncio.Event()
+        self._is_sent.set()
+
+    def reached(self) -> None:
+        """The exchange was reached: what waits may be sent."""
+        self._is_reached.set()
+
+    def post(self, message: Message) -> None:
+        """Queue a message to be sent."""
+        self._outbox.append(message)
+        self._has_outgoing.set()
+
+    async def send(self) -> None:
+        """Send what is queued until cancelled or closed."""
+        # What waited for the exchange meanwhile is old, but a hello of it is as good as a new one.
+        await self._is_reached.wait()
+        while True:
+            await self._has_outgoing.wait()
+            self._has_outgoing.clear()
+            while self._outbox:
+                try:
+                    await self._send_one(self._outbox.popleft())
+                except ExchangeClosed:
+                    return
+            self._is_sent.set()
+
+    async def flush(self) -> None:
+        """Wait, not for long, until all that is queued was sent; at once if nothing was ever reached."""
+        if not self._is_reached.is_set():
+            return
+        self._is_sent.clear()
+        self._has_outgoing.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_S):
+                await self._is_sent.wait()
+
+    async def decoded(self, payload: bytes) -> Message | None:
+        """The message of a payload; None, and counted, if it is none."""
+        # Totals are for people and logs: a daemon reckons with rates.
+        try:
+            if len(payload) > INLINE_BYTES_MAX:
+                return await asyncio.to_thread(decode, payload, self._numberings, has_totals=False)
+            return decode(payload, self._numberings, has_totals=False)
+        except WireError as error:
+            self.dropped[error.reason] += 1
+            _log.debug("dropped a report", reason=str(error))
+            return None
+
+    async def _send_one(self, message: Message) -> None:
+        try:
+            await self._exchange.publish(await self._encoded(message))
+        except ExchangeClosed:
+            raise
+        except WireError as error:
+            self.dropped["unsent"] += 1
+            _log.error("cannot send a report", reason=str(error))
+        except ExchangeError as error:
+            # What was said is said again: every report is absolute.
+            self.dropped["unsent"] += 1
+            _log.debug("lost a report", reason=str(error))
+
+    async def _encoded(self, message: Message) -> bytes:
+        if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:
+            return await asyncio.to_thread(encode, message, self._numbering)
+        return encode(message, self._numbering)
