@@ -3,6 +3,10 @@
 Law: a rate is an `int` in thousandths of a unit per second, so shares add up
 exactly on every broker. Floats live at the border (HTTP, YAML, metrics) only.
 Time is an `int` of nanoseconds on a monotonic clock that the caller read.
+
+The bounds of all numbers are here. Python's integers have no largest one, but a column of numpy has:
+what enters a column (`rgd.core.demand.inputs`, `rgd.core.demand.marks`), a message or a record is
+bounded by these first, because numpy raises on some that are too large and wraps the others silently.
 """
 
 from enum import StrEnum
@@ -29,6 +33,13 @@ RATE_MAX: Final = 1 << 62
 
 #: Most messages or bytes that one request or counter may name (int64).
 COUNT_MAX: Final = (1 << 63) - 1
+
+#: Longest time over which something is counted, ns: 73 years, so that two of them fit an int64. A
+#: clock that jumps further counts as having jumped so far.
+ELAPSED_MAX: Final = 1 << 61
+
+#: Longest wait that a caller is told, ms: 292 years, the most whose nanoseconds fit an int64.
+WAIT_MS_MAX: Final = COUNT_MAX // NS_PER_MS
 
 
 class Kind(StrEnum):

@@ -20,8 +20,9 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings, Seen
+from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings
 from rgd.core.demand.expected import expectations
+from rgd.core.demand.inputs import seen_of
 from rgd.core.demand.measured import Demand, Measured
 from rgd.core.exchange.columns import (
     KINDS,
@@ -229,17 +230,7 @@ class Rounds:
     def _estimate(
         self, places: Ints, measured: Sequence[Measured], short: Flags, *, is_round: bool
     ) -> Estimates:
-        seen = Seen(
-            offered=pairs([one.offered for one in measured]).astype(np.float64),
-            requests=np.array([one.requests for one in measured], np.int64),
-            elapsed_ns=np.array([one.elapsed_ns for one in measured], np.int64),
-            refused=np.array([one.refused for one in measured], np.bool_),
-            hungry=short,
-            held=pairs([one.held for one in measured]).astype(np.float64),
-            slot_noise=np.array([one.slot_noise for one in measured], np.float64).reshape(-1, 2),
-            settled=pairs([one.settled or one.offered for one in measured]).astype(np.float64),
-        )
-        return self._estimator.update(places, seen, is_round=is_round)
+        return self._estimator.update(places, seen_of(measured, short), is_round=is_round)
 
     def _rows(
         self,

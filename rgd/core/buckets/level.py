@@ -15,7 +15,16 @@ from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
 from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
-from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, Dimension, Kind, Nanos, Pair
+from rgd.core.units import (
+    COUNT_MAX,
+    MILLI,
+    NS_PER_MS,
+    WAIT_MS_MAX,
+    Dimension,
+    Kind,
+    Nanos,
+    Pair,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +207,17 @@ class LevelState:
     def _most(self, quota: Rate) -> int:
         # A quota of 0 never grants: that is a refusal, not a request of the wrong size.
         most = (quota or 0) * self._settings.request_max_ms // (MILLI * 1000)
-        return max(1, most) if quota else COUNT_MAX
+        return min(max(1, most), COUNT_MAX) if quota else COUNT_MAX
 
     def _wait_ms(self, bucket: TokenBucket, units: int, now: Nanos) -> int:
         if units == 0:
             return 0
         wait_ns = bucket.wait_ns(units * PICO, now)
-        return self._settings.round_ms if wait_ns is None else -(-wait_ns // NS_PER_MS)
+        if wait_ns is None:
+            return self._settings.round_ms
+        # A debt that was made at a high rate may take ages at a low one.
+        wait_ms = -(-wait_ns // NS_PER_MS)
+        return wait_ms if wait_ms < WAIT_MS_MAX else WAIT_MS_MAX  # noqa: FURB136 -- min() takes thrice as long
 
 
 class _Twins:

@@ -290,7 +290,8 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
 
 def _calm(seen: Seen, slots: Floats | np.float64, settings: EstimatorSettings) -> Floats:
     """By how much the noise of so many slots together is less than that of one."""
-    in_slot = seen.requests * settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1)
+    # The quotient first: the product of two whole numbers might not fit an int64.
+    in_slot = seen.requests * (settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1))
     # Units are whole: what differs by less than one of them, of many requests, is rounded, and that
     # does not add up.
     unit = SCALE / settings.min_interval_ns

@@ -75,6 +75,12 @@ def rate(count: tuple[int, int], period_ns: int) -> Pair:
     return _new_pair(Pair, (messages, size))
 
 
+def whole_rate(rates: tuple[float, float]) -> Pair:
+    """Rates as whole Milli per second, bounded as `rate` bounds them."""
+    messages, size = rates
+    return _new_pair(Pair, (round(min(messages, RATE_MAX)), round(min(size, RATE_MAX))))
+
+
 def bounded(count: tuple[int, int]) -> Pair:
     """A count as the wire and columns can have it."""
     if count[0] > COUNT_MAX or count[1] > COUNT_MAX:

@@ -22,7 +22,17 @@ from typing import Final
 from rgd.core.demand.bound import UnsaidBound
 from rgd.core.demand.credit import Credit
 from rgd.core.demand.expected import Expected
-from rgd.core.demand.marks import SCALE, Mark, bounded, newly, plus, rate, total, unsaid_between
+from rgd.core.demand.marks import (
+    SCALE,
+    Mark,
+    bounded,
+    newly,
+    plus,
+    rate,
+    total,
+    unsaid_between,
+    whole_rate,
+)
 from rgd.core.demand.measured import Demand, Measured
 from rgd.core.demand.noise import SlotNoise
 from rgd.core.units import NS_PER_S, Nanos, Pair
@@ -382,8 +392,7 @@ class DemandMeter:
         begin, end, elapsed_ns = self._span(mark, is_round=is_round)
         settled = None
         if self._is_mixed and begin is self._begin:
-            before = self._rates(self._base, self._begin)
-            settled = Pair(round(before[0]), round(before[1]))
+            settled = whole_rate(self._rates(self._base, self._begin))
             self._was_told_mixed = True
         return Measured(
             rate((end.messages - begin.messages, end.bytes - begin.bytes), elapsed_ns),

@@ -1,22 +1,42 @@
-"""Where nothing is limited a caller may ask for any amount: it is told as the most that can be told.
+"""Callers may ask for any amount, and clocks may show anything: every number is told within its bound.
 
-Not covered: groups with quotas, where such a request is refused as too large (test_limiter.py).
+Not covered: groups with quotas, where such a request is refused as too large (test_limiter.py); any
+sequence of such requests (tests/property/test_core_fuzz.py).
 """
 
 from collections.abc import Iterable
+from math import inf, nan
+
+import numpy as np
+import pytest
 
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.decision import Request
-from rgd.core.buckets.level import GroupKey
+from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.level import GroupKey, LevelState
+from rgd.core.demand.estimator import Estimator, EstimatorSettings
+from rgd.core.demand.inputs import seen_of
+from rgd.core.demand.measured import Measured
 from rgd.core.exchange.messages import Speaker
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
-from rgd.core.units import COUNT_MAX, NS_PER_MS, RATE_MAX, Kind, Nanos, Pair
+from rgd.core.units import (
+    COUNT_MAX,
+    ELAPSED_MAX,
+    MILLI,
+    NS_PER_MS,
+    QUOTA_MAX,
+    RATE_MAX,
+    WAIT_MS_MAX,
+    Kind,
+    Nanos,
+    Pair,
+)
 from rgd.wire.codec import decode, encode
 from rgd.wire.record import encode_record
+from tests.unit.core.values import BUCKETS
 
 HELD = Pair(COUNT_MAX, COUNT_MAX)
 
@@ -27,7 +47,13 @@ class House:
     def __init__(self) -> None:
         self.now = Nanos(0)
         self.broker = Broker(BrokerSettings(Speaker("b1", 1)), self.now)
-        groups = {"free": Group("free"), "gold": Group("gold", Limit(Rates(1000)))}
+        gold = Limit(Rates(1000))
+        groups = {
+            "free": Group("free"),
+            "gold": Group("gold", gold),
+            "blocked": Group("blocked", blocked=True),
+            "shadow": Group("shadow", gold, shadow=True),
+        }
         self._carry_out(self.broker.handle(PoliciesChanged(self.now, PolicyBook(groups))))
         self._carry_out(self.broker.handle(Started(self.now)))
 
@@ -61,3 +87,57 @@ def test_a_caller_that_asks_for_everything_is_told_as_the_most_that_can_be() -> 
     assert row.admitted == (RATE_MAX, RATE_MAX)
     assert row.wanted == (RATE_MAX, RATE_MAX)
     house.broker.validate()
+
+
+@pytest.mark.parametrize("group", ["blocked", "free", "shadow"])
+@pytest.mark.parametrize("attempt", [0, 1])
+@pytest.mark.parametrize("most", [10**15, COUNT_MAX])
+def test_bursts_of_enormous_requests_and_then_of_small_ones_end_no_round(
+    group: str, attempt: int, most: int
+) -> None:
+    house = House()
+    for amount in (most, 1, most, 1):
+        # So many that the slot in which the small ones begin is open when a round ends.
+        for _ in range(29):
+            request = Request(messages=amount, bytes=amount, group=group, attempt=attempt)
+            house.broker.limiter.acquire(request, house.now)
+            house.pass_ms(100)
+        for row in house.broker.usage.rows(GroupKey(group, Kind.PUBLISH)).values():
+            assert max(*row.wanted, *row.admitted) <= RATE_MAX
+    assert house.broker.sequence >= 11
+    house.broker.validate()
+
+
+def test_a_debt_that_takes_ages_to_pay_is_told_as_a_wait_that_fits_64_bits() -> None:
+    level = LevelState(Level.BROKER, BUCKETS)
+    level.set_rates(Rates(QUOTA_MAX * MILLI), Rates(QUOTA_MAX * MILLI), Nanos(0))
+    level.take(Pair(10 * QUOTA_MAX))
+    level.set_rates(Rates(QUOTA_MAX * MILLI), Rates(1), Nanos(0))
+    wait_ms, _ = level.wait(Pair(1), Nanos(0))
+    assert wait_ms == WAIT_MS_MAX
+    assert wait_ms * NS_PER_MS <= COUNT_MAX
+
+
+def test_what_the_estimator_is_given_is_bounded_whatever_a_meter_shows() -> None:
+    beyond = Pair(10**40, -1)
+    shown = Measured(
+        beyond,
+        beyond,
+        beyond,
+        requests=10**30,
+        elapsed_ns=10**30,
+        slot_noise=(inf, nan),
+        settled=beyond,
+    )
+    seen = seen_of([shown, Measured(elapsed_ns=0)], np.array([True, False]))
+    assert seen.settled is not None
+    for column in (seen.offered, seen.held, seen.settled):
+        assert column.tolist() == [[RATE_MAX, 0], [0, 0]]
+    assert seen.requests.tolist() == [COUNT_MAX, 0]
+    assert seen.elapsed_ns.tolist() == [ELAPSED_MAX, 1]
+    assert seen.slot_noise[0, 0] == RATE_MAX
+    assert np.isnan(seen.slot_noise[0, 1])
+    estimates = Estimator(EstimatorSettings()).update(np.arange(2), seen, is_round=True)
+    for amounts in (estimates.wanted, estimates.threshold, estimates.half_threshold):
+        assert amounts.min() >= 0
+        assert amounts.max() <= RATE_MAX
