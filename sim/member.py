@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, Effect
+from rgd.core.broker.effects import Alarm, Effect, Fault
 from rgd.core.broker.events import Event
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode
@@ -132,6 +132,8 @@ class Member:
         #: World time of each record.
         self.recorded_at: list[int] = []
         self.alarms: list[Alarm] = []
+        #: Exceptions that the brain contained: bugs of it.
+        self.faults: list[Fault] = []
         self.remembered: tuple[str, ...] = ()
         self.halted: str | None = None
         #: False before the start, after a crash, and after a goodbye.

@@ -15,7 +15,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from rgd.core.broker.effects import Alarm, Append, Effect, Halt, Publish, Remember
+from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -153,6 +153,8 @@ class World:
                     member.alarms.append(effect)
                 case Halt(reason):
                     member.halted = reason
+                case Fault():
+                    member.faults.append(effect)
 
     def _broadcast(self, sender: Member, message: Message) -> None:
         network = self.network

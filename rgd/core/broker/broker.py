@@ -2,7 +2,8 @@
 
 Law: `Broker.handle` is the only door through which this state changes (but for
 requests, which take the short road through `Broker.limiter`); the same events
-in the same order give the same effects, in the daemon and in the simulator.
+in the same order give the same effects, in the daemon and in the simulator. What
+a handler raises is a `Fault` among them, never an exception (`boundary`).
 
 Here is what a broker says and when: a hello at its start; each round what
 changed; at once what the peers know nothing of; everything when somebody asks;
@@ -10,10 +11,13 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 (`standing`), what a share is (`sharing`), what a round says (`rounds`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
+from rgd.core.broker.book_change import BookChange
+from rgd.core.broker.boundary import EVENT_PARTS, TELLING_PARTS, Boundary, Part
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Fault, Halt, Publish
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -25,6 +29,7 @@ from rgd.core.broker.events import (
 )
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
@@ -37,7 +42,7 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.model import Rates, SharePolicyName
+from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_MS, Nanos
 
 #: How often in a round a broker says that it is there while its own words do not come back.
@@ -86,6 +91,19 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
+        # A part that raised waits for a round.
+        self._boundary = Boundary(settings.round_ns)
+        self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
+        self._recovery = Recovery(
+            rounds=self.rounds,
+            standing=self.standing,
+            membership=self.membership,
+            sharing=self.sharing,
+            usage=self.usage,
+            book_change=self.book_change,
+        )
+        #: Parts that raised since what they left behind was put right.
+        self._faulty: set[str] = set()
         self.sequence = 0
         self.reports_sent = 0
         self._is_started = False
@@ -128,14 +146,20 @@ class Broker:
         if not self._is_started:
             return None
         due = (
-            self._now if self.rounds.is_ending or self.limiter.is_behind else self._round_end,
+            self._now if self.rounds.is_ending else self._round_end,
             self._early_at,
             self._answer_at,
             self._alive_at,
             self.membership.check_at,
             self.sharing.due_at,
             self.standing.due_at,
+            self._now if self.limiter.is_behind else None,
+            self._recovery.audit_due_at,
+            self._now if self._faulty else None,
+            self._now if self.book_change.is_waiting else None,
         )
+        if self._boundary.is_holding:
+            return min(self._boundary.put_off(due))
         return min(at for at in due if at is not None)
 
     @property
@@ -144,10 +168,24 @@ class Broker:
         return self.standing.is_past_start(self._now)
 
     def handle(self, event: Event) -> tuple[Effect, ...]:
-        """Let an event happen; returns what the world should do, in order."""
-        effects = self._notice_gap(max(self._now, event.now))
-        self._now = max(self._now, event.now)
-        return (*effects, *self._handlers[type(event)](event))
+        """Let an event happen; returns what the world should do, in order.
+
+        Raises:
+            InvariantBroken: the state is wrong, and nothing that comes of it can be trusted; a bug.
+        """
+        if event.now < self._now:
+            event = replace(event, now=self._now)
+        effects = self._run(Part.GAP, self._notice_gap, event.now)
+        self._now = event.now
+        try:
+            effects += self._handlers[type(event)](event)
+        except InvariantBroken:
+            raise
+        except Exception as error:  # noqa: BLE001 -- the door's boundary (docs/decisions/0023)
+            effects += self._contain(event, error)
+        if self._faulty:
+            effects += self._boundary.run(Part.RECOVERY, self._recover, event.now)
+        return tuple(effects)
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as this broker reckons it."""
@@ -159,18 +197,8 @@ class Broker:
         Raises:
             InvariantBroken: it does not; a bug.
         """
-        self.membership.validate()
+        self._recovery.validate()
         self.sharing.validate()
-        for state in self.limiter.states():
-            group = self.sharing.book.groups[state.key.group]
-            if (group.policy or self.settings.policy) is not SharePolicyName.MAX_MIN:
-                continue
-            shares = list(self.shares(state.key).values())
-            for name in ("messages", "bytes"):
-                quota = getattr(self.sharing.quota(state.key), name)
-                total = sum(getattr(share, name) or 0 for share in shares)
-                if quota is not None and total != quota:
-                    raise InvariantBroken(f"{state.key} {name}: {shares} do not sum to {quota}")
 
     # Handlers, one for each event.
 
@@ -184,9 +212,10 @@ class Broker:
         now = event.now
         if not self._is_started:
             return []
-        effects = [*self.standing.check(now), *self.membership.check(now)]
+        effects = self._run(Part.STANDING, self.standing.check, now)
+        effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
         if now >= self._round_end and not self.rounds.is_ending:
-            self._begin_end(now)
+            effects += self._step_round(self._begin_end, now)
         if self.rounds.is_ending:
             # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
@@ -195,13 +224,20 @@ class Broker:
             # A word may be lost, and the next one long under way: of more of them one comes back,
             # before this broker's time to hold its shares is over.
             self._alive_at = Nanos(self._reported_at + self.settings.round_ns // HOLDING_WORDS)
+        if self.book_change.is_waiting:
+            effects += self._run(Part.POLICIES, self.book_change.retry, now)
         is_reading = self.sharing.is_reading
-        self.sharing.work(now)
-        self.sharing.settle(now)
+        effects += self._run(Part.SHARING, self._share_out, now)
         if not is_reading:
             # One slice at a time.
-            self.limiter.work(now)
+            effects += self._run(Part.LIMITS, self.limiter.work, now)
+        if not self._faulty:
+            effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
+
+    def _share_out(self, now: Nanos) -> None:
+        self.sharing.work(now)
+        self.sharing.settle(now)
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
@@ -222,9 +258,7 @@ class Broker:
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
-        self.sharing.set_book(event.book, event.now)
-        self.limiter.set_book(event.book, event.now)
-        return []
+        return self._noted(self.book_change.put(event.book, event.now))
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
@@ -238,14 +272,15 @@ class Broker:
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:
             return []
+        effects: list[Effect] = []
         if not self.rounds.is_ending:
-            self.rounds.begin()
+            effects += self._step_round(self._begin_end, event.now)
         while self.rounds.is_ending:
-            self.rounds.step(event.now)
+            effects += self._step_round(self.rounds.step, event.now)
         _, record = self._finish_round(event.now)
         # Nobody needs the report of one that says goodbye.
         self.reports_sent -= 1
-        return [Append(record), Publish(Goodbye(self.settings.speaker))]
+        return [*effects, Append(record), Publish(Goodbye(self.settings.speaker))]
 
     # What we say.
 
@@ -253,34 +288,47 @@ class Broker:
         """What cannot wait for the end of the round."""
         effects: list[Effect] = []
         if self._answer_at is not None and now >= self._answer_at:
-            effects.append(self._report(self.rounds.told(), now, full=True))
+            effects += self._run(Part.REPORTS, self._report_all, now)
         if self.rounds.is_ending:
             # What was picked so far counts as told, and is told in a moment.
             return effects
         if self._early_at is not None and now >= self._early_at:
-            effects += self._report_early(now)
+            effects += self._run(Part.REPORTS, self._report_early, now)
         if self._alive_at is not None and now >= self._alive_at:
-            effects.append(self._report(NO_USAGE, now))
+            effects += self._run(Part.REPORTS, self._report_nothing, now)
         return effects
 
     def _begin_end(self, now: Nanos) -> None:
         self._early_at = None
-        self.rounds.begin()
         # Whole rounds that were missed are not made up for.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
+        self.rounds.begin()
+
+    def _step_round(self, step: Callable[[Nanos], None], now: Nanos) -> list[Effect]:
+        """Do a step of a round's end; what is at hand when it raises is lost, and the rest goes on."""
+        faults = self._run(Part.ROUND, step, now, pauses=False)
+        if faults:
+            self.rounds.skip()
+        return faults
 
     def _end_round(self, now: Nanos) -> list[Effect]:
-        self.rounds.step(now)
+        effects = self._step_round(self.rounds.step, now)
         if self.rounds.is_ending:
-            return []
-        self.limiter.end_round(now)
-        report, record = self._finish_round(now)
-        effects: list[Effect] = [Append(record)] if len(record.rows) else []
-        effects.append(report)
+            return effects
+        effects += self._run(Part.LIMITS, self.limiter.end_round, now)
+        said = self._run(Part.ROUND, self._say_round, now, pauses=False)
+        effects += said
+        if not any(isinstance(effect, Publish) for effect in said):
+            # Whatever became of the rows, the others hear that we are there.
+            effects += self._report_nothing(now)
         if self.link.reached_at is None:
             effects.append(self._hello(now))
         return effects
+
+    def _say_round(self, now: Nanos) -> list[Effect]:
+        report, record = self._finish_round(now)
+        return [Append(record), report] if len(record.rows) else [report]
 
     def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()
@@ -304,6 +352,12 @@ class Broker:
             # The first moments of something new are said once more, when more was seen.
             self._early_at = Nanos(now + self.settings.min_interval_ns)
         return [self._report(rows, now)] if len(rows) else []
+
+    def _report_all(self, now: Nanos) -> list[Effect]:
+        return [self._report(self.rounds.told(), now, full=True)]
+
+    def _report_nothing(self, now: Nanos) -> list[Effect]:
+        return [self._report(NO_USAGE, now)]
 
     def _report(self, rows: UsageColumns, now: Nanos, *, full: bool = False) -> Effect:
         self.sequence += 1
@@ -393,6 +447,39 @@ class Broker:
         # They have forgotten us: our shares are somebody else's now.
         rejoined = self.standing.doubt(now)
         return [*rejoined, self._hello(now)] if rejoined else []
+
+    # What raised, and what it left behind.
+
+    def _run(
+        self,
+        part: Part,
+        work: Callable[[Nanos], Iterable[Effect] | None],
+        now: Nanos,
+        *,
+        pauses: bool = True,
+    ) -> list[Effect]:
+        return self._noted(self._boundary.run(part, work, now, pauses=pauses))
+
+    def _noted(self, effects: list[Effect]) -> list[Effect]:
+        """Take note of the faults among effects."""
+        self._faulty.update(effect.where for effect in effects if isinstance(effect, Fault))
+        return effects
+
+    def _contain(self, event: Event, error: Exception) -> list[Effect]:
+        """Go on after an event's handler raised; a start that fails is the end, for nothing began."""
+        if isinstance(event, Started):
+            raise error
+        effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
+        if isinstance(event, Stopping):
+            effects.append(Publish(Goodbye(self.settings.speaker)))
+        return self._noted(effects)
+
+    def _recover(self, now: Nanos) -> None:
+        """Put right what faults left behind, and tell the peers everything again."""
+        self._recovery.recover(now, only_told=not self._faulty - TELLING_PARTS)
+        if self._is_started:
+            self._answer_soon(0, now)
+        self._faulty.clear()
 
     def _count_brokers(self, count: int) -> None:
         self.limiter.live_brokers = count

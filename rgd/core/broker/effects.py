@@ -61,4 +61,13 @@ class Halt:
     reason: str
 
 
-Effect = Publish | Append | Remember | Alarm | Halt
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Log and count an exception that was contained: a bug, of which the broker goes on."""
+
+    #: What raised it: a part of the broker's work (`rgd.core.broker.boundary.Part`).
+    where: str
+    error: Exception
+
+
+Effect = Publish | Append | Remember | Alarm | Halt | Fault

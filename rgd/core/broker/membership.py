@@ -124,6 +124,13 @@ class Membership:
         self._equal.clear()
         self._members = 1
 
+    def recover(self) -> None:
+        """Make members and map agree again after a fault, and compare everybody's next report."""
+        live = {*self._peers.names(), self._settings.speaker.broker}
+        for broker in sorted(self._usage.brokers() - live):
+            self._usage.remove(broker)
+        self._equal.clear()
+
     @property
     def is_complete(self) -> bool:
         """Whether everybody that we know must be there has told us everything."""

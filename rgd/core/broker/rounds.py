@@ -47,6 +47,13 @@ from rgd.core.units import COUNT_MAX, Nanos, Pair
 SLICE_GROUPS: Final = 64
 BATCH_GROUPS: Final = 192
 
+#: How often one round goes on after something raised in it; then it is given up.
+FAULTS_A_ROUND: Final = 1
+
+#: By how many groups the next round begins elsewhere after a fault, so that those which were lost with
+#: the group at fault are not the same ones in each round.
+FAULT_SHIFT: Final = 61
+
 
 class _Drained(NamedTuple):
     """A group whose window was closed."""
@@ -101,6 +108,9 @@ class Rounds:
         self._follow_up: list[GroupState] = []
         self.is_ending = False
         self.rows_suppressed = 0
+        #: Windows whose counts neither peers nor log were told, because something raised.
+        self.windows_lost = 0
+        self._faults = self._faults_in_round = 0
 
     @property
     def told_hash(self) -> int:
@@ -154,7 +164,9 @@ class Rounds:
         self._follow_up = []
         self._suppression.next_round()
         self._book = self._sharing.book
-        self._pending.extend(self._limiter.states())
+        self._faults_in_round = 0
+        self._pending = deque(self._limiter.states())
+        self._pending.rotate(-self._faults * FAULT_SHIFT)
         self._is_small = len(self._pending) <= SLICE_GROUPS
 
     def step(self, now: Nanos) -> None:
@@ -163,6 +175,26 @@ class Rounds:
         while self._is_small and self.is_ending:
             # Few groups are done with in one go.
             self._step(now)
+
+    def skip(self) -> None:
+        """Go on with a round in which something raised, without what was at hand then.
+
+        What was picked and shown before is told; windows that are open stay open. After more than
+        `FAULTS_A_ROUND` the rest is left to the next round.
+        """
+        at_hand = len(self._drained) + (len(self._reckoned.states) if self._reckoned else 0)
+        self.windows_lost += at_hand
+        self._drained, self._reckoned = [], None
+        self._faults += 1
+        self._faults_in_round += 1
+        if not self._pending or self._faults_in_round > FAULTS_A_ROUND:
+            self._pending.clear()
+            self._closed = []
+            self.is_ending = False
+
+    def recover(self) -> None:
+        """Make what is kept of what was told agree with itself again, after a fault."""
+        self._suppression.rehash()
 
     def _step(self, now: Nanos) -> None:
         """Close some windows, or reckon with those that were closed, or tell and log what came out."""
@@ -195,12 +227,12 @@ class Rounds:
         closed = _column([place for place, _ in placed])
         self._closed.append(closed)
         is_told = self._suppression.is_told(closed).tolist()
-        # Of a group that nothing was asked of the peers hear once that it is idle.
-        self._drained += [
-            _Drained(place, state, demand or _idle(state))
-            for (place, state), told in zip(placed, is_told, strict=True)
-            if (demand := state.meter.drain(now)) is not None or told
-        ]
+        # One by one, so that those which were closed before one raises are known to be.
+        for (place, state), told in zip(placed, is_told, strict=True):
+            demand = state.meter.drain(now)
+            # Of a group that nothing was asked of the peers hear once that it is idle.
+            if demand is not None or told:
+                self._drained.append(_Drained(place, state, demand or _idle(state)))
 
     def _reckon(self, drained: Sequence[_Drained]) -> _Reckoned:
         """Estimate what is wanted of the groups that were closed, and pick what is worth telling."""

@@ -109,6 +109,8 @@ class Sharing:
         #: By place: whether the share is to be reckoned anew, and from when on that may happen.
         self._is_marked = np.zeros(64, np.bool_)
         self._has_marks = False
+        #: By place: whether the share in force is to be told even if it is the same as before.
+        self._is_adrift = np.zeros(64, np.bool_)
         #: By place: whether the policies are to be read anew, since when, and the group as it was read.
         self._is_unread = np.zeros(64, np.bool_)
         self._has_unread = False
@@ -204,22 +206,23 @@ class Sharing:
         if place not in self._settling:
             self._quota[place] = rates([_pair(self.quota(key))])[0]
             self._groups[place] = group
-            self._is_in_use[place] = True
             target = self._targets(np.array([place]))[0]
             self._target[place] = target
             self._settling.begin(place, _rates(target.tolist()), now)
+            # Last: nothing else can be done with a group that has no target.
+            self._is_in_use[place] = True
         elif self._is_unread[place]:
             self._read_book(place)
         return self._in_force(place, now)
 
-    def set_book(self, book: PolicyBook, now: Nanos) -> None:
+    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
         """Put policies in force; the groups that are gone are not in use any more.
 
         A few that changed are read at once. Of many each is read when it is asked for, and the others
-        in slices (`work`).
+        in slices (`work`); of all, where the book is taken as a whole.
         """
         before, self.book = self.book, book
-        changed = changed_keys(before.groups, book.groups, CHANGES_MAX)
+        changed = None if is_whole else changed_keys(before.groups, book.groups, CHANGES_MAX)
         if changed is None:
             self._is_unread[:] = self._is_in_use
             self._has_unread = bool(self._is_unread.any())
@@ -250,6 +253,20 @@ class Sharing:
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
         self.refresh(np.flatnonzero(self._is_in_use), now)
+
+    def recover(self) -> None:
+        """Trust nothing that is kept here: mark every share in use, and tell each one again.
+
+        After a fault, for what was changed by half shows nowhere.
+        """
+        self._ranks.renew()
+        if self._count_brokers is not None:
+            self._count_brokers(self.known_brokers())
+        self._make_room()
+        self._is_adrift[:] = self._is_in_use
+        self._is_marked[:] = self._is_in_use
+        self._has_marks = bool(self._is_marked.any())
+        self._has_unread = bool(self._is_unread.any())
 
     def work(self, now: Nanos) -> None:
         """Read, or share out, one slice of what is to be, if its time has come."""
@@ -294,17 +311,41 @@ class Sharing:
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
 
     def validate(self) -> None:
-        """Check that every share in use settles on what is believed now.
+        """Check that every share in use is what is believed now, and that all sum to the quotas.
 
         Raises:
             InvariantBroken: a share was not reckoned anew when it should have been; a bug.
         """
         self._make_room()
-        places = np.flatnonzero(self._is_in_use & ~self._is_marked & ~self._is_unread)
-        differing = np.flatnonzero((self._targets(places) != self._target[places]).any(axis=1))
-        for place in places[differing].tolist():
+        self.check(np.flatnonzero(self._is_in_use))
+
+    def next_in_use(self, begin: int) -> Ints:
+        """The places of some groups in use, from a place on: few enough to be looked at in one go."""
+        self._make_room()
+        places = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
+        rows = np.cumsum(self._usage.counts(places) + len(self.brokers))
+        return places[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
+
+    def check(self, places: Ints) -> None:
+        """Check some groups in use; those that are still to be read or shared out are passed over.
+
+        Raises:
+            InvariantBroken: a share in force is not the map's, or all brokers' do not sum to the quota.
+        """
+        places = places[~self._is_unread[places]]
+        settled = places[~self._is_marked[places]]
+        differing = np.flatnonzero((self._targets(settled) != self._target[settled]).any(axis=1))
+        for place in settled[differing].tolist():
             raise InvariantBroken(
                 f"{self._usage.index.keys[place]} settles on {self._target[place]}, not the map's share"
+            )
+        quota, policies = self._quota[places], self._policies(places)
+        shares = self._ranks.share_out(places, quota, policies).of_all()
+        is_max_min = np.array([policy is SharePolicyName.MAX_MIN for policy in policies], np.bool_)
+        is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
+        for place in places[is_off.any(axis=1)].tolist():
+            raise InvariantBroken(
+                f"{self._usage.index.keys[place]}: the shares of all do not sum to {self._quota[place].tolist()}"
             )
 
     # How.
@@ -312,6 +353,7 @@ class Sharing:
     def _aim(self, places: Ints, now: Nanos) -> None:
         targets = self._targets(places)
         differs = (targets != self._target[places]).any(axis=1)
+        differs |= self._is_adrift[places]
         if self._ceilings:
             differs |= [self._ceilings.pop(place, None) is not None for place in places.tolist()]
         changed = np.flatnonzero(differs)
@@ -321,6 +363,7 @@ class Sharing:
         for place, target in pairs:
             rates_now = self._settling.aim(place, _rates(target), now, settle_ns)
             self._apply(self._usage.index.keys[place], rates_now, now)
+        self._is_adrift[places] = False
 
     def _targets(self, places: Ints) -> Ints:
         """[places, 2] this broker's shares by mode."""
@@ -362,20 +405,24 @@ class Sharing:
         self._has_unread = len(unread) > SLICE_GROUPS
 
     def _read_book(self, place: int) -> None:
-        """Take note of the policy of a group in use: cuts are in force at once, the rest is reckoned."""
-        self._is_unread[place] = False
+        """Take note of the policy of a group in use: cuts are in force at once, the rest is reckoned.
+
+        That it was read is noted last: whatever raises in between is done again.
+        """
         key = self._usage.index.keys[place]
-        group = self.book.groups.get(key.group)
+        group, before = self.book.groups.get(key.group), self._groups[place]
         if group is None:
             self._is_in_use[place] = self._is_marked[place] = False
             self._settling.end(place)
-            del self._groups[place]
             self._ceilings.pop(place, None)
-            return
-        before, self._groups[place] = self._groups[place], group
-        if group == before:
-            return
-        was, quota = before.rates(key.kind), group.rates(key.kind)
+            del self._groups[place]
+        elif group != before:
+            self._change(place, before.rates(key.kind), group.rates(key.kind))
+            self._groups[place] = group
+        self._is_unread[place] = False
+
+    def _change(self, place: int, was: Rates, quota: Rates) -> None:
+        """Put another quota in force, as far as it is a cut, and have the share reckoned."""
         self._quota[place] = rates([_pair(quota)])[0]
         share = self._ceilings.get(place, _rates(self._target[place].tolist()))
         cut = Rates(
@@ -410,6 +457,7 @@ class Sharing:
         self._quota[before:] = NO_RATE
         self._is_in_use = grown(self._is_in_use, count)
         self._is_marked = grown(self._is_marked, count)
+        self._is_adrift = grown(self._is_adrift, count)
         self._is_unread = grown(self._is_unread, count)
 
 

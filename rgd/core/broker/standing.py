@@ -128,6 +128,15 @@ class Standing:
         self._ask_anew(now)
         return [Alarm(AlarmCode.REJOINED)]
 
+    def recover(self, now: Nanos) -> None:
+        """Have the buckets' depth be that of the mode: a fault may have come between them."""
+        self._limiter.set_group_burst(self._burst_ns, now)
+
+    @property
+    def _burst_ns(self) -> int:
+        # A daemon that knows of nobody yet grants no bursts: N of them might.
+        return 0 if self._sharing.mode is Mode.STARTING else self._settings.burst_ns
+
     def _ask_anew(self, now: Nanos) -> None:
         self._link.restart(now)
         self._become(Mode.REJOINING, now)
@@ -152,6 +161,5 @@ class Standing:
 
     def _become(self, mode: Mode, now: Nanos) -> None:
         self._sharing.mode = mode
-        # A daemon that knows of nobody yet grants no bursts: N of them might.
-        self._limiter.set_group_burst(0 if mode is Mode.STARTING else self._settings.burst_ns, now)
+        self._limiter.set_group_burst(self._burst_ns, now)
         self._sharing.refresh_all(now)

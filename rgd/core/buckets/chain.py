@@ -82,10 +82,15 @@ class Chains:
         )
         return self._of_parts(request, now) if chain is None else chain
 
-    def set_book(self, book: PolicyBook, now: Nanos) -> None:
+    @property
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self._levels.book
+
+    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
         """Put a policy book in force for every name at once; levels follow (`work`)."""
         self._forget()
-        self._levels.set_book(book, now)
+        self._levels.set_book(book, now, is_whole=is_whole)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if it is in use."""

@@ -82,12 +82,13 @@ class LevelState:
 
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
         """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
-        self.quota = quota
-        self.share = share
         self.messages = self._bucket(self.messages, share.messages, now)
         self.bytes = self._bucket(self.bytes, share.bytes, now)
         self._most_messages = self._most(quota.messages)
         self._most_bytes = self._most(quota.bytes)
+        # Last, so that rates which were set by half are set again.
+        self.quota = quota
+        self.share = share
 
     def too_large(self, cost: Pair) -> TooLarge | None:
         """Whether a whole request is more than `shares.request_max_s` of the whole limit."""

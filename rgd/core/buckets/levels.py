@@ -137,11 +137,13 @@ class Levels:
         key = GroupKey(group.name, kind)
         state = self._groups.get(key)
         if state is None:
-            state = self._groups[key] = GroupState(key, self._settings, now)
+            state = GroupState(key, self._settings, now)
             state.epoch = self._group_change.epoch
             state.burst_ns = self._group_burst_ns
-            self._group_order.append(state)
             self._refresh(state, group, now)
+            # Last: one that has no rates yet would limit nothing.
+            self._groups[key] = state
+            self._group_order.append(state)
         elif state.epoch != self._group_change.epoch:
             self._refresh(state, group, now)
         return state
@@ -153,9 +155,10 @@ class Levels:
             rates = _limit_of(self._book.limits, key)
             if rates.is_unlimited:
                 return None
-            level = self._limits[key] = LimitState(key, self._settings)
+            level = LimitState(key, self._settings)
             level.epoch = self._limit_change.epoch
             level.set_rates(rates, rates, now)
+            self._limits[key] = level
             self._limit_order.append(level)
         elif not self._refresh_limit(level):
             return None
@@ -169,9 +172,16 @@ class Levels:
 
     # What changes.
 
-    def set_book(self, book: PolicyBook, now: Nanos) -> None:
-        """Put a policy book in force; no chain refers to any level any more."""
+    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
+        """Put a policy book in force; no chain refers to any level any more.
+
+        `is_whole` takes every level as changed.
+        """
         before, self._book = self._book, book
+        if is_whole:
+            self._group_change.happen(len(self._group_order), now)
+            self._limit_change.happen(len(self._limit_order), now)
+            return
         changed = changed_keys(before.groups, book.groups, CHANGES_MAX)
         if changed is None:
             self._group_change.happen(len(self._group_order), now)
@@ -284,9 +294,10 @@ class Levels:
                 state.pause(change.since, change.at)
             # What rose since then may have risen a moment ago.
             self._set_rates(state, quota, lower(state.share, share), change.at)
-            state.epoch = change.epoch
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
+        # Last: whatever raises in between is done again.
+        state.epoch = change.epoch
 
     def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
         state.set_rates(quota, share, now)

@@ -63,9 +63,17 @@ class Limiter:
             return _acquire_part(self, request, chain, now)
         return _acquire_whole(self, request, chain, now)
 
-    def set_book(self, book: PolicyBook, now: Nanos) -> None:
-        """Put a policy book in force; buckets of what stays keep their tokens and debt."""
-        self._chains.set_book(book, now)
+    @property
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self._chains.book
+
+    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
+        """Put a policy book in force; buckets of what stays keep their tokens and debt.
+
+        `is_whole` takes everything as changed, whatever a change that failed left behind.
+        """
+        self._chains.set_book(book, now, is_whole=is_whole)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if it is in use."""

@@ -37,6 +37,11 @@ class GroupRegions:
         arrays = (self._start, self._count, self._room, self._rows, self._at)
         return sum(array.nbytes for array in arrays)
 
+    @property
+    def live(self) -> int:
+        """How many rows there are."""
+        return self._live
+
     def make_room(self, places: int, rows: int) -> None:
         """Have room for so many places, and row numbers below so many."""
         self._start = grown(self._start, places)

@@ -66,6 +66,11 @@ class RowStore:
         columns = (self.place, self.broker, self.topics, self.admitted, self.wanted, self._free)
         return sum(column.nbytes for column in columns)
 
+    @property
+    def live(self) -> int:
+        """How many rows somebody has."""
+        return self._used - len(self._free)
+
     def new(self, broker: int, places: Ints) -> Ints:
         """[rows] numbers of rows that one broker has from now on."""
         count = len(places)

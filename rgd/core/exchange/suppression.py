@@ -146,6 +146,11 @@ class Suppression:
         self._note(places, idle)
         return idle
 
+    def rehash(self) -> None:
+        """Reckon the hash of what was told from all of it: a fault may have left it behind."""
+        self._make_room()
+        self._hash = self._hash_at(np.flatnonzero(self._is_told))
+
     def _worth(self, places: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
         idle, told = rows.is_idle, self._is_told[places]
         worth = told & idle | ~told & ~idle

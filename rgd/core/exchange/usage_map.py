@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
+from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
@@ -198,6 +199,19 @@ class UsageMap:
         """Bytes of the arrays that hold the map."""
         held = sum(holding.nbytes for holding in self._holdings)
         return self._rows.nbytes + self._regions.nbytes + held
+
+    def validate(self) -> None:
+        """Check that every row is one broker's and in one group's list; looks at counts only.
+
+        Raises:
+            InvariantBroken: it is otherwise; a bug.
+        """
+        held = sum(map(len, self._holdings))
+        if not held == self._rows.live == self._regions.live:
+            raise InvariantBroken(
+                f"the usage map has {self._rows.live} rows, {held} of brokers and "
+                f"{self._regions.live} of groups"
+            )
 
     def _name(self, number: int, told: UsageColumns) -> _Named:
         """Where the names of a report are."""

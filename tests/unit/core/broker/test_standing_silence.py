@@ -307,14 +307,14 @@ def test_whatever_ends_a_standstill_it_is_noticed_first(live: Desk) -> None:
 def test_a_standstill_of_less_than_a_round_and_the_longest_way_is_none(live: Desk) -> None:
     live.hear(report("b2"), 2100)
     live.run(2100, 3000)
-    live.hear(report("b2", sequence=2), 3000)
-    live.wake(3000 + 1100)
+    live.hear(report("b2", sequence=2), 3005)
+    live.wake(3005 + 1100)
     live.said.clear()
     peer = live.broker.peers.get("b2")
     assert peer is not None
-    assert peer.heard_at == ms(3000)
-    live.wake(4100 + 1101)
-    assert peer.heard_at == ms(5201)
+    assert peer.heard_at == ms(3005)
+    live.wake(4105 + 1101)
+    assert peer.heard_at == ms(5206)
 
 
 def test_before_its_start_a_broker_cannot_stand_still(desk: Desk) -> None:

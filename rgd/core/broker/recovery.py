@@ -1,0 +1,92 @@
+"""Puts a broker right after something in it raised, and checks that it is right.
+
+Why: an exception leaves half-done work behind that shows nowhere, such as a share that was reckoned
+and never told to its bucket. So after a fault nothing is trusted that can be made again: the parts are
+made to agree with one another, and all shares are reckoned and told again, in the usual slices.
+
+Law: what must always hold is checked after each fault. `Broker.validate` reckons every group's shares
+one by one, which takes seconds for thousands of groups. So what costs little is checked at once
+(`validate`), and the shares of many groups together (`Sharing.check`), a slice at a time with a rest
+between (`audit`), so that no request waits for it.
+"""
+
+from typing import Final
+
+from rgd.core.broker.book_change import BookChange
+from rgd.core.broker.membership import Membership
+from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.sharing import Sharing
+from rgd.core.broker.standing import Standing
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.units import NS_PER_MS, Nanos
+
+#: Rest between two slices of an audit.
+REST_NS: Final = 10 * NS_PER_MS
+
+
+class Recovery:
+    """What is done after a fault, with all parts of one broker."""
+
+    def __init__(
+        self,
+        *,
+        rounds: Rounds,
+        standing: Standing,
+        membership: Membership,
+        sharing: Sharing,
+        usage: UsageMap,
+        book_change: BookChange,
+    ) -> None:
+        self._rounds = rounds
+        self._standing = standing
+        self._membership = membership
+        self._sharing = sharing
+        self._usage = usage
+        self._book_change = book_change
+        #: The first place whose shares are to be checked; None: none are.
+        self._next: int | None = None
+        #: When `audit` has something to do.
+        self.audit_due_at: Nanos | None = None
+
+    def recover(self, now: Nanos, *, only_told: bool) -> None:
+        """Put right what a fault may have left behind, and begin to check it.
+
+        Args:
+            now: the moment.
+            only_told: what raised changes nothing but what is told.
+
+        Raises:
+            InvariantBroken: something is wrong that cannot be put right; a bug.
+        """
+        self._rounds.recover()
+        if not only_told:
+            self._standing.recover(now)
+            self._membership.recover()
+            self._sharing.recover()
+        self.validate()
+        self._next, self.audit_due_at = 0, Nanos(now + REST_NS)
+
+    def validate(self) -> None:
+        """Check what costs little, however many groups there are.
+
+        Raises:
+            InvariantBroken: it does not hold; a bug.
+        """
+        self._usage.validate()
+        self._membership.validate()
+        self._book_change.validate()
+
+    def audit(self, now: Nanos) -> None:
+        """Check the shares of some groups, if that is due.
+
+        Raises:
+            InvariantBroken: a share is not what it should be; a bug.
+        """
+        if self._next is None or self.audit_due_at is None or now < self.audit_due_at:
+            return
+        begin = self._next
+        self._next, self.audit_due_at = None, None
+        places = self._sharing.next_in_use(begin)
+        if len(places):
+            self._next, self.audit_due_at = int(places[-1]) + 1, Nanos(now + REST_NS)
+            self._sharing.check(places)
