@@ -47,5 +47,12 @@ class ConfigError(RgdError):
         super().__init__("\n".join(map(str, faults)))
 
 
+class InternalError(RgdError):
+    """A bug was met while somebody was answered; it is logged and counted already (HTTP 500)."""
+
+    def __init__(self) -> None:
+        super().__init__("internal error: the daemon's log has it")
+
+
 class Unavailable(RgdError):
     """Something outside (a port, a Pulsar, Java) is missing; the message has the remedy."""

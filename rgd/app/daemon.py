@@ -19,15 +19,17 @@ from typing import Final, assert_never
 import structlog
 
 from rgd.app.clock import Clock
+from rgd.app.containment import InternalErrors, contained
 from rgd.app.explain import explain
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.policies.table import TablePolicies
+from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Fault, Halt, Publish, Remember
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -38,14 +40,15 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.buckets.decision import Answer, Request
+from rgd.core.errors import CoreError, InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report
+from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
-from rgd.errors import RgdError
+from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import BrokerView, ExplainView, GroupView, Health
-from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown
+from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
@@ -53,9 +56,6 @@ NAMES_SLICE: Final = 256
 
 #: Rest between two slices of the core's work, and between two large reports.
 SLICE_REST_S: Final = 0.001
-
-#: Pause between two tries to reach the exchange.
-RECONNECT_S: Final = 1.0
 
 _log = structlog.get_logger("rgd.daemon")
 
@@ -71,7 +71,7 @@ _WARNINGS: Final = frozenset(
 
 
 class Halted(RgdError):
-    """The daemon may not go on: another one speaks for its name."""
+    """The daemon may not go on: another one speaks for its name, or too much went wrong in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,17 @@ class RgdDaemon:
         self.broker = core.settings.speaker.broker
         self.cluster = cluster
         self.parts = parts
-        self.traffic = Traffic(parts.exchange)
-        self.recorder = Recorder(parts.usage_log)
+        self.errors = InternalErrors(parts.clock.now, self._halt)
+        self.traffic = Traffic(parts.exchange, self.errors)
+        self.recorder = Recorder(parts.usage_log, self.errors)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
         self._demand_unreported = False
         self._is_draining = False
-        #: Why this daemon may not go on: another one speaks for its name.
+        self._is_table_open = False
+        #: Why this daemon may not go on.
         self.halted: str | None = None
+        self._until: asyncio.Event | None = None
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
@@ -114,32 +117,53 @@ class RgdDaemon:
 
     def acquire(self, request: Request) -> Answer:
         """Decide one request now (the short road)."""
-        return self.core.limiter.acquire(request, self.parts.clock.now())
+        try:
+            return self.core.limiter.acquire(request, self.parts.clock.now())
+        except CoreError:
+            raise
+        except Exception as error:
+            self.errors.note("acquire", error, may_end=False)
+            raise InternalError from error
 
     def book(self) -> PolicyBook:
         """The policies in force."""
         return self.core.sharing.book
 
+    @contained("view")
     def groups(self) -> tuple[GroupView, ...]:
         """Every group, by name."""
         return tuple(self.group(name) for name in sorted(self.book().groups))
 
+    @contained("view")
     def group(self, name: str) -> GroupView:
         """One group with its rows."""
         return group_view(self.core, name, self.parts.clock.now())
 
+    @contained("view")
     def brokers(self) -> tuple[BrokerView, ...]:
         """Every member known, this one too."""
         return broker_views(self.core, self.parts.clock.now())
 
+    @contained("view")
     def explain(self, name: Request) -> ExplainView:
         """Why a name is limited, or is not."""
         return explain(self.core, name, self.parts.clock.now())
 
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
+        try:
+            return self._health()
+        except Exception as error:  # noqa: BLE001 -- a probe that fails takes a daemon away that grants
+            self.errors.note("view", error, may_end=False)
+            return Health(not self._is_draining, (f"internal errors: {self.errors.trouble}",))
+
+    def _health(self) -> Health:
         policies = self.parts.policies
-        beside = {"usage log": self.parts.usage_log.trouble, "policies": policies.trouble}
+        beside = {
+            "usage log": self.parts.usage_log.trouble,
+            "policies": policies.trouble,
+            "internal errors": self.errors.trouble,
+        }
         troubles = self._notes | {what: why for what, why in beside.items() if why}
         notes = tuple(f"{what}: {why}" for what, why in troubles.items())
         state = health(self.core, is_draining=self._is_draining, notes=notes)
@@ -161,17 +185,22 @@ class RgdDaemon:
 
     async def run(self, until: asyncio.Event, *, on_up: Callable[[], None]) -> None:
         """Serve until `until` is set (or `halted` is), then leave in order."""
+        self._until = until
         await self.parts.usage_log.open()
         self._on_book(self.parts.policies.book(), 0)
         self._handle(Started(self.parts.clock.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
+            works: dict[str, Callable[[], Awaitable[None]]] = {
+                "time": self._keep_time,
+                "exchange": self._follow_exchange,
+                "policies": self._follow_policies,
+                "send": self.traffic.send,
+                "log": self.recorder.run,
+            }
             running = [
-                tasks.create_task(self._keep_time(), name="time"),
-                tasks.create_task(self._follow_exchange(until), name="exchange"),
-                tasks.create_task(self._follow_policies(), name="policies"),
-                tasks.create_task(self.traffic.send(), name="send"),
-                tasks.create_task(self.recorder.run(), name="log"),
+                tasks.create_task(self.errors.keep(name, work), name=name)
+                for name, work in works.items()
             ]
             await until.wait()
             self._handle(Stopping(self.parts.clock.now()))
@@ -206,9 +235,10 @@ class RgdDaemon:
                 self._wake()
                 await self._rest()
 
-    async def _follow_exchange(self, until: asyncio.Event) -> None:
-        await self._reach(self._join, "exchange")
-        self.traffic.reached()
+    async def _follow_exchange(self) -> None:
+        if not self.traffic.is_reached:
+            await reach(self._join, "exchange", self._notes)
+            self.traffic.reached()
         while True:
             try:
                 payloads = await self.parts.exchange.receive()
@@ -216,8 +246,6 @@ class RgdDaemon:
                 return
             for payload in payloads:
                 await self._take(payload)
-            if self.halted is not None:
-                until.set()
 
     async def _join(self) -> None:
         if self.parts.prepare is not None:
@@ -225,30 +253,11 @@ class RgdDaemon:
         await self.parts.exchange.open()
 
     async def _follow_policies(self) -> None:
-        if isinstance(self.parts.policies, TablePolicies):
-            await self._reach(self.parts.policies.open, "policies table")
+        if isinstance(self.parts.policies, TablePolicies) and not self._is_table_open:
+            await reach(self.parts.policies.open, "policies table", self._notes)
+            self._is_table_open = True
         with suppress(ExchangeClosed):
             await self.parts.policies.follow(self._on_book)
-
-    async def _reach(self, attempt: Callable[[], object], what: str) -> None:
-        """Try until it can be reached; say once that it cannot, and once that it can."""
-        is_known_down = False
-        while True:
-            try:
-                result = attempt()
-                assert asyncio.iscoroutine(result)
-                await result
-            except ExchangeDown as error:
-                if not is_known_down:
-                    _log.warning(f"cannot reach {what}", reason=str(error))
-                is_known_down = True
-                self._notes[what] = f"unreachable: {error}"
-                await asyncio.sleep(RECONNECT_S)
-            else:
-                if is_known_down:
-                    _log.info(f"reached {what}")
-                self._notes.pop(what, None)
-                return
 
     # Events in, effects out.
 
@@ -263,8 +272,18 @@ class RgdDaemon:
         await asyncio.sleep(SLICE_REST_S if is_behind else 0)
 
     def _handle(self, event: Event) -> None:
-        for effect in self.core.handle(event):
-            self._carry_out(effect)
+        effects: tuple[Effect, ...] = ()
+        try:
+            effects = self.core.handle(event)
+        except InvariantBroken as broken:
+            self.errors.note("core", broken, about=type(event).__name__)
+            if isinstance(event, Stopping):
+                effects = (Publish(Goodbye(self.core.settings.speaker)),)
+        for effect in effects:
+            try:
+                self._carry_out(effect)
+            except Exception as error:  # noqa: BLE001 -- the next effect has nothing to do with it
+                self.errors.note("effect", error, about=type(effect).__name__)
         # The core may want to be woken earlier than it did before.
         self._poked.set()
 
@@ -286,10 +305,18 @@ class RgdDaemon:
                 say = _log.warning if code in _WARNINGS else _log.info
                 say(code.value.replace("_", " "), broker=broker or self.broker)
             case Halt(reason):
-                _log.error("refused to go on", reason=reason)
-                self.halted = reason
+                self._halt(reason)
+            case Fault(where, error):
+                self.errors.note(where, error)
             case _:
                 assert_never(effect)
+
+    def _halt(self, reason: str) -> None:
+        """Leave in order: this daemon may not go on."""
+        _log.error("refused to go on", reason=reason)
+        self.halted = self.halted or reason
+        if self._until is not None:
+            self._until.set()
 
     async def _take(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)

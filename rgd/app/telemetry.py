@@ -26,7 +26,13 @@ class Telemetry:
 
     def samples(self) -> list[Sample]:
         """Every figure as it stands now."""
-        return [*self._of_groups(), *self._of_exchange(), *self._of_log()]
+        samples: list[Sample] = []
+        for figures in (self._of_groups, self._of_exchange, self._of_log, self._of_errors):
+            try:
+                samples += figures()
+            except Exception as error:  # noqa: BLE001 -- the other figures are true all the same
+                self._daemon.errors.note("metrics", error, may_end=False)
+        return samples
 
     def _of_groups(self) -> Iterator[Sample]:
         core = self._daemon.core
@@ -59,6 +65,11 @@ class Telemetry:
         yield Sample("rgd_log_entries_total", (), log.appended)
         yield Sample("rgd_log_synced_index", (), log.synced_index)
         yield Sample("rgd_log_damaged_total", (), log.damaged)
+
+    def _of_errors(self) -> Iterator[Sample]:
+        for where, count in self._daemon.errors.counts.items():
+            yield Sample("rgd_internal_errors_total", (where,), count)
+        yield Sample("rgd_counts_lost_total", (), self._daemon.core.rounds.windows_lost)
 
 
 def _of_group(state: GroupState) -> Iterator[Sample]:

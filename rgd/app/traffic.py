@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from rgd.app.containment import InternalErrors
 from rgd.core.exchange.messages import Message, Report
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeError
 from rgd.wire.codec import decode, encode
@@ -30,14 +31,18 @@ INLINE_BYTES_MAX: Final = 32 * 1024
 #: The longest a goodbye may take to be sent.
 GOODBYE_S: Final = 1.0
 
+#: Why a message was dropped whose decoding met a bug of ours.
+FAULT: Final = "internal_error"
+
 _log = structlog.get_logger("rgd.daemon")
 
 
 class Traffic:
     """What this daemon sends and receives."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, errors: InternalErrors) -> None:
         self._exchange = exchange
+        self._errors = errors
         #: Reports that were not taken in, by reason; sends that failed under `unsent`.
         self.dropped: Counter[str] = Counter()
         #: The numbers that stand for groups on the wire: ours, and everybody's.
@@ -47,6 +52,11 @@ class Traffic:
         self._is_reached = asyncio.Event()
         self._is_sent = asyncio.Event()
         self._is_sent.set()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the exchange was ever reached."""
+        return self._is_reached.is_set()
 
     def reached(self) -> None:
         """The exchange was reached: what waits may be sent."""
@@ -92,6 +102,10 @@ class Traffic:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))
             return None
+        except Exception as error:  # noqa: BLE001 -- what one sender's bytes do is no reason to stop
+            self.dropped[FAULT] += 1
+            self._errors.note("decode", error, may_end=False)
+            return None
 
     async def _send_one(self, message: Message) -> None:
         try:
@@ -105,6 +119,9 @@ class Traffic:
             # What was said is said again: every report is absolute.
             self.dropped["unsent"] += 1
             _log.debug("lost a report", reason=str(error))
+        except Exception as error:  # noqa: BLE001 -- the next message has nothing to do with it
+            self.dropped["unsent"] += 1
+            self._errors.note("send", error, about=type(message).__name__)
 
     async def _encoded(self, message: Message) -> bytes:
         if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:

@@ -68,7 +68,7 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     Raises:
         ConfigError: something configured cannot be used.
         Unavailable: a port is taken, or the embedded broker has no build here.
-        Halted: another daemon speaks for this broker's name.
+        Halted: another daemon speaks for this broker's name, or too much went wrong in this one.
     """
     configure_logs()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -102,7 +102,8 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(_drain(until, daemon, server), name="drain")]
             if embedded is not None:
-                beside.append(tasks.create_task(embedded.supervise(), name="embedded"))
+                watch = daemon.errors.keep("embedded", embedded.supervise)
+                beside.append(tasks.create_task(watch, name="embedded"))
             await daemon.run(until, on_up=lambda: say(ready))
             for task in beside:
                 task.cancel()

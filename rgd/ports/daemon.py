@@ -224,6 +224,7 @@ class Daemon(Protocol):
 
         Raises:
             UnknownGroup: `request.group` names no group.
+            InternalError: a bug; nothing was taken from any bucket.
         """
 
     def book(self) -> PolicyBook:

@@ -104,7 +104,7 @@ class Acquire:
             answer = self._ask(asked)
         except RgdError as exc:
             status = status_of(exc)
-            if status == 500:
+            if status is None:
                 raise
             return self._fault(status, str(exc))
         if isinstance(answer, TooLarge):

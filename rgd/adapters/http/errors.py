@@ -15,7 +15,7 @@ from aiohttp import web
 
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.core.errors import GroupInUse, InvalidName, PoliciesReadOnly, UnknownGroup
-from rgd.errors import RgdError, Unavailable
+from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
 
 _REALM: Final = 'Bearer realm="rgd"'
@@ -141,6 +141,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     BodyTooLarge: 413,
     BatchTooLarge: 413,
     Overloaded: 503,
+    InternalError: 500,
     ExchangeError: 503,
     Unavailable: 503,
 }
@@ -154,9 +155,9 @@ _LIBRARY_REASONS: Final = {
 }
 
 
-def status_of(error: Exception) -> int:
-    """The status of an error; 500 for one that nobody foresaw."""
-    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+def status_of(error: Exception) -> int | None:
+    """The status of an error; None for one that nobody foresaw."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), None)
 
 
 def reply_to(error: Exception) -> Reply | None:
@@ -164,7 +165,7 @@ def reply_to(error: Exception) -> Reply | None:
     if isinstance(error, web.HTTPException):
         return _library_reply(error)
     status = status_of(error)
-    if status == 500:
+    if status is None:
         return None
     if isinstance(error, web.RequestPayloadError):
         return json_reply({"reason": "body: malformed transfer encoding"}, status=status)

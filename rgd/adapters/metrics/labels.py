@@ -26,6 +26,7 @@ BOUNDS: Final = {
     "dimension": 4,
     "limited_by": 16,
     "reason": 32,
+    "where": 64,
 }
 
 

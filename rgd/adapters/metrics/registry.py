@@ -124,6 +124,18 @@ METRICS: Final = (
         "Highest index of the usage log known to be on disk; -1 before the first.",
     ),
     Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    Metric(
+        "rgd_counts_lost_total",
+        MetricType.COUNTER,
+        "Groups' counts of a round that were lost to an internal error: neither reported nor logged.",
+    ),
+    # Bugs.
+    Metric(
+        "rgd_internal_errors_total",
+        MetricType.COUNTER,
+        "Exceptions that nobody foresaw, by the part that met and contained them.",
+        ("where",),
+    ),
     # The door.
     HTTP_REQUEST_SECONDS,
 )

@@ -69,15 +69,9 @@ class Broker:
             apply=self._apply_share,
             count_brokers=self._count_brokers,
         )
-        buckets = BucketSettings(
-            settings.burst_ns,
-            settings.request_max_ms,
-            settings.round_ns // NS_PER_MS,
-            settings.min_interval_ns // NS_PER_MS,
-        )
         self._now = now
         self.limiter = Limiter(
-            buckets,
+            _buckets_of(settings),
             lambda group, kind: self.sharing.share_of(group, kind, self._now),
             topic_split=settings.topic_split,
         )
@@ -116,14 +110,7 @@ class Broker:
         self._answer_at: Nanos | None = None
         #: When a word of ours is due, because somebody takes us for dead.
         self._alive_at: Nanos | None = None
-        self._handlers: Mapping[type[Event], Callable[..., list[Effect]]] = {
-            Started: self._on_started,
-            Woken: self._on_woken,
-            MessageReceived: self._on_message_received,
-            PoliciesChanged: self._on_policies_changed,
-            DemandUnreported: self._on_demand_unreported,
-            Stopping: self._on_stopping,
-        }
+        self._handlers = self._handlers_by_event()
 
     @property
     def mode(self) -> Mode:
@@ -201,6 +188,16 @@ class Broker:
         self.sharing.validate()
 
     # Handlers, one for each event.
+
+    def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., list[Effect]]]:
+        return {
+            Started: self._on_started,
+            Woken: self._on_woken,
+            MessageReceived: self._on_message_received,
+            PoliciesChanged: self._on_policies_changed,
+            DemandUnreported: self._on_demand_unreported,
+            Stopping: self._on_stopping,
+        }
 
     def _on_started(self, event: Started) -> list[Effect]:
         self._is_started = True
@@ -486,3 +483,12 @@ class Broker:
 
     def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         self.limiter.set_share(key, share, now)
+
+
+def _buckets_of(settings: BrokerSettings) -> BucketSettings:
+    return BucketSettings(
+        settings.burst_ns,
+        settings.request_max_ms,
+        settings.round_ns // NS_PER_MS,
+        settings.min_interval_ns // NS_PER_MS,
+    )

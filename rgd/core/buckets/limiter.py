@@ -5,6 +5,7 @@ from any bucket unless the whole request is granted, or the part of it where
 the caller accepts a part; each distinct group of topic, namespace and tenant
 is charged once; a shadow group counts what it would refuse and refuses nothing.
 A refusal is demand for a group as far as all other levels would have granted it.
+Where something raises, what was taken is given back: its caller gets no answer.
 
 This is the short road: plain calls, no events. Which share a group has is
 decided elsewhere (`rgd.core.broker.sharing`) and set here.
@@ -162,12 +163,16 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
     else:
         _charge(limiter, request, chain, granted, now)
         _, wait_ms, _ = _longest_wait(chain.levels, needed, now)
-    unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
-    (level.cuts or level.begin_cuts()).count(unmet, dimension, request.attempt, now)
-    for group in chain.groups:
-        group.count_refusal(level.level, unmet)
-    _count_unmet(limiter, _Refusal(request, chain, granted, wait_ms, [level]), now)
-    return _cut(level, dimension, granted, wait_ms, now)
+    try:
+        unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
+        (level.cuts or level.begin_cuts()).count(unmet, dimension, request.attempt, now)
+        for group in chain.groups:
+            group.count_refusal(level.level, unmet)
+        _count_unmet(limiter, _Refusal(request, chain, granted, wait_ms, [level]), now)
+        return _cut(level, dimension, granted, wait_ms, now)
+    except Exception:
+        _give_back(chain, granted)
+        raise
 
 
 def _largest_part(
@@ -203,14 +208,33 @@ def _longest_wait(
 
 
 def _charge(limiter: Limiter, request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
+    level: LevelState | None = None
+    try:
+        for level in chain.levels:
+            if level.shadow and not level.admits(cost, now):
+                level.count_shadow(cost)
+            else:
+                level.take(cost)
+        level = None
+        for group in chain.groups:
+            if group.meter.admit(cost, attempt=request.attempt, topic=request.topic, now=now):
+                _call_out(limiter, group)
+    except Exception:
+        _give_back(chain, cost, before=level)
+        raise
+
+
+def _give_back(chain: Chain, cost: Pair, *, before: LevelState | None = None) -> None:
+    """Undo a charge whose caller gets no answer, on the levels before one or on all.
+
+    A shadow level refuses nothing, and whether it was charged is not known.
+    """
+    back = Pair(-cost.messages, -cost.bytes)
     for level in chain.levels:
-        if level.shadow and not level.admits(cost, now):
-            level.count_shadow(cost)
-        else:
-            level.take(cost)
-    for group in chain.groups:
-        if group.meter.admit(cost, attempt=request.attempt, topic=request.topic, now=now):
-            _call_out(limiter, group)
+        if level is before:
+            return
+        if not level.shadow:
+            level.take(back)
 
 
 class _Refusal(NamedTuple):

@@ -1,0 +1,174 @@
+"""Keeps the daemon going when something in it raises, and ends it in order where that is no use.
+
+Laws: an exception that nobody foresaw is logged with its traceback once for each place, and counted each
+time (`rgd_internal_errors_total{where}`); what raised it is dropped, and the rest goes on. The daemon is
+degraded, and says so, for as long as one was met within the last minute. It ends, in order and with a
+goodbye, when an invariant is broken or when it meets more than `INTERNAL_ERRORS_MAX` within a minute.
+What a caller or a reader can bring about by asking again and again is counted, and ends nothing.
+
+What the core does with its own exceptions is `rgd.core.broker.boundary`'s business; here they arrive as
+effects (`Fault`).
+"""
+
+import asyncio
+import traceback
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
+
+import structlog
+
+from rgd.core.errors import InvariantBroken
+from rgd.core.units import NS_PER_S, Nanos
+from rgd.errors import InternalError, RgdError
+
+#: Most internal errors within `WINDOW_S`: two a second, so that one in each round of a second, which
+#: loses a part of each round, is gone on with.
+INTERNAL_ERRORS_MAX: Final = 120
+WINDOW_S: Final = 60
+
+#: Most places whose traceback is logged; what raises elsewhere after that is only counted.
+PLACES_MAX: Final = 100
+
+#: Longest traceback and longest description that are logged, in characters.
+TRACEBACK_CHARS_MAX: Final = 8_000
+ABOUT_CHARS_MAX: Final = 200
+
+#: Pause before a task that raised goes on: one that raises at once each time ends the daemon in
+#: half a minute.
+RESTART_PAUSE_S: Final = 0.25
+
+_log = structlog.get_logger("rgd.daemon")
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+
+class InternalErrors:
+    """Counts, logs and bounds what nobody foresaw.
+
+    Args:
+        now: the moment, on a monotonic clock.
+        on_end: told why, once, when the daemon may not go on.
+    """
+
+    def __init__(self, now: Callable[[], Nanos], on_end: Callable[[str], None]) -> None:
+        self._now = now
+        self._on_end = on_end
+        #: All so far, by where they were met.
+        self.counts: Counter[str] = Counter()
+        self._logged: set[tuple[object, ...]] = set()
+        #: When the last ones were met that count against `INTERNAL_ERRORS_MAX`.
+        self._recent: deque[Nanos] = deque(maxlen=INTERNAL_ERRORS_MAX + 1)
+        self._last: tuple[str, Nanos] | None = None
+        self._is_ending = False
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong, in words; None where nothing was met within the last minute."""
+        if self._last is None or self._now() - self._last[1] > WINDOW_S * NS_PER_S:
+            return None
+        count = self.counts.total()
+        return (
+            f"{count} since the start, the last one in {self._last[0]}; the log has each place once"
+        )
+
+    def note(self, where: str, error: Exception, *, about: str = "", may_end: bool = True) -> None:
+        """Log and count one, and end the daemon if it is one too many.
+
+        Args:
+            where: which part met it; one of few words, for it labels a metric.
+            error: what was raised.
+            about: what was being done, for the log.
+            may_end: False where somebody outside can bring it about again and again.
+        """
+        now = self._now()
+        self.counts[where] += 1
+        self._last = (where, now)
+        self._log_once(where, error, about)
+        if isinstance(error, InvariantBroken):
+            self._end(f"an invariant is broken: {error}")
+        if not may_end:
+            return
+        self._recent.append(now)
+        is_full = len(self._recent) > INTERNAL_ERRORS_MAX
+        if is_full and now - self._recent[0] <= WINDOW_S * NS_PER_S:
+            self._end(
+                f"more than {INTERNAL_ERRORS_MAX} internal errors within {WINDOW_S} s, "
+                f"the last one in {where}"
+            )
+
+    async def keep(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run a task's work until it returns; where it raises it is begun again after a pause."""
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 -- the boundary of a task
+                self.note(f"task_{what}", error)
+                await asyncio.sleep(RESTART_PAUSE_S)
+            else:
+                return
+
+    def _log_once(self, where: str, error: Exception, about: str) -> None:
+        place = (where, type(error), *_innermost(error))
+        if place in self._logged or len(self._logged) >= PLACES_MAX:
+            return
+        self._logged.add(place)
+        told = "".join(traceback.format_exception(error))
+        _log.error(
+            "internal error",
+            where=where,
+            about=about[:ABOUT_CHARS_MAX],
+            traceback=told[-TRACEBACK_CHARS_MAX:],
+        )
+
+    def _end(self, reason: str) -> None:
+        if not self._is_ending:
+            self._is_ending = True
+            self._on_end(reason)
+
+
+class HasErrors(Protocol):
+    """Something that notes its internal errors."""
+
+    errors: InternalErrors
+
+
+_Owner = TypeVar("_Owner", bound=HasErrors)
+
+
+def contained(
+    where: str,
+) -> Callable[
+    [Callable[Concatenate[_Owner, _Params], _Result]],
+    Callable[Concatenate[_Owner, _Params], _Result],
+]:
+    """Note what a view of the daemon raises unforeseen, and raise `InternalError` in its place."""
+
+    def wrap(
+        view: Callable[Concatenate[_Owner, _Params], _Result],
+    ) -> Callable[Concatenate[_Owner, _Params], _Result]:
+        @wraps(view)
+        def viewed(owner: _Owner, /, *args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
+            try:
+                return view(owner, *args, **kwargs)
+            except RgdError:
+                raise
+            except Exception as error:
+                owner.errors.note(where, error, may_end=False)
+                raise InternalError from error
+
+        return viewed
+
+    return wrap
+
+
+def _innermost(error: BaseException) -> tuple[str, int]:
+    """File and line of where it was raised."""
+    trace = error.__traceback__
+    if trace is None:
+        return "", 0
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename, trace.tb_lineno
