@@ -18,6 +18,7 @@ from typing import Final, assert_never
 
 import structlog
 
+from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.explain import explain
 from rgd.app.policies import admin
@@ -27,7 +28,7 @@ from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish, Remember
+from rgd.core.broker.effects import Alarm, Append, Effect, Halt, Publish, Remember
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -58,16 +59,6 @@ SLICE_REST_S: Final = 0.001
 RECONNECT_S: Final = 1.0
 
 _log = structlog.get_logger("rgd.daemon")
-
-#: Alarms that call for a person's eye.
-_WARNINGS: Final = frozenset(
-    {
-        AlarmCode.PEER_EXPIRED,
-        AlarmCode.NAME_CONFLICT,
-        AlarmCode.POLICIES_DIFFER,
-        AlarmCode.ISOLATED,
-    }
-)
 
 
 class Halted(RgdError):
@@ -106,6 +97,9 @@ class RgdDaemon:
         self._is_draining = False
         #: Why this daemon may not go on: another one speaks for its name.
         self.halted: str | None = None
+        #: Set when it has to end; `run` makes it the event that it was given.
+        self._until = asyncio.Event()
+        self._alarms = AlarmLog(self.broker)
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
@@ -161,6 +155,7 @@ class RgdDaemon:
 
     async def run(self, until: asyncio.Event, *, on_up: Callable[[], None]) -> None:
         """Serve until `until` is set (or `halted` is), then leave in order."""
+        self._until = until
         await self.parts.usage_log.open()
         self._on_book(self.parts.policies.book(), 0)
         self._handle(Started(self.parts.clock.now()))
@@ -168,7 +163,7 @@ class RgdDaemon:
         async with asyncio.TaskGroup() as tasks:
             running = [
                 tasks.create_task(self._keep_time(), name="time"),
-                tasks.create_task(self._follow_exchange(until), name="exchange"),
+                tasks.create_task(self._follow_exchange(), name="exchange"),
                 tasks.create_task(self._follow_policies(), name="policies"),
                 tasks.create_task(self.traffic.send(), name="send"),
                 tasks.create_task(self.recorder.run(), name="log"),
@@ -206,7 +201,7 @@ class RgdDaemon:
                 self._wake()
                 await self._rest()
 
-    async def _follow_exchange(self, until: asyncio.Event) -> None:
+    async def _follow_exchange(self) -> None:
         await self._reach(self._join, "exchange")
         self.traffic.reached()
         while True:
@@ -216,8 +211,6 @@ class RgdDaemon:
                 return
             for payload in payloads:
                 await self._take(payload)
-            if self.halted is not None:
-                until.set()
 
     async def _join(self) -> None:
         if self.parts.prepare is not None:
@@ -282,12 +275,12 @@ class RgdDaemon:
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
                 self.parts.remember(peers)
-            case Alarm(code, broker):
-                say = _log.warning if code in _WARNINGS else _log.info
-                say(code.value.replace("_", " "), broker=broker or self.broker)
+            case Alarm():
+                self._alarms.tell(effect, self.parts.clock.now())
             case Halt(reason):
                 _log.error("refused to go on", reason=reason)
                 self.halted = reason
+                self._until.set()
             case _:
                 assert_never(effect)
 
