@@ -18,6 +18,7 @@ from typing import Final, assert_never
 
 import structlog
 
+from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, contained
 from rgd.app.explain import explain
@@ -29,7 +30,7 @@ from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Fault, Halt, Publish, Remember
+from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -58,16 +59,6 @@ NAMES_SLICE: Final = 256
 SLICE_REST_S: Final = 0.001
 
 _log = structlog.get_logger("rgd.daemon")
-
-#: Alarms that call for a person's eye.
-_WARNINGS: Final = frozenset(
-    {
-        AlarmCode.PEER_EXPIRED,
-        AlarmCode.NAME_CONFLICT,
-        AlarmCode.POLICIES_DIFFER,
-        AlarmCode.ISOLATED,
-    }
-)
 
 
 class Halted(RgdError):
@@ -108,7 +99,9 @@ class RgdDaemon:
         self._is_table_open = False
         #: Why this daemon may not go on.
         self.halted: str | None = None
-        self._until: asyncio.Event | None = None
+        #: Set when it has to end; `run` makes it the event that it was given.
+        self._until = asyncio.Event()
+        self._alarms = AlarmLog(self.broker)
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
@@ -277,8 +270,8 @@ class RgdDaemon:
             effects = self.core.handle(event)
         except InvariantBroken as broken:
             self.errors.note("core", broken, about=type(event).__name__)
-            if isinstance(event, Stopping):
-                effects = (Publish(Goodbye(self.core.settings.speaker)),)
+            if isinstance(event, Stopping) and not self.core.name.is_lost:
+                effects = (Publish(Goodbye(self.core.identity.speaker)),)
         for effect in effects:
             try:
                 self._carry_out(effect)
@@ -301,9 +294,8 @@ class RgdDaemon:
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
                 self.parts.remember(peers)
-            case Alarm(code, broker):
-                say = _log.warning if code in _WARNINGS else _log.info
-                say(code.value.replace("_", " "), broker=broker or self.broker)
+            case Alarm():
+                self._alarms.tell(effect, self.parts.clock.now())
             case Halt(reason):
                 self._halt(reason)
             case Fault(where, error):
@@ -315,8 +307,7 @@ class RgdDaemon:
         """Leave in order: this daemon may not go on."""
         _log.error("refused to go on", reason=reason)
         self.halted = self.halted or reason
-        if self._until is not None:
-            self._until.set()
+        self._until.set()
 
     async def _take(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)

@@ -54,10 +54,15 @@ class Telemetry:
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         for reason, count in daemon.traffic.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
+        for reason, count in core.membership.dropped.items():
+            yield Sample("rgd_reports_dropped_total", (reason,), count)
         yield Sample("rgd_reports_dropped_total", (UNLOGGED,), daemon.recorder.lost)
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
+        yield Sample("rgd_name_conflict", (), core.name.is_contested(now))
+        yield Sample("rgd_forged_total", (), core.identity.forged_total)
+        yield Sample("rgd_weights_bounded_total", (), core.membership.weights_bounded)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))
 
     def _of_log(self) -> Iterator[Sample]:

@@ -78,6 +78,9 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
     if is_draining:
         return Health(ready=False, degraded=("draining", *notes))
     degraded = list(notes)
+    if broker.own_name.trouble is not None:
+        taken = f"name conflict: {broker.own_name.trouble}; granting from the floor until it ends"
+        return Health(ready=False, degraded=(taken, *degraded))
     if broker.mode.is_isolated:
         degraded.append(f"exchange unreachable: {broker.mode} shares")
     if broker.differing:

@@ -44,6 +44,9 @@ from rgd.core.units import NS_PER_MS
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
 
+#: Bits of the seed of the incarnations after the first, which nobody else may foresee.
+SEED_BITS: Final = 128
+
 
 _log = structlog.get_logger("rgd")
 
@@ -194,6 +197,9 @@ def core_settings(
         floor_ppm=shares.floor_ppm,
         burst_ns=shares.burst_ms * NS_PER_MS,
         request_max_ms=round(shares.request_max_s * 1000),
+        yield_rounds=exchange.yield_rounds,
+        peers_max=exchange.peers_max,
+        incarnation_seed=secrets.randbits(SEED_BITS),
     )
 
 

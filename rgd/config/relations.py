@@ -42,6 +42,12 @@ RELATIONS: Final = (
         "expected exchange.settle_max_ms of at most exchange.round_ms",
     ),
     Relation(
+        ("exchange.peers_max", "exchange.expected_brokers"),
+        lambda settings: settings.exchange.expected_brokers <= settings.exchange.peers_max + 1,
+        "expected exchange.peers_max of at least exchange.expected_brokers, less this one: or some "
+        "of them are not listened to",
+    ),
+    Relation(
         ("exchange.isolation_hold_rounds", "exchange.expiry_rounds"),
         lambda settings: settings.exchange.isolation_hold_rounds <= settings.exchange.expiry_rounds,
         "expected exchange.isolation_hold_rounds of at most exchange.expiry_rounds: peers forget a "

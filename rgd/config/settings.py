@@ -38,8 +38,9 @@ from rgd.config.values import (
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
+from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import SharePolicyName, TopicSplit
-from rgd.core.shares.model import PPM, WEIGHT_ONE
+from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
 from rgd.ports.usagelog import Fsync
 
@@ -69,7 +70,10 @@ class BrokerSettings(Section):
         description="The broker's name in the exchange: a stable one, never a random pod's.",
     )
     weight: Number = Field(
-        default=1, ge=0.001, le=1_000_000, description="This broker's weight in `max-min`."
+        default=1,
+        ge=WEIGHT_MIN / WEIGHT_ONE,
+        le=WEIGHT_MAX / WEIGHT_ONE,
+        description="This broker's weight in `max-min`.",
     )
 
     @property
@@ -144,6 +148,19 @@ class ExchangeSettings(Section):
         ge=1,
         le=100_000,
         description="The number of known brokers is never taken to be less.",
+    )
+    yield_rounds: Rounds = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="A daemon that comes back and finds its name taken stays on its floor for so long, "
+        "and then ends.",
+    )
+    peers_max: Count = Field(
+        default=PEERS_MAX,
+        ge=1,
+        le=100_000,
+        description="Most other brokers; a new one beyond them is not listened to until another is gone.",
     )
 
 

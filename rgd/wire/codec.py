@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, assert_never
 from google.protobuf.message import DecodeError
 
 from rgd.core.exchange.columns import NO_USAGE, Codes, UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import encode_rows, read_amounts, write_amounts
@@ -159,6 +159,8 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering 
     proto.weight = check_weight(report.weight)
     proto.policies_hash = report.policies_hash
     proto.members = check_count(report.members, "members")
+    proto.claim = report.claim
+    proto.rival = report.rival
     rows = report.rows
     if not len(rows):
         return
@@ -201,7 +203,16 @@ def _read_report(speaker: Speaker, report: usage_pb2.Report, reading: _Reading) 
         weight=check_weight(report.weight),
         policies_hash=report.policies_hash,
         members=max(1, check_count(report.members, "members")),
+        claim=_read_claim(report.claim),
+        rival=report.rival,
     )
+
+
+def _read_claim(number: int) -> Claim:
+    try:
+        return Claim(number)
+    except ValueError as exc:
+        raise Malformed(Reason.BAD_NUMBER, f"claim: {exc}") from exc
 
 
 def _read_rows(

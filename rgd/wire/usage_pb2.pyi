@@ -79,6 +79,8 @@ class Report(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     NAMES_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    RIVAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """1, 2, 3 ... since the start."""
     period_ns: _builtins.int
@@ -93,6 +95,12 @@ class Report(_message.Message):
     """Of the policies file in force; 0 where policies come from a table."""
     members: _builtins.int
     """How many live brokers the speaker knows of, itself included; 0 is 1."""
+    claim: _builtins.int
+    """How firmly the speaker holds its broker's name: 0 without a break, 1 back after a break, 2 just
+    started, 3 yielded to another daemon.
+    """
+    rival: _builtins.int
+    """Incarnation of another daemon heard under the speaker's own name, 0 none."""
     @_builtins.property
     def rows(self) -> Global___UsageColumns: ...
     @_builtins.property
@@ -111,10 +119,12 @@ class Report(_message.Message):
         rows: Global___UsageColumns | None = ...,
         members: _builtins.int = ...,
         names: Global___Names | None = ...,
+        claim: _builtins.int = ...,
+        rival: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["full", b"full", "members", b"members", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "members", b"members", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

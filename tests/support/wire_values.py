@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import (
     Ask,
+    Claim,
     Goodbye,
     Hello,
     Message,
@@ -89,6 +90,8 @@ reports = st.builds(
     rows_hash=u64s,
     weight=weights,
     policies_hash=u64s,
+    claim=st.sampled_from(Claim),
+    rival=u64s,
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,

@@ -111,6 +111,21 @@ METRICS: Final = (
     ),
     Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is out of reach, else 0."),
     Metric(
+        "rgd_name_conflict",
+        MetricType.GAUGE,
+        "1 while another daemon speaks for this broker's name, else 0.",
+    ),
+    Metric(
+        "rgd_forged_total",
+        MetricType.COUNTER,
+        "Messages in this daemon's name and incarnation that it did not send.",
+    ),
+    Metric(
+        "rgd_weights_bounded_total",
+        MetricType.COUNTER,
+        "Reports of peers with a weight out of bounds, which counted as the bound.",
+    ),
+    Metric(
         "rgd_policy_hash_conflict",
         MetricType.GAUGE,
         "1 while a peer's groups file differs from this one's, else 0.",

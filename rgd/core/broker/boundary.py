@@ -38,6 +38,7 @@ class Part(StrEnum):
     STOPPING = "stopping"
     WOKEN = "woken"
     #: What is done when a wake is due.
+    NAME = "name"
     STANDING = "standing"
     MEMBERSHIP = "membership"
     ROUND = "round"
@@ -71,6 +72,7 @@ DUE_PARTS: Final = (
     Part.REPORTS,
     Part.REPORTS,
     Part.REPORTS,
+    Part.NAME,
     Part.MEMBERSHIP,
     Part.SHARING,
     Part.STANDING,

@@ -17,7 +17,7 @@ from typing import Final
 
 from rgd.core.broker.book_change import BookChange
 from rgd.core.broker.boundary import EVENT_PARTS, TELLING_PARTS, Boundary, Part
-from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Fault, Halt, Publish
+from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -27,13 +27,16 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.name_claim import NameClaim
+from rgd.core.broker.own_name import OwnName, Voice
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
-from rgd.core.broker.standing import HELLO_ROUNDS, NAMESAKE_ROUNDS, Standing
+from rgd.core.broker.standing import NAMESAKE_ROUNDS, Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
@@ -43,21 +46,27 @@ from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Rou
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
+from rgd.core.shares.model import bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
 
 #: How often in a round a broker says that it is there while its own words do not come back.
 HOLDING_WORDS: Final = 4
+
+#: How often in a round a broker tells everything to those that ask for it, at most.
+ANSWERS_A_ROUND: Final = 4
 
 
 class Broker:
     """The state of one member; see the module for its law."""
 
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
+        # Everybody computes with the same weight, we too.
+        settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        # The owner of a name answers a namesake's hello first.
-        listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns)
-        self.peers = Peers(grace_ns=listen_ns + 2 * settings.settle_max_ns)
+        #: Who we are, and how firmly.
+        self.identity = Identity(settings)
+        self.peers = _peers_of(settings)
         self.index = GroupIndex()
         self.usage = UsageMap(self.index)
         self.link = Link(settings.round_ns + settings.settle_max_ns, settings.settle_max_ns)
@@ -76,7 +85,10 @@ class Broker:
             topic_split=settings.topic_split,
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
-        self.membership = Membership(settings, self.peers, self.usage, self.sharing)
+        self.membership = Membership(settings, self.peers, self.usage, self.sharing, self.identity)
+        self.name = NameClaim(
+            settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated
+        )
         self.standing = Standing(
             settings,
             self.link,
@@ -85,6 +97,7 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
+        self.own_name = OwnName(settings, self.identity, self.name, self.standing, self._voice())
         # A part that raised waits for a round.
         self._boundary = Boundary(settings.round_ns)
         self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
@@ -98,7 +111,6 @@ class Broker:
         )
         #: Parts that raised since what they left behind was put right.
         self._faulty: set[str] = set()
-        self.sequence = 0
         self.reports_sent = 0
         self._is_started = False
         self._round_end = now
@@ -106,11 +118,17 @@ class Broker:
         self._reported_at = Nanos(now - settings.min_interval_ns)
         #: When an early report is due.
         self._early_at: Nanos | None = None
-        #: When our full state is due, because somebody asked or missed some of it.
+        #: When our full state is due, because somebody asked or missed some of it, and was told last.
         self._answer_at: Nanos | None = None
+        self._answered_at: Nanos | None = None
         #: When a word of ours is due, because somebody takes us for dead.
         self._alive_at: Nanos | None = None
         self._handlers = self._handlers_by_event()
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of our last report."""
+        return self.identity.sequence
 
     @property
     def mode(self) -> Mode:
@@ -135,8 +153,9 @@ class Broker:
         due = (
             self._now if self.rounds.is_ending else self._round_end,
             self._early_at,
-            self._answer_at,
+            None if self.name.is_lost else self._answer_at,
             self._alive_at,
+            self.own_name.due_at,
             self.membership.check_at,
             self.sharing.due_at,
             self.standing.due_at,
@@ -202,6 +221,7 @@ class Broker:
     def _on_started(self, event: Started) -> list[Effect]:
         self._is_started = True
         self.standing.start(event.now)
+        self.name.start(event.now)
         self._round_end = Nanos(event.now + self.settings.round_ns)
         return [self._hello(event.now)]
 
@@ -209,7 +229,8 @@ class Broker:
         now = event.now
         if not self._is_started:
             return []
-        effects = self._run(Part.STANDING, self.standing.check, now)
+        effects = self._run(Part.NAME, self.own_name.check, now)
+        effects += self._run(Part.STANDING, self.standing.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
         if now >= self._round_end and not self.rounds.is_ending:
             effects += self._step_round(self._begin_end, now)
@@ -238,11 +259,11 @@ class Broker:
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
-        me = self.settings.speaker
+        me = self.identity.speaker
         if message.speaker == me:
             return self._read_back(message, now)
         if message.speaker.broker == me.broker:
-            return self._meet_namesake(message, now)
+            return self.own_name.hear(message, now)
         effects = self.membership.hear(message, now)
         if isinstance(message, Hello):
             self._answer_soon(message.speaker.incarnation, now)
@@ -250,7 +271,7 @@ class Broker:
             if message.full:
                 self._answer_soon(message.speaker.incarnation, now)
             else:
-                self._alive_at = Nanos(max(now, self._reported_at + self.settings.min_interval_ns))
+                self._show_life(now)
         return [*effects, *self.standing.maybe_go_live(now)]
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
@@ -277,14 +298,16 @@ class Broker:
         _, record = self._finish_round(event.now)
         # Nobody needs the report of one that says goodbye.
         self.reports_sent -= 1
-        return [*effects, Append(record), Publish(Goodbye(self.settings.speaker))]
+        self.identity.is_leaving = True
+        effects.append(Append(record))
+        return [*effects, *self._goodbye()]
 
     # What we say.
 
     def _say_what_is_due(self, now: Nanos) -> list[Effect]:
         """What cannot wait for the end of the round."""
         effects: list[Effect] = []
-        if self._answer_at is not None and now >= self._answer_at:
+        if self._answer_at is not None and now >= self._answer_at and not self.name.is_lost:
             effects += self._run(Part.REPORTS, self._report_all, now)
         if self.rounds.is_ending:
             # What was picked so far counts as told, and is told in a moment.
@@ -319,7 +342,7 @@ class Broker:
         if not any(isinstance(effect, Publish) for effect in said):
             # Whatever became of the rows, the others hear that we are there.
             effects += self._report_nothing(now)
-        if self.link.reached_at is None:
+        if self.link.reached_at is None and not self.name.is_lost:
             effects.append(self._hello(now))
         return effects
 
@@ -331,7 +354,7 @@ class Broker:
         rows, shown = self.rounds.finish()
         report = self._report(rows, now)
         record = RoundRecord(
-            speaker=self.settings.speaker,
+            speaker=self.identity.speaker,
             sequence=self.sequence,
             period_ns=max(1, now - self._round_began),
             rows=shown,
@@ -357,80 +380,79 @@ class Broker:
         return [self._report(NO_USAGE, now)]
 
     def _report(self, rows: UsageColumns, now: Nanos, *, full: bool = False) -> Effect:
-        self.sequence += 1
         self.reports_sent += 1
         self._reported_at = now
         self._alive_at = None
         if full:
             self._answer_at = None
-        self.link.said(self.sequence, now)
-        return Publish(
-            Report(
-                speaker=self.settings.speaker,
-                sequence=self.sequence,
-                period_ns=max(1, now - self._round_began),
-                rows=rows,
-                full=full,
-                rows_hash=self.rounds.told_hash,
-                weight=self.settings.weight,
-                policies_hash=self.membership.policies_hash,
-                members=len(self.sharing.brokers),
-            )
+            self._answered_at = now
+        report = Report(
+            speaker=self.identity.speaker,
+            sequence=self.identity.next_sequence(),
+            period_ns=max(1, now - self._round_began),
+            rows=rows,
+            full=full,
+            rows_hash=self.rounds.told_hash,
+            weight=self.settings.weight,
+            policies_hash=self.membership.policies_hash,
+            members=len(self.sharing.brokers),
+            claim=self.name.claim(now),
+            rival=self.name.rival(now),
+        )
+        self.identity.sent(report)
+        self.link.said(report.sequence, now)
+        return Publish(report)
+
+    def _voice(self) -> Voice:
+        return Voice(
+            show_life=self._show_life,
+            hello=self._hello,
+            heartbeat=lambda now: self._report(NO_USAGE, now),
+            everything=lambda now: self._report(self.rounds.told(), now, full=True),
         )
 
     def _hello(self, now: Nanos) -> Effect:
         self.link.said(0, now)
-        return Publish(Hello(self.settings.speaker))
+        return Publish(Hello(self.identity.speaker))
+
+    def _goodbye(self) -> list[Effect]:
+        # A name that another daemon has is not ours to take away.
+        return [] if self.name.is_lost else [Publish(Goodbye(self.identity.speaker))]
 
     def _answer_soon(self, asker: int, now: Nanos) -> None:
         # Spread over half a round by who asks and who answers, so that no dice is needed.
         spread = max(1, self.settings.round_ns // 2)
-        due = Nanos(now + (asker ^ self.settings.speaker.incarnation) % spread)
+        self._answer_from(Nanos(now + (asker ^ self.identity.speaker.incarnation) % spread))
+
+    def _answer_from(self, due: Nanos) -> None:
+        """Tell everything then, or somewhat later where it was told a moment ago."""
+        if self.name.is_lost:
+            return
+        if self._answered_at is not None:
+            interval_ns = self.settings.round_ns // ANSWERS_A_ROUND
+            due = Nanos(max(due, self._answered_at + interval_ns))
         self._answer_at = due if self._answer_at is None else min(self._answer_at, due)
+
+    def _show_life(self, now: Nanos) -> None:
+        """Let a word of ours be due, any will do."""
+        if self._is_started and self._alive_at is None:
+            self._alive_at = Nanos(max(now, self._reported_at + self.settings.min_interval_ns))
 
     # What we hear under our own name.
 
     def _read_back(self, message: Message, now: Nanos) -> list[Effect]:
+        if self.identity.is_forged(message):
+            return self.own_name.catch_forger(now)
+        is_recent = False
         if isinstance(message, Report):
-            self.link.heard(message.sequence, now)
+            is_recent = self.link.heard(message.sequence, now)
             if not self.membership.read_back(message, now) and not message.full:
                 # The peers may know more of us than we do ourselves: tell all of us once more.
-                self._answer_at = now
+                self._answer_from(now)
         elif isinstance(message, Hello):
-            self.link.heard(0, now)
-        rejoined = self.standing.rejoin(now)
-        return [*rejoined, self._hello(now)] if rejoined else []
-
-    def _meet_namesake(self, message: Message, now: Nanos) -> list[Effect]:
-        """Another daemon speaks for our name: the one that came later has to go."""
-        me = self.settings.speaker
-        is_hello = isinstance(message, Hello)
-        # What a crashed one said last may still be under way: a live one answers our hello later.
-        is_answer = (
-            isinstance(message, Report)
-            and message.full
-            and not self._is_young(now, NAMESAKE_ROUNDS)
-        )
-        if not (is_hello or is_answer):
-            return []
-        alarm = Alarm(AlarmCode.NAME_CONFLICT, me.broker)
-        # Of two that start together the one with the lower incarnation stays.
-        came_first = is_answer or message.speaker.incarnation < me.incarnation
-        if self._is_young(now, HELLO_ROUNDS) and came_first:
-            reason = (
-                f"another daemon speaks for broker {me.broker!r}: "
-                "give this one another broker.name, or stop the other"
-            )
-            return [alarm, Halt(reason)]
-        if is_hello:
-            wait_ns = int(self.settings.round_ns * NAMESAKE_ROUNDS)
-            self._answer_at = Nanos(now + wait_ns)
-        return [alarm]
-
-    def _is_young(self, now: Nanos, rounds: float) -> bool:
-        """Whether this broker started less than so many rounds ago."""
-        started_at = self.standing.started_at
-        return started_at is None or now - started_at < rounds * self.settings.round_ns
+            is_recent = self.link.heard(0, now)
+        rejoined = self.standing.rejoin(now) if is_recent else []
+        return self.own_name.come_back(rejoined, now)
 
     def _notice_gap(self, now: Nanos) -> list[Effect]:
         """Did we sleep? Whole rounds without a wake mean that the process or the machine stood still."""
@@ -439,11 +461,11 @@ class Broker:
             return []
         # What the others said meanwhile may wait in our inbox: nobody is silent yet.
         self.membership.forgive(now)
+        self.name.doubt(now)
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
         # They have forgotten us: our shares are somebody else's now.
-        rejoined = self.standing.doubt(now)
-        return [*rejoined, self._hello(now)] if rejoined else []
+        return self.own_name.come_back(self.standing.doubt(now), now)
 
     # What raised, and what it left behind.
 
@@ -468,7 +490,7 @@ class Broker:
             raise error
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
         if isinstance(event, Stopping):
-            effects.append(Publish(Goodbye(self.settings.speaker)))
+            effects += self._goodbye()
         return self._noted(effects)
 
     def _recover(self, now: Nanos) -> None:
@@ -491,4 +513,14 @@ def _buckets_of(settings: BrokerSettings) -> BucketSettings:
         settings.request_max_ms,
         settings.round_ns // NS_PER_MS,
         settings.min_interval_ns // NS_PER_MS,
+    )
+
+
+def _peers_of(settings: BrokerSettings) -> Peers:
+    # The owner of a name answers another's hello first.
+    listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns)
+    return Peers(
+        grace_ns=listen_ns + 2 * settings.settle_max_ns,
+        late_ns=settings.round_ns + 2 * settings.settle_max_ns,
+        peers_max=settings.peers_max,
     )

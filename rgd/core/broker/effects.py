@@ -41,6 +41,15 @@ class AlarmCode(StrEnum):
     REPORTS_MISSED = "reports_missed"
     NAME_CONFLICT = "name_conflict"
     POLICIES_DIFFER = "policies_differ"
+    #: Another daemon has our name, and we go.
+    NAME_YIELDED = "name_yielded"
+    #: The other daemon has gone, and we are back.
+    NAME_BACK = "name_back"
+    #: Somebody wrote in our name.
+    FORGED = "forged"
+    SEQUENCE_REFUSED = "sequence_refused"
+    TOO_MANY_BROKERS = "too_many_brokers"
+    WEIGHT_BOUNDED = "weight_bounded"
     ISOLATED = "isolated"
     REJOINED = "rejoined"
 
@@ -52,6 +61,8 @@ class Alarm:
     code: AlarmCode
     #: The other broker concerned, or "".
     broker: str = ""
+    #: What happened and what follows, where the code does not say it.
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,14 @@ class Link:
         """A report was handed to the exchange."""
         self._unheard.append((sequence, now))
 
-    def heard(self, sequence: int, now: Nanos) -> None:
-        """Our own report came back; earlier ones that did not are lost."""
+    def heard(self, sequence: int, now: Nanos) -> bool:
+        """Our own report came back; earlier ones that did not are lost.
+
+        Returns:
+            Whether it proves the exchange to be in reach: it was sent within our patience, or is
+            the first that ever came back. Old messages that a delayed link lets go prove nothing.
+        """
+        is_recent = self.reached_at is None
         if self.reached_at is None:
             self.reached_at = now
         self.heard_at = now
@@ -46,6 +52,8 @@ class Link:
             last, said_at = self._unheard.popleft()
             if last == sequence:
                 self._delays_ns.append(now - said_at)
+                is_recent |= now - said_at < self._patience_ns
+        return is_recent
 
     @property
     def silent_at(self) -> Nanos | None:

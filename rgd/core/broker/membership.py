@@ -14,9 +14,11 @@ Our own rows are held as they are read back, so that all maps are made of the
 same words. What we say ourselves is `rgd.core.broker.broker`'s business.
 """
 
+from collections import Counter
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
+from rgd.core.broker.identity import Identity
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
 from rgd.core.errors import InvariantBroken
@@ -31,14 +33,29 @@ REPORTS_A_COMPARISON: Final = 8
 #: How often in a round silent peers are looked for.
 CHECKS_A_ROUND: Final = 4
 
+#: Changes of the peers' names that are stored at once in a round; what follows is stored together.
+REMEMBERS_A_CHECK: Final = 8
+
+#: Why a message of a peer was not taken in, for `rgd_reports_dropped_total`.
+_DROPPED: Final = {
+    Heard.BEYOND: ("sequence", AlarmCode.SEQUENCE_REFUSED),
+    Heard.EXCESS: ("brokers", AlarmCode.TOO_MANY_BROKERS),
+}
+
 
 class Membership:
     """The other brokers, as far as we heard them."""
 
     def __init__(
-        self, settings: BrokerSettings, peers: Peers, usage: UsageMap, sharing: Sharing
+        self,
+        settings: BrokerSettings,
+        peers: Peers,
+        usage: UsageMap,
+        sharing: Sharing,
+        identity: Identity,
     ) -> None:
         self._settings = settings
+        self._identity = identity
         self._peers = peers
         self._usage = usage
         self._sharing = sharing
@@ -48,6 +65,15 @@ class Membership:
         #: Peers with another hash than ours: theirs, and since when.
         self._differing_since: dict[str, tuple[int, Nanos]] = {}
         self.reports_received = 0
+        #: Messages of peers that were refused, by reason.
+        self.dropped: Counter[str] = Counter()
+        #: Reports whose weight was out of bounds.
+        self.weights_bounded = 0
+        #: Peers whose weight is out of bounds.
+        self._overweight: set[str] = set()
+        #: How often names may be stored before the next check, and whether some are to be.
+        self._remembers_left = REMEMBERS_A_CHECK
+        self._is_to_remember = False
         #: The last of our own reports that was read back.
         self._own_sequence = 0
         #: Peers whose full state we count on, and those that we hold it of.
@@ -65,8 +91,13 @@ class Membership:
         broker = message.speaker.broker
         if isinstance(message, Goodbye):
             return self._take_leave(message, now)
-        heard = self._peers.hear(message.speaker, now)
-        if heard in {Heard.STALE, Heard.CLAIMED}:
+        said = message if isinstance(message, Report) else None
+        heard = self._peers.hear(message.speaker, now, said)
+        if heard in _DROPPED:
+            reason, code = _DROPPED[heard]
+            self.dropped[reason] += 1
+            return [Alarm(code, broker)]
+        if not heard.is_news:
             return []
         effects = self._welcome(broker, heard, now)
         if isinstance(message, Report):
@@ -94,20 +125,25 @@ class Membership:
         if now < self.check_at:
             return []
         self.check_at = Nanos(now + self._settings.round_ns // CHECKS_A_ROUND)
-        if self._sharing.mode.is_isolated:
-            # It may be we who cannot hear.
+        if self._sharing.mode.is_isolated or self._sharing.mode is Mode.YIELDING:
+            # It may be we who cannot hear; or we speak for nobody.
             return []
+        self._remembers_left = REMEMBERS_A_CHECK
         # The last of the missing heartbeats may still be under way.
         under_way_ns = self._settings.settle_max_ns
         expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
         effects: list[Effect] = []
-        silent = self._peers.expire(now, expiry_ns)
-        for broker in silent:
-            self._forget(broker, now)
-            effects.append(Alarm(AlarmCode.PEER_EXPIRED, broker))
-        if silent:
-            effects.append(self._remember())
-        me = self._settings.speaker
+        for code, gone in (
+            (AlarmCode.PEER_LEFT, self._peers.departed(now)),
+            (AlarmCode.PEER_EXPIRED, self._peers.expire(now, expiry_ns)),
+        ):
+            for broker in gone:
+                self._forget(broker, now)
+                effects.append(Alarm(code, broker))
+            self._is_to_remember |= bool(gone)
+        if self._is_to_remember:
+            effects += self._remember()
+        me = self._identity.speaker
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
@@ -160,10 +196,10 @@ class Membership:
         if not steps:
             return []
         self.reports_received += 1
-        if report.weight != weight:
+        if self._peers.weight_of(report.speaker.broker) != weight:
             self._sharing.refresh_all(now)
         self._sharing.refresh(self._usage.apply(report), now)
-        effects = self._compare_policies(report, now)
+        effects = [*self._compare_policies(report, now), *self._look_at_weight(report)]
         if self._is_compared(report, steps):
             effects += self._repair(report, now)
         return effects
@@ -184,7 +220,7 @@ class Membership:
             return []
         if not self._peers.may_ask(broker, now, self._settings.round_ns):
             return []
-        ask = Publish(Ask(self._settings.speaker, broker))
+        ask = Publish(Ask(self._identity.speaker, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
     def _is_compared(self, report: Report, steps: int) -> bool:
@@ -207,6 +243,20 @@ class Membership:
         self._equal.discard(broker)
         return False
 
+    def _look_at_weight(self, report: Report) -> list[Effect]:
+        """Say once that a peer tells a weight out of bounds, for which another counts."""
+        broker = report.speaker.broker
+        counts = self._peers.weight_of(broker)
+        if report.weight == counts:
+            self._overweight.discard(broker)
+            return []
+        self.weights_bounded += 1
+        if broker in self._overweight:
+            return []
+        self._overweight.add(broker)
+        reason = f"it says {report.weight} thousandths, {counts} count"
+        return [Alarm(AlarmCode.WEIGHT_BOUNDED, broker, reason)]
+
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
         broker, told = report.speaker.broker, report.policies_hash
@@ -226,7 +276,7 @@ class Membership:
     def _welcome(self, broker: str, heard: Heard, now: Nanos) -> list[Effect]:
         if heard is Heard.JOINED:
             self._sharing.refresh_all(now)
-            return [Alarm(AlarmCode.PEER_JOINED, broker), self._remember()]
+            return [Alarm(AlarmCode.PEER_JOINED, broker), *self._remember()]
         if heard is Heard.RESTARTED:
             self._forget(broker, now)
             return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
@@ -234,10 +284,10 @@ class Membership:
 
     def _take_leave(self, message: Goodbye, now: Nanos) -> list[Effect]:
         broker = message.speaker.broker
-        if not self._peers.leave(message.speaker):
+        if not self._peers.leave(message.speaker, now):
             return []
         self._forget(broker, now)
-        return [Alarm(AlarmCode.PEER_LEFT, broker), self._remember()]
+        return [Alarm(AlarmCode.PEER_LEFT, broker), *self._remember()]
 
     def _forget(self, broker: str, now: Nanos) -> None:
         self._usage.remove(broker)
@@ -245,7 +295,13 @@ class Membership:
         self._differing_since.pop(broker, None)
         self._answered.discard(broker)
         self._equal.discard(broker)
+        self._overweight.discard(broker)
         self._sharing.refresh_all(now)
 
-    def _remember(self) -> Effect:
-        return Remember(tuple(self._peers.names()))
+    def _remember(self) -> list[Effect]:
+        """Store the peers' names now, or, after many changes, with the next check."""
+        self._is_to_remember = self._remembers_left == 0
+        if self._is_to_remember:
+            return []
+        self._remembers_left -= 1
+        return [Remember(tuple(self._peers.names()))]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
 
@@ -43,3 +44,9 @@ class BrokerSettings:
     floor_ppm: int = 10_000
     burst_ns: int = 250_000_000
     request_max_ms: int = 10_000
+    #: How long one that found its name taken stays on its floor before it ends.
+    yield_rounds: int = 10
+    #: Most other brokers.
+    peers_max: int = PEERS_MAX
+    #: From which incarnations after the first are computed; secret and random in a daemon.
+    incarnation_seed: int = 0

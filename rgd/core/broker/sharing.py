@@ -62,13 +62,20 @@ class Mode(StrEnum):
     EQUAL = "equal"
     HOLD = "hold"
     OPEN = "open"
+    #: Another daemon has our name: its floor, until this one ends.
+    YIELDING = "yielding"
     #: Back again: quota / known brokers, until the others have told their state.
     REJOINING = "rejoining"
 
     @property
     def is_isolated(self) -> bool:
         """Whether the exchange is out of reach."""
-        return self not in (Mode.STARTING, Mode.LIVE, Mode.REJOINING)
+        return self in (Mode.HOLDING, Mode.EQUAL, Mode.HOLD, Mode.OPEN)
+
+    @property
+    def is_on_floor(self) -> bool:
+        """Whether the floor is all that is granted, without bursts."""
+        return self in (Mode.STARTING, Mode.YIELDING)
 
     @property
     def is_waiting(self) -> bool:
@@ -381,7 +388,7 @@ class Sharing:
         if self.mode is Mode.OPEN:
             # A block needs no share; everything else is let through.
             return BLOCKED if quota == BLOCKED else UNLIMITED
-        part = self._floor if self.mode is Mode.STARTING else self._equal
+        part = self._floor if self.mode.is_on_floor else self._equal
         return Rates(part(quota.messages), part(quota.bytes))
 
     def _floor(self, quota: Rate) -> Rate:

@@ -6,7 +6,10 @@ Starting: it grants from its floor until the peers have answered its hello or
 two rounds are over. Live: by the map. Once its words stop coming back it holds
 its shares for `isolation_hold_rounds`, then acts as `exchange.on_isolation`
 says; when they come back it believes the map again, or, after more than a hold,
-grants its equal part until the peers have told their state.
+grants its equal part until the peers have told their state. Only a message that
+was sent within the patience counts as coming back, and a broker comes back at
+most once a round, so a delayed link that lets old messages go changes nothing.
+One that yielded its name to another daemon is on its floor (`name_claim`).
 What each mode grants is `rgd.core.broker.sharing`'s business.
 """
 
@@ -49,6 +52,8 @@ class Standing:
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
         self._listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns) + settings.settle_max_ns
         self.started_at: Nanos | None = None
+        #: When our messages came back last, after they did not.
+        self._rejoined_at: Nanos | None = None
         #: When holding our shares ends, cut off.
         self._hold_until: Nanos | None = None
         self._become(Mode.STARTING, now)
@@ -110,8 +115,9 @@ class Standing:
 
     def rejoin(self, now: Nanos) -> list[Effect]:
         """Our words come back: believe the map again, or ask first if we were away for long."""
-        if not self._sharing.mode.is_isolated:
+        if not self._sharing.mode.is_isolated or self._has_just_rejoined(now):
             return []
+        self._rejoined_at = now
         was_holding = self._sharing.mode is Mode.HOLDING
         self._membership.await_everybody(now)
         if was_holding:
@@ -135,7 +141,20 @@ class Standing:
     @property
     def _burst_ns(self) -> int:
         # A daemon that knows of nobody yet grants no bursts: N of them might.
-        return 0 if self._sharing.mode is Mode.STARTING else self._settings.burst_ns
+        return 0 if self._sharing.mode.is_on_floor else self._settings.burst_ns
+
+    def yield_name(self, now: Nanos) -> None:
+        """Another daemon has our name."""
+        self._become(Mode.YIELDING, now)
+
+    def take_back(self, now: Nanos) -> None:
+        """Our name is ours again: ask the others first."""
+        self._membership.await_everybody(now)
+        self._ask_anew(now)
+
+    def _has_just_rejoined(self, now: Nanos) -> bool:
+        at = self._rejoined_at
+        return at is not None and now - at < self._settings.round_ns
 
     def _ask_anew(self, now: Nanos) -> None:
         self._link.restart(now)

@@ -6,6 +6,7 @@ start), never differences, so a lost one changes nothing lasting.
 """
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
 
@@ -17,6 +18,22 @@ class Speaker:
     broker: str
     #: Random, new at each start: tells a restart from a reordering.
     incarnation: int
+
+
+class Claim(IntEnum):
+    """How firmly a daemon holds its broker's name; of two daemons the lower claim keeps it.
+
+    Of equal claims the lower incarnation keeps the name, so both compute the same.
+    """
+
+    #: It has held the name without a break.
+    HELD = 0
+    #: It was stopped or cut off for long enough that somebody may have taken the name.
+    RETURNING = 1
+    #: It started a moment ago.
+    STARTING = 2
+    #: It found another daemon under its name and goes.
+    YIELDED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,11 @@ class Report:
     policies_hash: int = 0
     #: How many live brokers the speaker knows of, itself included.
     members: int = 1
+    #: How firmly the speaker holds its name.
+    claim: Claim = Claim.HELD
+    #: Incarnation of another daemon that the speaker hears under its own name, 0: none. It proves to
+    #: that daemon that the speaker lives now: a crashed one cannot have heard of its successor.
+    rival: int = 0
 
 
 @dataclass(frozen=True, slots=True)

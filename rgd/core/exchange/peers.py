@@ -2,21 +2,42 @@
 
 Law: staleness is judged by arrival on this daemon's own monotonic clock, never
 by anybody's wall clock (Pulsar's wall-clock test switches coordination off
-under skew, pulsar-facts 1.2).
+under skew, pulsar-facts 1.2). One name is one member, whoever speaks for it.
 
 A restart shows as a new incarnation. At first it only claims the name: a live
-owner of it would answer at once, and the claimant (a namesake, configured
-wrongly) would have to go. What it says after `grace_ns` without a word of the
-owner makes the name its own. Late words of one that is gone, so or by goodbye,
-are ignored, and so is a sequence that was heard already.
+owner of it would answer at once, and the claimant (a duplicate, configured
+wrongly) would have to go. What it sends after `grace_ns` without a message of
+the owner makes the name its own; at once, if the owner has yielded it or said
+goodbye. Late messages of an incarnation that is gone are ignored for `late_ns`,
+and so is a sequence that was heard already.
+
+A goodbye counts at once. If its sender speaks again, the goodbye was forged:
+the member is back, and for `doubt_ns` a goodbye in its name only counts once the
+sender has been silent for `late_ns`. Sequences beyond reach are refused
+(`REACH_A_MS`), and so are names beyond `peers_max`.
 """
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
-from rgd.core.exchange.messages import Report, Speaker
-from rgd.core.shares.model import WEIGHT_ONE
-from rgd.core.units import Nanos
+from rgd.core.exchange.messages import Claim, Report, Speaker
+from rgd.core.shares.model import WEIGHT_ONE, bounded_weight
+from rgd.core.units import NS_PER_MS, Nanos
+
+#: Most peers by default: beyond them a new name is no member until another one is gone.
+PEERS_MAX: Final = 1_000
+
+#: How far a sequence may run ahead of the last one heard: twice what the shortest
+#: `exchange.min_interval_ms` that can be set allows, and as much at once as 10 s of that.
+REACH_A_MS: Final = 2
+REACH_SLACK: Final = 10_000
+
+#: A late message may still be under way for so long after its sender's last one, by default.
+LATE_NS: Final = 1_200_000_000
+
+#: For how many `late_ns` the goodbyes of a member are doubted that came back from one.
+DOUBT_TIMES: Final = 50
 
 
 @dataclass(slots=True)
@@ -31,12 +52,24 @@ class Peer:
     weight: int = WEIGHT_ONE
     #: 0: its policies come from a table.
     policies_hash: int = 0
-    #: Incarnation before this one, whose late words are ignored.
+    #: Incarnation before this one, whose late messages are ignored.
     former: int | None = None
     #: When it was last asked to repeat itself.
     asked_at: Nanos | None = None
     #: When another incarnation began to claim the name.
     claimed_at: Nanos | None = None
+    #: How firmly it holds its name, as it said last.
+    claim: Claim = Claim.HELD
+    #: When a goodbye came in its name that is doubted.
+    goodbye_at: Nanos | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """One that said goodbye."""
+
+    peer: Peer
+    at: Nanos
 
 
 class Heard(Enum):
@@ -49,31 +82,56 @@ class Heard(Enum):
     CLAIMED = auto()
     #: Said by an incarnation that is gone.
     STALE = auto()
+    #: Its sender yields the name to another daemon: what it told counts until that one speaks.
+    YIELDED = auto()
+    #: Its sequence is one that its sender cannot have reached.
+    BEYOND = auto()
+    #: One name too many.
+    EXCESS = auto()
+
+    @property
+    def is_news(self) -> bool:
+        """Whether what was said counts."""
+        return self in (Heard.KNOWN, Heard.JOINED, Heard.RESTARTED)
 
 
 class Peers:
     """Every other live broker, by name."""
 
-    def __init__(self, grace_ns: int) -> None:
+    def __init__(
+        self, grace_ns: int, *, late_ns: int = LATE_NS, peers_max: int = PEERS_MAX
+    ) -> None:
         self._grace_ns = grace_ns
+        self._late_ns = late_ns
+        self._peers_max = peers_max
         self._peers: dict[str, Peer] = {}
-        #: Who said goodbye, until it would have expired.
-        self._left: dict[str, Peer] = {}
+        #: Who said goodbye, until it would have expired; at most `peers_max`.
+        self._left: dict[str, _Left] = {}
+        #: Who came back from a goodbye, and when; at most `peers_max`.
+        self._doubted: dict[str, Nanos] = {}
 
-    def hear(self, speaker: Speaker, now: Nanos) -> Heard:
-        """Note that a speaker is alive."""
+    def hear(self, speaker: Speaker, now: Nanos, said: Report | None = None) -> Heard:
+        """Note that a speaker is alive.
+
+        Args:
+            speaker: who said it.
+            now: when it arrived.
+            said: what it said, if that was a report.
+        """
         peer = self._peers.get(speaker.broker)
-        before = self._left.get(speaker.broker) if peer is None else peer
         if peer is not None and speaker.incarnation == peer.incarnation:
-            peer.heard_at = now
-            return Heard.KNOWN
-        if before is not None and speaker.incarnation in (before.former, before.incarnation):
-            return Heard.STALE
-        if peer is not None and not self._has_won(peer, now):
+            return self._hear_again(peer, said, now)
+        if said is not None and said.claim is Claim.YIELDED:
             return Heard.CLAIMED
-        former = None if before is None else before.incarnation
-        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
-        return Heard.JOINED if peer is None else Heard.RESTARTED
+        if peer is None:
+            return self._hear_new(speaker, said, now)
+        if peer.claim is not Claim.YIELDED and peer.goodbye_at is None:
+            if speaker.incarnation == peer.former and now - peer.since < self._late_ns:
+                return Heard.STALE
+            if not self._has_won(peer, now):
+                return Heard.CLAIMED
+        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=peer.incarnation)
+        return Heard.RESTARTED
 
     def advance(self, report: Report) -> int:
         """Move on to a report of a live speaker.
@@ -86,8 +144,9 @@ class Peers:
             return 0
         steps = report.sequence - peer.sequence
         peer.sequence = report.sequence
-        peer.weight = report.weight
+        peer.weight = bounded_weight(report.weight)
         peer.policies_hash = report.policies_hash
+        peer.claim = report.claim
         return steps
 
     def weight_of(self, broker: str) -> int:
@@ -106,13 +165,33 @@ class Peers:
         """Peers that were silent for longer than `after_ns`."""
         return [name for name, peer in self._peers.items() if now - peer.heard_at > after_ns]
 
-    def leave(self, speaker: Speaker) -> bool:
-        """Forget a peer that said goodbye; False when that incarnation is not known."""
+    def leave(self, speaker: Speaker, now: Nanos) -> bool:
+        """Forget a peer that said goodbye.
+
+        Returns:
+            False when that incarnation is not known, or the goodbye is doubted.
+        """
         peer = self._peers.get(speaker.broker)
         if peer is None or peer.incarnation != speaker.incarnation:
             return False
-        self._left[speaker.broker] = self._peers.pop(speaker.broker)
+        doubted_at = self._doubted.get(speaker.broker)
+        if doubted_at is not None and now - doubted_at < DOUBT_TIMES * self._late_ns:
+            if peer.goodbye_at is None:
+                peer.goodbye_at = now
+            return False
+        self._leave(speaker.broker, now)
         return True
+
+    def departed(self, now: Nanos) -> list[str]:
+        """Forget the peers whose doubted goodbye was followed by silence; returns their names."""
+        gone = [
+            name
+            for name, peer in self._peers.items()
+            if peer.goodbye_at is not None and now - peer.goodbye_at > self._late_ns
+        ]
+        for name in gone:
+            self._leave(name, now)
+        return gone
 
     def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
         """Forget the peers that were silent for longer; returns their names."""
@@ -120,7 +199,7 @@ class Peers:
         for name in silent:
             del self._peers[name]
         self._left = {
-            name: peer for name, peer in self._left.items() if now - peer.heard_at <= expiry_ns
+            name: left for name, left in self._left.items() if now - left.peer.heard_at <= expiry_ns
         }
         return silent
 
@@ -143,6 +222,66 @@ class Peers:
 
     def __len__(self) -> int:
         return len(self._peers)
+
+    def _hear_again(self, peer: Peer, said: Report | None, now: Nanos) -> Heard:
+        if said is None:
+            is_late = False
+        else:
+            if self._is_beyond(peer, said, now):
+                # Its silence goes on: if these are its words, it expires and joins with any sequence.
+                return Heard.BEYOND
+            if said.claim is Claim.YIELDED:
+                peer.claim = Claim.YIELDED
+                return Heard.YIELDED
+            is_late = said.sequence <= peer.sequence
+        peer.heard_at = now
+        if peer.goodbye_at is not None and not is_late:
+            peer.goodbye_at = None
+        return Heard.KNOWN
+
+    def _hear_new(self, speaker: Speaker, said: Report | None, now: Nanos) -> Heard:
+        """Hear one whose name nobody has at present."""
+        left = self._left.get(speaker.broker)
+        is_former = left is not None and speaker.incarnation in (
+            left.peer.former,
+            left.peer.incarnation,
+        )
+        if left is not None and is_former and self._is_late(left, speaker, said, now):
+            return Heard.STALE
+        if len(self._peers) >= self._peers_max:
+            return Heard.EXCESS
+        former = None
+        if left is not None:
+            former = left.peer.former if is_former else left.peer.incarnation
+            if is_former or now - left.at <= self._late_ns:
+                # It never left, or took another incarnation because somebody said so.
+                self._doubt(speaker.broker, now)
+            del self._left[speaker.broker]
+        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
+        return Heard.JOINED
+
+    def _is_late(self, left: _Left, speaker: Speaker, said: Report | None, now: Nanos) -> bool:
+        """Whether it said this before its goodbye."""
+        if now - left.at <= self._late_ns or speaker.incarnation == left.peer.former:
+            return True
+        return said is None or said.sequence <= left.peer.sequence
+
+    def _is_beyond(self, peer: Peer, said: Report, now: Nanos) -> bool:
+        if peer.sequence == 0:
+            return False
+        reach = REACH_SLACK + (now - peer.heard_at) // NS_PER_MS * REACH_A_MS
+        return said.sequence - peer.sequence > reach
+
+    def _leave(self, broker: str, now: Nanos) -> None:
+        if len(self._left) >= self._peers_max:
+            del self._left[next(iter(self._left))]
+        self._left[broker] = _Left(self._peers.pop(broker), now)
+
+    def _doubt(self, broker: str, now: Nanos) -> None:
+        self._doubted.pop(broker, None)
+        if len(self._doubted) >= self._peers_max:
+            del self._doubted[next(iter(self._doubted))]
+        self._doubted[broker] = now
 
     def _has_won(self, peer: Peer, now: Nanos) -> bool:
         """Whether another incarnation may take the name that it claims."""

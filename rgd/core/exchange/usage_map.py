@@ -92,6 +92,8 @@ class UsageMap:
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
+        #: Numbers of brokers that were removed, for the next ones.
+        self._free: list[int] = []
         #: By broker number.
         self._holdings: list[Holding] = []
         #: By broker number, the last report's: a steady broker tells of the same groups again.
@@ -112,14 +114,16 @@ class UsageMap:
         return self._merge(number, named.places, report)
 
     def remove(self, broker: str) -> Ints:
-        """Forget a broker; returns the places of the groups it had rows in."""
-        number = self._numbers.get(broker)
+        """Forget a broker and free its number; returns the places of the groups it had rows in."""
+        number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
         self._named.pop(number, None)
         holding = self._holdings[number]
         places = self._rows.place[holding.rows].astype(np.int64)
         self._forget(holding, holding.rows)
+        self._holdings[number], self._names[number] = Holding(), ""
+        self._free.append(number)
         return places
 
     def gather(self, places: Ints) -> Gathered:
@@ -181,8 +185,12 @@ class UsageMap:
         return {name for name, number in self._numbers.items() if len(self._holdings[number])}
 
     def number_of(self, broker: str) -> int:
-        """The number that stands for a broker in `Gathered`; it stays the same."""
+        """The number that stands for a broker in `Gathered`; it stays the same until it is removed."""
         number = self._numbers.get(broker)
+        if number is None and self._free:
+            # Brokers come and go, and what is kept by number must not grow with each.
+            number = self._numbers[broker] = self._free.pop()
+            self._names[number] = broker
         if number is None:
             number = self._numbers[broker] = len(self._names)
             self._names.append(broker)

@@ -8,8 +8,18 @@ from rgd.core.units import Pair
 #: Weight of a broker that says nothing, in thousandths.
 WEIGHT_ONE: Final = 1000
 
+#: Weights in force lie between these: 100 times from the lowest to the highest. Every broker computes
+#: with what is within, whatever was told, so that all compute the same.
+WEIGHT_MIN: Final = 100
+WEIGHT_MAX: Final = 10_000
+
 #: `shares.floor_fraction` is reckoned in millionths, so that it stays an integer.
 PPM: Final = 1_000_000
+
+
+def bounded_weight(weight: int) -> int:
+    """The weight that counts for one that was told, in thousandths."""
+    return min(max(weight, WEIGHT_MIN), WEIGHT_MAX)
 
 
 @dataclass(frozen=True, slots=True)

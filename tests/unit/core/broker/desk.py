@@ -107,6 +107,10 @@ class Desk:
         coming, self.said = self.said, []
         return tuple(effect for message in coming for effect in self.hear(message, at))
 
+    def hold_own(self, report: Report, at: float) -> bool:
+        """Let the map have this of us, as if we had sent it and it came back."""
+        return self.broker.membership.read_back(report, ms(at))
+
     def run(self, since: float, until: float) -> None:
         """Wake it whenever it wants, each word coming back five milliseconds later."""
         now = since

@@ -12,7 +12,7 @@ from rgd.core.broker.effects import Append, Publish
 from rgd.core.broker.rounds import BATCH_GROUPS, SLICE_GROUPS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, RoundRecord, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Speaker
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.rows_hash import told_hash
 from rgd.core.policies.book import PolicyBook
@@ -55,7 +55,7 @@ def test_a_round_without_demand_ends_with_a_heartbeat(live: Desk) -> None:
 
 def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk) -> None:
     desk.start()
-    heartbeat = Report(speaker=ME, sequence=1, period_ns=ms(1000))
+    heartbeat = Report(speaker=ME, sequence=1, period_ns=ms(1000), claim=Claim.STARTING)
     assert desk.wake(1000) == (Publish(heartbeat), Publish(Hello(ME)))
     desk.hear(Hello(ME), 1010)
     assert [type(effect.message) for effect in desk.wake(2000) if isinstance(effect, Publish)] == [

@@ -108,3 +108,16 @@ def test_a_new_life_misses_nothing_and_knows_the_delays() -> None:
     one.said(2, ms(40))
     one.restart(ms(5000))
     assert (one.silent_at, one.reached_at, one.settle_ns) == (None, ms(5000), ms(30))
+
+
+def test_only_what_was_said_within_our_patience_proves_that_the_exchange_is_in_reach() -> None:
+    one = link()
+    for sequence, said_at in ((1, 0), (2, 1000), (3, 2000), (4, 3000)):
+        one.said(sequence, ms(said_at))
+    # The first that ever comes back does, whatever its age.
+    assert one.heard(1, ms(3500))
+    assert not one.heard(2, ms(3501))
+    assert not one.heard(3, ms(3502))
+    assert one.heard(4, ms(3503))
+    # Heard twice it is no news.
+    assert not one.heard(4, ms(3504))

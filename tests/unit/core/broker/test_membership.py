@@ -1,15 +1,14 @@
-"""The others: joining, telling, missing something, restarting, leaving, falling silent; namesakes.
+"""The others: joining, telling, missing something, restarting, leaving, falling silent.
 
 Each event's effects exactly. Not covered: how names and sequences are kept
-(tests/unit/core/exchange/test_peers.py).
+(tests/unit/core/exchange/test_peers.py), who else uses our own name (test_own_name.py).
 """
 
 from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Halt, Publish, Remember
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Speaker
 from tests.unit.core.broker.conftest import Seat
@@ -17,7 +16,6 @@ from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import held, key, rates, report, usage
 
 B2, B2_AGAIN, B3 = Speaker("b2", 1), Speaker("b2", 2), Speaker("b3", 1)
-NAMESAKE = Speaker("b1", 9)
 
 
 def asked(effects: Effects) -> list[str]:
@@ -34,7 +32,7 @@ def alarms(effects: Effects) -> list[Alarm]:
 def wants_all(desk: Desk) -> None:
     """Let us want the whole quota, as the map knows."""
     desk.share()
-    desk.hear(report("b1", usage(500), sequence=100), 2010)
+    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
 
 
 # Joining and telling.
@@ -285,84 +283,3 @@ def test_a_broker_with_one_round_of_patience_forgets_after_that_and_the_longest_
     said = [(at, bool(asked(desk.wake(at)))) for at in range(2255, 3201, 250)]
     assert said == [(2255, True), (2505, True), (2755, True), (3005, True)]
     assert alarms(desk.wake(3255)) == [Alarm(AlarmCode.PEER_EXPIRED, "b2")]
-
-
-# Namesakes.
-
-
-def test_starting_under_a_name_whose_owner_answers_is_refused(desk: Desk) -> None:
-    desk.start()
-    conflict, halt = desk.hear(report("b1", incarnation=9, full=True), 500)
-    assert conflict == Alarm(AlarmCode.NAME_CONFLICT, "b1")
-    assert isinstance(halt, Halt)
-    assert "'b1'" in halt.reason
-    assert "broker.name" in halt.reason
-
-
-def test_an_answer_before_half_a_round_is_a_late_word_of_one_that_crashed(desk: Desk) -> None:
-    desk.start()
-    assert desk.hear(report("b1", incarnation=9, full=True), 499) == ()
-
-
-def test_an_owner_that_answers_until_we_have_counted_on_nobody_makes_us_go(desk: Desk) -> None:
-    answer = report("b1", incarnation=9, full=True)
-    desk.start()
-    assert isinstance(desk.hear(answer, 1999)[1], Halt)
-    assert desk.hear(answer, 2000) == (Alarm(AlarmCode.NAME_CONFLICT, "b1"),)
-
-
-def test_before_its_start_a_broker_yields_to_a_namesake_too(desk: Desk) -> None:
-    alarm, halt = desk.hear(Hello(Speaker("b1", 0)), 10)
-    assert alarm == Alarm(AlarmCode.NAME_CONFLICT, "b1")
-    assert isinstance(halt, Halt)
-
-
-def test_of_two_that_start_together_the_lower_incarnation_stays(seat: Seat) -> None:
-    lower, higher = seat(), seat(speaker=NAMESAKE)
-    lower.start()
-    higher.start()
-    alarm = Alarm(AlarmCode.NAME_CONFLICT, "b1")
-    assert lower.hear(Hello(NAMESAKE), 10) == (alarm,)
-    first, halt = higher.hear(Hello(ME), 10)
-    assert first == alarm
-    assert isinstance(halt, Halt)
-
-
-def test_a_live_owner_answers_a_namesakes_hello_half_a_round_later_and_stays(live: Desk) -> None:
-    live.ask(20, at=2010)
-    live.run(2010, 3005)
-    assert live.hear(Hello(NAMESAKE), 3100) == (Alarm(AlarmCode.NAME_CONFLICT, "b1"),)
-    assert live.rests_until(3600)
-    (answer,) = reports(live.wake(3600))
-    assert answer.full
-    assert len(answer.rows) == 1
-    assert live.believes() is Mode.LIVE
-
-
-def test_the_answer_of_a_live_owner_comes_when_a_namesake_takes_it_for_no_late_word(
-    seat: Seat,
-) -> None:
-    owner, namesake = seat(), seat(speaker=NAMESAKE)
-    owner.go_live()
-    owner.run(2005, 2100)
-    namesake.start(at=2100)
-    owner.hear(Hello(NAMESAKE), 2100)
-    assert owner.rests_until(2600)
-    (answer,) = reports(owner.wake(2600))
-    _, halt = namesake.hear(answer, 2600)
-    assert isinstance(halt, Halt)
-
-
-def test_of_two_that_are_live_neither_goes_but_both_say_so(live: Desk) -> None:
-    answer = report("b1", usage(5), incarnation=9, full=True)
-    assert live.hear(answer, 2100) == (Alarm(AlarmCode.NAME_CONFLICT, "b1"),)
-
-
-@pytest.mark.parametrize(
-    "late", [report("b1", usage(5), incarnation=9), Goodbye(NAMESAKE), Ask(NAMESAKE, "b2")]
-)
-def test_late_words_of_our_own_crashed_self_mean_nothing(desk: Desk, late: Message) -> None:
-    desk.start()
-    assert desk.hear(late, 10) == ()
-    assert desk.broker.usage.brokers() == set()
-    assert desk.broker.peers.names() == []

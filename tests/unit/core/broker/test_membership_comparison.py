@@ -176,6 +176,7 @@ def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
 
 
 def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
+    live.broker.identity.sequence = 1002
     live.hear(own(1000), 2010)
     live.hear(own(1002, WRONG), 2020)
     (again,) = reports(live.wake(2021))

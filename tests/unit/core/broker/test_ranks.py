@@ -68,7 +68,7 @@ def test_ranks_are_places_in_the_order_of_names_whatever_the_order_of_hearing() 
         house.tell(broker)
     assert house.ranks.names() == ["a", "m", "q", "z"]
     assert house.ranks.own == 1
-    house.peers.leave(Speaker("a", 1))
+    house.peers.leave(Speaker("a", 1), ms(0))
     house.ranks.renew()
     assert (house.ranks.names(), house.ranks.own) == (["m", "q", "z"], 0)
 

@@ -252,6 +252,8 @@ def test_cut_off_and_open_nothing_is_limited_but_what_is_blocked(house: House) -
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_modes_of_one_cut_off_are_told_from_the_others(mode: Mode) -> None:
-    assert mode.is_isolated is (mode not in {Mode.STARTING, Mode.LIVE, Mode.REJOINING})
+    others = {Mode.STARTING, Mode.LIVE, Mode.REJOINING, Mode.YIELDING}
+    assert mode.is_isolated is (mode not in others)
+    assert mode.is_on_floor is (mode in {Mode.STARTING, Mode.YIELDING})
     assert mode.is_waiting is (mode in {Mode.STARTING, Mode.REJOINING})
     assert mode.believes_map is (mode in {Mode.LIVE, Mode.HOLDING, Mode.HOLD})

@@ -247,7 +247,7 @@ def test_a_raise_of_many_groups_comes_into_force_in_slices() -> None:
     house.usage.apply(
         report("b2", *(usage(20, group=group.name) for group in groups), sequence=2, full=True)
     )
-    house.peers.leave(Speaker("b2", 1))
+    house.peers.leave(Speaker("b2", 1), START)
     house.usage.remove("b2")
     house.refresh_all(1000)
     house.applied.clear()

@@ -280,7 +280,7 @@ def test_one_that_stood_still_for_two_rounds_forgives_its_peers(live: Desk) -> N
 def test_one_that_stood_still_for_longer_than_the_others_wait_asks_anew(
     live: Desk, stood_still: int
 ) -> None:
-    live.hear(report("b1", usage(500), sequence=100), 2100)
+    live.hold_own(report("b1", usage(500), sequence=100), 2100)
     live.hear(report("b2", usage(20)), 2100)
     live.share()
     live.run(2100, 3000)

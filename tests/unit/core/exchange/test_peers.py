@@ -97,16 +97,16 @@ def test_a_report_moves_on_by_the_reports_since_the_one_before_and_is_heard_once
 
 def test_a_goodbye_counts_for_its_own_incarnation_alone() -> None:
     peers = heard(ONE)
-    assert not peers.leave(TWO)
-    assert not peers.leave(Speaker("nobody", 1))
-    assert peers.leave(ONE)
-    assert not peers.leave(ONE)
+    assert not peers.leave(TWO, ms(10))
+    assert not peers.leave(Speaker("nobody", 1), ms(10))
+    assert peers.leave(ONE, ms(10))
+    assert not peers.leave(ONE, ms(10))
     assert peers.names() == []
 
 
 def test_what_arrives_after_a_goodbye_is_stale_and_a_new_incarnation_joins() -> None:
     peers = restarted()
-    peers.leave(TWO)
+    peers.leave(TWO, ms(101))
     assert peers.hear(TWO, ms(101)) is Heard.STALE
     assert peers.hear(ONE, ms(101)) is Heard.STALE
     assert peers.hear(THREE, ms(102)) is Heard.JOINED
@@ -116,7 +116,7 @@ def test_what_arrives_after_a_goodbye_is_stale_and_a_new_incarnation_joins() -> 
 def test_a_goodbye_is_forgotten_when_its_speaker_would_have_expired() -> None:
     peers = heard(ONE)
     peers.hear(ONE, ms(500))
-    peers.leave(ONE)
+    peers.leave(ONE, ms(500))
     peers.expire(ms(3500), EXPIRY_NS)
     assert peers.hear(ONE, ms(3500)) is Heard.STALE
     peers.expire(ms(3501), EXPIRY_NS)

@@ -1,0 +1,102 @@
+"""What the core raises alarms about, in the log: each, but no more than a reader can use.
+
+Law: of one alarm and broker at most `LINES_A_MINUTE` lines are written in a minute, and of one alarm
+at most `LINES_OF_CODE_A_MINUTE`, whatever the peers do; what is left out is counted, and said in the
+next line of its kind, or when the minute is over and something else is logged.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from rgd.core.broker.effects import Alarm, AlarmCode
+from rgd.core.units import NS_PER_S, Nanos
+
+#: Lines of one alarm and broker in a minute, and of one alarm and all brokers.
+LINES_A_MINUTE: Final = 6
+LINES_OF_CODE_A_MINUTE: Final = 60
+
+#: Alarms and brokers that are followed at once; of more, all share the count of their alarm.
+FOLLOWED_MAX: Final = 1_000
+
+_WINDOW_NS: Final = 60 * NS_PER_S
+
+#: Alarms that call for a person's eye.
+_WARNINGS: Final = frozenset(
+    {
+        AlarmCode.PEER_EXPIRED,
+        AlarmCode.NAME_CONFLICT,
+        AlarmCode.NAME_YIELDED,
+        AlarmCode.FORGED,
+        AlarmCode.SEQUENCE_REFUSED,
+        AlarmCode.TOO_MANY_BROKERS,
+        AlarmCode.WEIGHT_BOUNDED,
+        AlarmCode.POLICIES_DIFFER,
+        AlarmCode.ISOLATED,
+    }
+)
+
+_log = structlog.get_logger("rgd.daemon")
+
+
+@dataclass(slots=True)
+class _Window:
+    """A minute of one alarm."""
+
+    since: Nanos
+    lines: int = 0
+    suppressed: int = 0
+
+
+class AlarmLog:
+    """Writes alarms of a daemon whose broker has this name."""
+
+    def __init__(self, broker: str) -> None:
+        self._broker = broker
+        self._windows: dict[tuple[AlarmCode, str], _Window] = {}
+        self._of_code: dict[AlarmCode, _Window] = {}
+
+    def tell(self, alarm: Alarm, now: Nanos) -> None:
+        """Write an alarm, or count it."""
+        broker = alarm.broker or self._broker
+        self._close(now)
+        of_code = self._of_code.setdefault(alarm.code, _Window(now))
+        key = (alarm.code, broker)
+        window = self._windows.get(key)
+        if window is None:
+            window = of_code
+            if len(self._windows) < FOLLOWED_MAX:
+                window = self._windows[key] = _Window(now)
+        if window.lines >= LINES_A_MINUTE and window is not of_code:
+            window.suppressed += 1
+            return
+        if of_code.lines >= LINES_OF_CODE_A_MINUTE:
+            of_code.suppressed += 1
+            return
+        of_code.lines += 1
+        if window is not of_code:
+            window.lines += 1
+        say = _log.warning if alarm.code in _WARNINGS else _log.info
+        more = {"reason": alarm.reason} if alarm.reason else {}
+        say(_words(alarm.code), broker=broker, **more)
+
+    def _close(self, now: Nanos) -> None:
+        """Say what was left out in the minutes that are over."""
+        for key, window in list(self._windows.items()):
+            if now - window.since >= _WINDOW_NS:
+                del self._windows[key]
+                _summarize(key[0], window, broker=key[1])
+        for code, window in list(self._of_code.items()):
+            if now - window.since >= _WINDOW_NS:
+                del self._of_code[code]
+                _summarize(code, window)
+
+
+def _summarize(code: AlarmCode, window: _Window, **of: str) -> None:
+    if window.suppressed:
+        _log.warning(f"{_words(code)}: more of the same", suppressed=window.suppressed, **of)
+
+
+def _words(code: AlarmCode) -> str:
+    return code.value.replace("_", " ")

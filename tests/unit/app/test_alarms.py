@@ -1,0 +1,67 @@
+"""Alarms in the log: each is written, and of many a count.
+
+Not covered: when the core raises which (tests/unit/core/broker).
+"""
+
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from rgd.app.alarms import FOLLOWED_MAX, LINES_A_MINUTE, LINES_OF_CODE_A_MINUTE, AlarmLog
+from rgd.core.broker.effects import Alarm, AlarmCode
+from rgd.core.units import NS_PER_S, Nanos
+
+ISOLATED, REJOINED = Alarm(AlarmCode.ISOLATED), Alarm(AlarmCode.REJOINED)
+
+
+def told(log: AlarmLog, *alarms: Alarm, at_s: float = 0) -> list[EventDict]:
+    """What is written of alarms of one moment."""
+    with capture_logs() as lines:
+        for alarm in alarms:
+            log.tell(alarm, Nanos(int(at_s * NS_PER_S)))
+    return lines
+
+
+def test_an_alarm_is_written_with_its_broker_and_reason() -> None:
+    log = AlarmLog("b1")
+    assert told(log, ISOLATED) == [{"event": "isolated", "log_level": "warning", "broker": "b1"}]
+    joined = Alarm(AlarmCode.PEER_JOINED, "b2", "of old")
+    assert told(log, joined) == [
+        {"event": "peer joined", "log_level": "info", "broker": "b2", "reason": "of old"}
+    ]
+
+
+def test_a_link_that_comes_and_goes_187_times_a_second_is_a_few_lines_a_minute() -> None:
+    log = AlarmLog("b1")
+    lines = [
+        line
+        for place in range(187 * 120)
+        for line in told(log, ISOLATED, REJOINED, at_s=place / 187)
+    ]
+    # Two minutes of two alarms, and what was left out of the first.
+    assert len(lines) == 2 * 2 * LINES_A_MINUTE + 2
+    left_out = [line["suppressed"] for line in lines if "suppressed" in line]
+    assert left_out == [187 * 60 - LINES_A_MINUTE] * 2
+
+
+def test_what_was_left_out_is_said_when_its_minute_is_over_whatever_is_logged_then() -> None:
+    log = AlarmLog("b1")
+    told(log, *[ISOLATED] * 10)
+    summary, other = told(log, Alarm(AlarmCode.PEER_LEFT, "b2"), at_s=60)
+    assert summary == {
+        "event": "isolated: more of the same",
+        "log_level": "warning",
+        "suppressed": 10 - LINES_A_MINUTE,
+        "broker": "b1",
+    }
+    assert other["event"] == "peer left"
+
+
+def test_invented_brokers_fill_neither_the_log_nor_the_table() -> None:
+    log = AlarmLog("b1")
+    alarms = [Alarm(AlarmCode.PEER_JOINED, f"invented-{place}") for place in range(5000)]
+    assert len(told(log, *alarms)) == LINES_OF_CODE_A_MINUTE
+    assert len(log._windows) <= FOLLOWED_MAX
+    # Other alarms are written as ever.
+    assert len(told(log, ISOLATED)) == 1
+    (summary,) = [line for line in told(log, ISOLATED, at_s=61) if "suppressed" in line]
+    assert summary["suppressed"] == 5000 - LINES_OF_CODE_A_MINUTE

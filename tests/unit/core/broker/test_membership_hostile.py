@@ -1,0 +1,182 @@
+"""Peers that forge, flood or say what is absurd: what the broker does, and what stays bounded.
+
+Not covered: how names, sequences and goodbyes are kept (tests/unit/core/exchange/test_peers_hostile.py),
+messages in our own name (test_own_name.py).
+"""
+
+from dataclasses import replace
+
+from rgd.core.broker.broker import ANSWERS_A_ROUND
+from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
+from rgd.core.broker.membership import REMEMBERS_A_CHECK
+from rgd.core.broker.sharing import Mode
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Speaker
+from rgd.core.shares.model import WEIGHT_MAX
+from tests.unit.core.broker.conftest import Seat
+from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.values import held, key, ms, rates, report, usage
+
+B2, B2_AGAIN = Speaker("b2", 1), Speaker("b2", 2)
+
+
+def codes(effects: Effects) -> list[AlarmCode]:
+    """The alarms among effects."""
+    return [effect.code for effect in effects if isinstance(effect, Alarm)]
+
+
+def wants_all(desk: Desk) -> None:
+    """Let us want the whole quota, as the map knows."""
+    desk.share()
+    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
+
+
+# Hellos.
+
+
+def test_a_flood_of_hellos_is_answered_with_everything_four_times_a_round_at_most(
+    live: Desk,
+) -> None:
+    live.run(2005, 3005)
+    live.said.clear()
+    for at in range(3010, 5010, 10):
+        live.hear(Hello(Speaker(f"b{at}", at)), at)
+        live.hear(Ask(B2, "b1"), at)
+        live.wake(at)
+    answers = [one for one in live.said if isinstance(one, Report) and one.full]
+    assert len(answers) <= 2 * ANSWERS_A_ROUND + 1
+
+
+def test_whoever_says_hello_all_the_time_a_start_is_over_after_two_rounds(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    at = 5.0
+    while desk.believes() is Mode.STARTING:
+        at += 100
+        for speaker in (Speaker("b1", 0), Speaker("b1", 9), Speaker(f"b{at}", 7), B2):
+            desk.hear(Hello(speaker), at)
+        desk.hear(replace(report("b3", full=True, rows_hash=9, sequence=int(at))), at)
+        assert at < 2200
+        desk.wake(at)
+        desk.read_back(at + 5)
+    assert desk.believes() is Mode.LIVE
+
+
+# Names.
+
+
+def test_invented_names_are_refused_beyond_the_most_and_the_known_ones_go_on(seat: Seat) -> None:
+    desk = seat(peers_max=10)
+    desk.go_live()
+    wants_all(desk)
+    desk.hear(report("b2", usage(500)), 2100)
+    effects = [desk.hear(Hello(Speaker(f"invented-{place}", 1)), 2200) for place in range(1000)]
+    assert len(desk.broker.peers) == 10
+    assert codes(effects[-1]) == [AlarmCode.TOO_MANY_BROKERS]
+    assert desk.broker.membership.dropped["brokers"] == 1000 - 9
+    # The floor is not zero, and those who want get the rest as before.
+    desk.hear(report("b2", usage(500), sequence=2), 2300)
+    assert desk.broker.shares(key())["b1"].messages == 49_591
+
+
+def test_what_is_kept_by_broker_does_not_grow_with_names_that_come_and_go(live: Desk) -> None:
+    for place in range(500):
+        speaker = Speaker(f"invented-{place}", 1)
+        live.hear(report(speaker.broker, usage(5)), 2100)
+        live.hear(Goodbye(speaker), 2100)
+    assert live.broker.usage.brokers_numbered <= 3
+    live.hear(report("b2", usage(30)), 2200)
+    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
+
+
+def test_names_that_come_by_the_hundred_are_stored_a_few_times(live: Desk) -> None:
+    live.run(2005, 2990)
+    effects = [
+        effect
+        for place in range(500)
+        for effect in live.hear(Hello(Speaker(f"invented-{place}", 1)), 2991)
+    ]
+    assert sum(isinstance(effect, Remember) for effect in effects) <= REMEMBERS_A_CHECK
+    # And all of them with the next check.
+    later = [effect for at in range(3000, 3501, 50) for effect in live.wake(at)]
+    (stored,) = [effect for effect in later if isinstance(effect, Remember)]
+    assert len(stored.peers) == 500
+
+
+# Goodbyes.
+
+
+def test_a_forged_goodbye_lifts_no_share_once_its_owner_has_answered(live: Desk) -> None:
+    wants_all(live)
+    live.hear(report("b2", usage(500)), 2100)
+    assert live.share() == rates(50)
+    assert codes(live.hear(Goodbye(B2), 2200)) == [AlarmCode.PEER_LEFT]
+    # Its owner hears the same, and takes another incarnation: a message's way, and back.
+    live.hear(Hello(B2_AGAIN), 2210)
+    live.hear(report("b2", usage(500), sequence=2, incarnation=2, full=True), 2211)
+    assert live.share() == rates(50)
+    # From then on a goodbye in its name moves nothing while it speaks.
+    for at in range(2300, 12_000, 100):
+        assert live.hear(Goodbye(B2_AGAIN), at) == ()
+        live.hear(report("b2", usage(500), sequence=at, incarnation=2), at + 1)
+        live.wake(at + 2)
+        live.read_back(at + 3)
+        assert live.share() == rates(50)
+    # And counts when it falls silent, before it would have expired.
+    live.hear(Goodbye(B2_AGAIN), 12_000)
+    live.run(12_000, 13_500)
+    assert live.broker.peers.names() == []
+
+
+# Sequences.
+
+
+def test_a_sequence_beyond_reach_is_counted_and_changes_nothing(live: Desk) -> None:
+    live.hear(report("b2", usage(30)), 2100)
+    forged = report("b2", usage(0), sequence=(1 << 63) - 1)
+    refused = (Alarm(AlarmCode.SEQUENCE_REFUSED, "b2"),)
+    assert live.hear(forged, 2200) == refused
+    assert live.broker.usage.rows(key())["b2"] == held(usage(30))
+    assert live.broker.membership.dropped["sequence"] == 1
+    assert live.hear(report("b2", usage(40), sequence=2), 2300) == ()
+    assert live.broker.usage.rows(key())["b2"] == held(usage(40))
+
+
+# Weights.
+
+
+def test_a_weight_beyond_bounds_counts_as_the_bound_and_is_said_once(live: Desk) -> None:
+    wants_all(live)
+    (alarm,) = [
+        effect
+        for effect in live.hear(report("b2", usage(500), weight=10**9), 2100)
+        if isinstance(effect, Alarm) and effect.code is AlarmCode.WEIGHT_BOUNDED
+    ]
+    assert str(10**9) in alarm.reason
+    assert live.hear(report("b2", usage(500), weight=10**9, sequence=2), 2200) == ()
+    assert live.broker.membership.weights_bounded == 2
+    # Floors apart, one part of eleven: not one in a million.
+    assert live.share().messages == 9_500
+    assert live.hear(report("b2", usage(500), weight=1000, sequence=3), 2300) == ()
+    assert live.broker.shares(key())["b1"] == rates(50)
+
+
+def test_our_own_weight_counts_for_us_as_it_does_for_the_others(seat: Seat) -> None:
+    desk = seat(weight=10**9)
+    desk.go_live()
+    wants_all(desk)
+    (word,) = reports(desk.wake(3000))
+    assert word.weight == WEIGHT_MAX
+    desk.hear(report("b2", usage(500)), 3100)
+    assert desk.share().messages == 90_500
+
+
+def test_what_we_ask_of_others_is_asked_as_who_we_are_now(live: Desk) -> None:
+    live.wake(3000)
+    live.hear(Goodbye(ME), 3100)
+    me = live.broker.identity.speaker
+    live.hear(report("b2"), 3150)
+    effects = live.hear(report("b2", sequence=3, rows_hash=99), 3200)
+    assert Publish(Ask(me, "b2")) in effects
+    assert me != ME
+    assert live.broker.own_name.due_at is None
+    assert live.broker.name.claim(ms(3200)) == 0

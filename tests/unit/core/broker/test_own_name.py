@@ -1,0 +1,362 @@
+"""One name, one daemon; and messages in our name that we did not send.
+
+As one broker lives it. Not covered: two real cores that meet (tests/simulation/test_zombies.py), what
+peers make of it (tests/unit/core/exchange/test_peers.py).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
+from rgd.core.broker.sharing import Mode
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
+from tests.unit.core.broker.conftest import Seat
+from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.values import ms, rates, report, usage
+
+LOWER, HIGHER = Speaker("b1", 0), Speaker("b1", 9)
+CONFLICT = Alarm(AlarmCode.NAME_CONFLICT, "b1")
+FORGED = Alarm(AlarmCode.FORGED, "b1")
+
+
+def said_by(
+    other: Speaker, claim: Claim = Claim.HELD, *, names: int = ME.incarnation, sequence: int = 1
+) -> Report:
+    """A report of another daemon under our name; it names our incarnation."""
+    return replace(report("b1", sequence=sequence), speaker=other, claim=claim, rival=names)
+
+
+def codes(effects: Effects) -> list[AlarmCode]:
+    """The alarms among effects."""
+    return [effect.code for effect in effects if isinstance(effect, Alarm)]
+
+
+def halts(effects: Effects) -> list[str]:
+    """Why it ends, if it does."""
+    return [effect.reason for effect in effects if isinstance(effect, Halt)]
+
+
+def goodbyes(effects: Effects) -> list[Goodbye]:
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    return [message for message in said if isinstance(message, Goodbye)]
+
+
+def settled(live: Desk) -> Desk:
+    """A broker that has held its name for some time."""
+    live.share()
+    live.run(2005, 5005)
+    return live
+
+
+def yielding(live: Desk) -> Desk:
+    """One that yielded at 5100 and wanted the whole quota."""
+    settled(live)
+    assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(LOWER), 5100))
+    return live
+
+
+# The start.
+
+
+def test_a_new_daemon_whose_name_has_an_owner_refuses_to_start(desk: Desk) -> None:
+    desk.start()
+    effects = desk.hear(said_by(HIGHER), 300)
+    (reason,) = halts(effects)
+    assert codes(effects) == [AlarmCode.NAME_CONFLICT]
+    assert "'b1'" in reason
+    assert "broker.name" in reason
+    # Whoever took it for the owner looks further.
+    assert [word.claim for word in reports(effects)] == [Claim.YIELDED]
+    assert desk.broker.own_name.trouble is not None
+
+
+def test_late_messages_of_a_crashed_predecessor_never_stop_a_restart(desk: Desk) -> None:
+    desk.start()
+    full = replace(said_by(HIGHER, names=0), full=True)
+    for at in range(10, 2500, 40):
+        assert halts(desk.hear(replace(full, sequence=at), at)) == []
+        assert halts(desk.hear(Ask(HIGHER, "b2"), at)) == []
+    assert halts(desk.hear(Goodbye(HIGHER), 2600)) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "claim", "goes"),
+    [
+        pytest.param(HIGHER, Claim.HELD, True, id="the-owner"),
+        pytest.param(HIGHER, Claim.RETURNING, True, id="an-owner-that-was-away"),
+        pytest.param(LOWER, Claim.STARTING, True, id="a-lower-one-that-starts-too"),
+        pytest.param(HIGHER, Claim.STARTING, False, id="a-higher-one-that-starts-too"),
+        pytest.param(LOWER, Claim.YIELDED, False, id="one-that-yielded"),
+    ],
+)
+def test_whom_a_new_daemon_yields_to(desk: Desk, other: Speaker, claim: Claim, goes: bool) -> None:
+    desk.start()
+    assert bool(halts(desk.hear(said_by(other, claim), 300))) is goes
+
+
+def test_a_new_daemon_is_new_for_two_rounds_and_yields_after_them(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.run(5, 1990)
+    assert halts(desk.hear(said_by(HIGHER), 1999)) != []
+
+
+def test_from_two_rounds_on_it_has_held_its_name(live: Desk) -> None:
+    assert [word.claim for word in reports(live.wake(3000))] == [Claim.HELD]
+
+
+# The owner.
+
+
+def test_an_owner_that_hears_another_hello_shows_that_it_lives_and_stays(live: Desk) -> None:
+    settled(live)
+    assert live.hear(Hello(HIGHER), 5200) == (CONFLICT,)
+    (word,) = reports(live.wake(5200))
+    assert (word.claim, word.rival) == (Claim.HELD, HIGHER.incarnation)
+    assert live.believes() is Mode.LIVE
+    # Said once, and every report names the other one until it has been silent for long.
+    assert live.hear(Hello(HIGHER), 5250) == ()
+    live.read_back(5260)
+    live.run(5260, 5999)
+    assert reports(live.wake(6000))[0].rival == HIGHER.incarnation
+
+
+def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(live: Desk) -> None:
+    settled(live)
+    live.said.clear()
+    for at in range(5100, 6100, 10):
+        live.hear(Hello(Speaker("b1", 100 + at)), at)
+        live.wake(at)
+    words = [message for message in live.said if isinstance(message, Report)]
+    assert len(words) <= 1000 / 100 + 2
+    assert not any(word.full for word in words)
+    assert live.believes() is Mode.LIVE
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        said_by(LOWER, names=0),
+        said_by(LOWER, names=77),
+        Hello(LOWER),
+        Ask(LOWER, "b2"),
+        Goodbye(LOWER),
+    ],
+    ids=["names-nobody", "names-another", "hello", "ask", "goodbye"],
+)
+def test_nobody_yields_to_what_does_not_name_it(live: Desk, message: Message) -> None:
+    settled(live)
+    assert AlarmCode.NAME_YIELDED not in codes(live.hear(message, 5100))
+    assert live.believes() is Mode.LIVE
+
+
+@pytest.mark.parametrize(
+    ("other", "claim", "goes"),
+    [
+        pytest.param(LOWER, Claim.HELD, True, id="lower"),
+        pytest.param(HIGHER, Claim.HELD, False, id="higher"),
+        pytest.param(LOWER, Claim.RETURNING, False, id="lower-but-was-away"),
+        pytest.param(LOWER, Claim.STARTING, False, id="lower-but-new"),
+    ],
+)
+def test_of_two_that_held_the_name_without_a_break_the_lower_incarnation_stays(
+    live: Desk, other: Speaker, claim: Claim, goes: bool
+) -> None:
+    settled(live)
+    effects = live.hear(said_by(other, claim), 5100)
+    assert (AlarmCode.NAME_YIELDED in codes(effects)) is goes
+    assert live.believes() is (Mode.YIELDING if goes else Mode.LIVE)
+    assert halts(effects) == []
+
+
+# Away.
+
+
+def test_one_that_stood_still_says_so_and_yields_to_whoever_has_the_name(live: Desk) -> None:
+    settled(live)
+    live.said.clear()
+    words = reports(live.wake(15_000))
+    assert [word.claim for word in words] == [Claim.RETURNING]
+    assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(HIGHER), 15_020))
+
+
+def test_one_that_stood_still_for_less_than_the_expiry_says_so_too(live: Desk) -> None:
+    settled(live)
+    assert [word.claim for word in reports(live.wake(7500))] == [Claim.RETURNING]
+    live.read_back(7505)
+    live.run(7505, 9999)
+    # Two rounds in which nobody objected.
+    assert [word.claim for word in reports(live.wake(10_000))] == [Claim.HELD]
+
+
+def test_one_that_is_cut_off_says_so_until_it_is_back_for_two_rounds(live: Desk) -> None:
+    settled(live)
+    for at in range(6000, 9500, 500):
+        live.wake(at)
+    assert live.believes() is Mode.EQUAL
+    live.said.clear()
+    words = reports(live.wake(10_000))
+    assert [word.claim for word in words] == [Claim.RETURNING]
+    assert AlarmCode.NAME_YIELDED in codes(live.hear(said_by(HIGHER), 10_010))
+
+
+# Yielding.
+
+
+def test_one_that_yields_is_on_its_floor_and_says_why_once(live: Desk) -> None:
+    settled(live)
+    assert live.share() == rates(100)
+    alarm, *said = live.hear(said_by(LOWER), 5100)
+    assert isinstance(alarm, Alarm)
+    assert alarm.code is AlarmCode.NAME_YIELDED
+    assert "another daemon speaks for broker 'b1'" in alarm.reason
+    assert "10 rounds" in alarm.reason
+    assert [word.claim for word in reports(tuple(said))] == [Claim.YIELDED]
+    assert live.share() == rates(1)
+    assert not live.ask(2, at=5110) or not live.ask(1, at=5111)
+    assert live.hear(said_by(LOWER, sequence=2), 5200) == ()
+    assert live.broker.name.is_contested(ms(5200))
+
+
+def test_one_that_yielded_answers_nobody_and_ends_after_its_rounds_without_a_goodbye(
+    live: Desk,
+) -> None:
+    yielding(live)
+    live.hear(Hello(Speaker("b2", 1)), 5150)
+    effects: list[Effect] = []
+    for at in range(5200, 15_101, 100):
+        live.hear(said_by(LOWER, sequence=at), at)
+        effects += live.wake(at)
+        live.read_back(at)
+        if at == 15_000:
+            assert halts(tuple(effects)) == []
+    (reason,) = halts(tuple(effects))
+    assert "another daemon speaks for broker 'b1'" in reason
+    words = reports(tuple(effects))
+    assert {word.claim for word in words} == {Claim.YIELDED}
+    assert not any(word.full for word in words)
+    end = live.stop(15_110)
+    assert goodbyes(end) == []
+    assert isinstance(end[0], Append)
+
+
+def test_the_other_one_gone_in_silence_the_name_is_taken_back(live: Desk) -> None:
+    yielding(live)
+    live.run(5100, 8199)
+    assert live.believes() is Mode.YIELDING
+    live.run(8199, 8201)
+    assert live.believes() is Mode.REJOINING
+    live.run(8201, 11_000)
+    assert live.believes() is Mode.LIVE
+    assert live.share() == rates(100)
+    assert not live.broker.name.is_contested(ms(11_000))
+    assert goodbyes(live.stop(11_010)) != []
+
+
+def test_the_other_one_gone_with_a_goodbye_the_name_is_taken_back_at_once(live: Desk) -> None:
+    yielding(live)
+    assert live.hear(Goodbye(HIGHER), 5190) == ()
+    effects = live.hear(Goodbye(LOWER), 5200)
+    assert codes(effects) == [AlarmCode.NAME_BACK]
+    assert live.believes() is Mode.REJOINING
+
+
+def test_where_both_yielded_the_lower_one_takes_the_name_back(seat: Seat) -> None:
+    lower = seat()
+    lower.go_live()
+    yielding(lower)
+    assert codes(lower.hear(said_by(HIGHER, Claim.YIELDED, names=0), 5200)) == []
+    assert codes(lower.hear(said_by(HIGHER, Claim.YIELDED), 5210)) == [AlarmCode.NAME_BACK]
+
+
+def test_one_that_yielded_and_hears_nothing_at_all_waits_for_its_end(live: Desk) -> None:
+    yielding(live)
+    effects: list[Effect] = []
+    while live.broker._now < ms(15_100):
+        assert live.wake_at is not None
+        effects += live.wake(max(live.wake_at, live.broker._now / 1e6))
+    assert live.believes() is Mode.YIELDING
+    assert len(halts(tuple(effects))) == 1
+
+
+# Forged.
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param(report("b1", sequence=(1 << 63) - 1), id="beyond-our-last"),
+        pytest.param(report("b1", usage(0), sequence=2), id="in-place-of-ours"),
+        pytest.param(Goodbye(ME), id="goodbye"),
+    ],
+)
+def test_whoever_writes_in_our_name_makes_us_take_another_incarnation(
+    live: Desk, forged: Message
+) -> None:
+    live.ask(20, at=2010)
+    live.run(2010, 3005)
+    if isinstance(forged, Report) and forged.sequence == 2:
+        forged = replace(forged, rows_hash=77)
+    effects = live.hear(forged, 3100)
+    assert effects[0] == FORGED
+    goodbye, hello, everything = [
+        effect.message for effect in effects[1:] if isinstance(effect, Publish)
+    ]
+    other = hello.speaker
+    assert other.broker == "b1"
+    assert other.incarnation != ME.incarnation
+    assert (goodbye, hello) == (Goodbye(ME), Hello(other))
+    assert isinstance(everything, Report)
+    assert (everything.speaker, everything.full, len(everything.rows)) == (other, True, 1)
+    assert everything.sequence == 4
+    assert live.broker.identity.forged_total == 1
+    # All of it comes back, and nothing is amiss.
+    assert live.read_back(3105) == ()
+    live.run(3105, 6000)
+    assert live.believes() is Mode.LIVE
+    assert live.broker.identity.forged_total == 1
+
+
+def test_what_we_sent_is_not_forged_however_late_and_often_it_comes(live: Desk) -> None:
+    live.ask(20, at=2010)
+    live.wake(3000)
+    sent = list(live.said)
+    for at in range(3010, 3200, 10):
+        for message in sent:
+            assert live.hear(message, at) == ()
+    assert live.broker.identity.forged_total == 0
+
+
+def test_our_former_incarnation_is_no_other_daemon(live: Desk) -> None:
+    live.wake(3000)
+    sent = list(live.said)
+    live.hear(Goodbye(ME), 3100)
+    live.read_back(3105)
+    for message in sent:
+        assert live.hear(message, 3110) == ()
+    assert not live.broker.name.is_contested(ms(3110))
+    assert live.hear(report("b1", sequence=99), 3120) == (FORGED,)
+
+
+def test_another_incarnation_is_taken_once_a_round_however_much_is_forged(live: Desk) -> None:
+    live.run(2005, 3005)
+    renewed = 0
+    for at in range(3010, 6010, 10):
+        me = live.broker.identity.speaker
+        effects = [*live.hear(Goodbye(me), at), *live.wake(at)]
+        renewed += len(goodbyes(tuple(effects)))
+        live.read_back(at)
+    assert renewed <= 4
+    assert live.broker.identity.forged_total == 300
+
+
+def test_incarnations_follow_from_the_seed(seat: Seat) -> None:
+    def second(seed: int) -> Speaker:
+        desk = seat(incarnation_seed=seed)
+        desk.go_live()
+        desk.hear(Goodbye(ME), 2100)
+        return desk.broker.identity.speaker
+
+    assert second(1) == second(1)
+    assert second(1) != second(2)
