@@ -242,7 +242,7 @@ class Broker:
             self.rounds.begin()
         while self.rounds.is_ending:
             self.rounds.step(event.now)
-        _, record = self._finish_round(event.now)
+        _, record = self._finish_round(event.now, last=True)
         # Nobody needs the report of one that says goodbye.
         self.reports_sent -= 1
         return [Append(record), Publish(Goodbye(self.settings.speaker))]
@@ -282,7 +282,7 @@ class Broker:
             effects.append(self._hello(now))
         return effects
 
-    def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
+    def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()
         report = self._report(rows, now)
         record = RoundRecord(
@@ -293,6 +293,9 @@ class Broker:
             peers=self.peers.sequences(),
             isolated=self.mode.is_isolated,
             weight=self.settings.weight,
+            ended_ns=now,
+            last=last,
+            peer_incarnations=self.peers.incarnations(),
         )
         self._round_began = now
         return report, record
