@@ -11,7 +11,8 @@ missed record loses nothing. A round's part of a total that lost records share w
 rate times its period; the rest stays a gap between two pieces, which `rgd.analysis.windows` fills.
 
 Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers; the
-policy and the broker's weight are those of its last row.
+policy, the broker's weight and the quota in thousandths are those of its last row. A mean of equal
+quotas is not exactly that quota, so whatever compares quotas compares the thousandths, as logged.
 """
 
 from itertools import pairwise
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
 from rgd.analysis.schema import PIECES, arrow
+from rgd.core.shares.columns import NO_RATE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +33,9 @@ AMOUNTS: Final = tuple(
     f"{amount}_{dimension}" for amount in ("admitted", "wanted") for dimension in DIMENSIONS
 )
 LIMITS: Final = tuple(f"{limit}_{of}" for limit in ("share", "quota") for of in DIMENSIONS)
+
+#: The quotas as they were logged: thousandths, `NO_RATE` for unlimited.
+QUOTAS: Final = tuple(f"quota_{of}_milli" for of in DIMENSIONS)
 
 #: How the columns of two pieces of one window become one.
 MERGED_BY_LEAST: Final = ("from_ms", *(f"{amount}_before" for amount in AMOUNTS))
@@ -110,6 +115,7 @@ def reduce_rows(batch: Any, window_ms: int) -> Any:
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
     columns |= {name: column.take(pa.array(series[row])) for name, column in names.items()}
     columns |= {name: batch[name].take(pa.array(row)) for name in ("policy", "weight")}
+    columns |= {name: batch[name].take(pa.array(row)).fill_null(NO_RATE) for name in QUOTAS}
     columns["window"] = pa.array(window[last], pa.int64())
     columns["stats"] = pa.nulls(len(row), pa.string())
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))

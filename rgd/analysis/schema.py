@@ -53,6 +53,8 @@ ROWS: Final = _columns(
     share_bytes="double",
     quota_messages="double",
     quota_bytes="double",
+    quota_messages_milli="bigint",  # the quota as it was logged, in thousandths; compare these
+    quota_bytes_milli="bigint",
     policy="string",
     sent="boolean",
     damage="string",
@@ -85,6 +87,8 @@ PIECES: Final = _columns(
     },
     quota_messages_max="double",
     quota_bytes_max="double",
+    quota_messages_milli="bigint",  # of the latest row; `NO_RATE`: unlimited
+    quota_bytes_milli="bigint",
     covered_ms="double",
     weight="bigint",
     policy="string",
