@@ -72,7 +72,7 @@ def test_a_step_in_the_quota_says_so(tmp_path: Path, read_logs: ReadLogs) -> Non
 def test_a_quota_that_never_changed_is_not_blamed_however_rounds_lie_in_windows(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
-    for quota in (600, 700.1):
+    for quota in (700.1, 600):
         for phase_ms in (77, 137, 333):
             folder = tmp_path / f"{quota}-{phase_ms}"
             part = quota / 3
