@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
+from rgd.analysis.presence import SILENT_ROUNDS_MIN
 from rgd.analysis.schema import PIECES, arrow
 from rgd.core.shares.columns import NO_RATE
 
@@ -97,8 +98,13 @@ def cut(from_ms: Floats, to_ms: Floats, window_ms: int) -> tuple[Ints, Ints, Flo
     return stretch, window, begin, end
 
 
-def reduce_rows(batch: Any, window_ms: int) -> Any:
-    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`."""
+def reduce_rows(batch: Any, window_ms: int, round_ms: float) -> Any:
+    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`.
+
+    A row of several rounds is of a broker that stood still in it. What it counted is put in the first
+    of these rounds, because nothing was counted while it stood still; it covers no time, so the
+    broker is not judged there.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -109,6 +115,7 @@ def reduce_rows(batch: Any, window_ms: int) -> Any:
     order = np.lexsort((np.arange(len(series)), _numbers(batch, "broker_timestamp"), series))
     batch, series = batch.take(pa.array(order)), series[order]
     rows = _curve(batch, series)
+    _shorten(rows, round_ms)
     pieces, stretch, window = _cut_rows(rows, window_ms)
     merged, last = merge(pieces, series[stretch], window)
     row = stretch[last]
@@ -173,11 +180,20 @@ def _curve(batch: Any, series: Ints) -> Table:
     return rows | {limit: _numbers(batch, limit) for limit in LIMITS}
 
 
+def _shorten(rows: Table, round_ms: float) -> None:
+    """Let rows of brokers that stood still end after a round, and cover no time."""
+    is_silent = rows["period_ms"] > SILENT_ROUNDS_MIN * round_ms
+    first = np.minimum(rows["from_ms"] + round_ms, rows["to_ms"])
+    rows["to_ms"] = np.where(is_silent, first, rows["to_ms"])
+    rows["period_ms"] = np.where(is_silent, round_ms, rows["period_ms"])
+    rows["covers"] = np.where(is_silent, 0.0, 1.0)
+
+
 def _cut_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
     """Cut the rows at the windows' borders; and which row and window each piece is of."""
     stretch, window, begin, end = cut(rows["from_ms"], rows["to_ms"], window_ms)
     from_ms, length = rows["from_ms"][stretch], (rows["to_ms"] - rows["from_ms"])[stretch]
-    covered = length * (end - begin)
+    covered = length * (end - begin) * rows["covers"][stretch]
     pieces: Table = {
         "from_ms": from_ms + length * begin,
         "to_ms": from_ms + length * end,

@@ -95,6 +95,19 @@ PIECES: Final = _columns(
     stats="string",
 )
 
+#: What one record says of clocks (`rgd.analysis.headers`), read in a pass before the others.
+HEADERS: Final = _columns(
+    broker="string",
+    incarnation="string",
+    sequence="bigint",
+    clock_ms="bigint",  # what the broker's wall clock said, ms since 1970
+    local_ms="double",  # its monotonic clock, else the same as `clock_ms`
+    is_monotonic="boolean",
+    peers="array<string>",  # those of whom a sampled report had been received
+    peer_incarnations="array<bigint>",  # lower 32 bits; -1: not known
+    peer_sequences="array<bigint>",
+)
+
 #: One group, kind and dimension in one window. Rates in units per second; docs/report.md has the
 #: formulas. Null is "unlimited" for quota and share, "cannot be said" for the rest.
 WINDOWS: Final = _columns(
@@ -153,6 +166,8 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),
+        "array<string>": pa.list_(pa.string()),
+        "array<bigint>": pa.list_(pa.int64()),
         WINDOWS["brokers"]: pa.list_(per_broker),
     }
     return pa.schema([(name, types[kind]) for name, kind in columns])
