@@ -26,7 +26,7 @@ def of_clocks(facts: LogFacts) -> list[str]:
     if wrong:
         named = [_of_clock(broker, errors, facts) for broker, errors in wrong[:NAMED_MAX]]
         said.append(
-            f"The clock of {'; of '.join(named)}{_and_more(len(wrong))}. The times of these logs were "
+            f"Clocks were off: {'; '.join(named)}{_and_more(len(wrong))}. The times of these logs were "
             "corrected by what the brokers had received of one another; the clock that most brokers "
             "share is taken for right."
             + (
@@ -74,7 +74,7 @@ def of_gaps(facts: LogFacts, *, recovered: bool) -> list[str]:
 
 def _of_clock(broker: str, errors: Sequence[ClockError], facts: LogFacts) -> str:
     worst = max(errors, key=lambda one: abs(one.ahead_ms))
-    said = f"{broker} was {ahead(worst.ahead_ms)}"
+    said = f"{broker}'s was {ahead(worst.ahead_ms)}"
     slack_ms = 2 * facts.round_ms
     if worst.from_ms > facts.from_ms + slack_ms or worst.to_ms < facts.to_ms - slack_ms:
         said += f" from {clock(worst.from_ms)} to {clock(worst.to_ms)} UTC"
@@ -112,9 +112,9 @@ def _of_ends(facts: LogFacts) -> list[str]:
     if facts.killed:
         named = [f"{end.broker} at {moment(end.at_ms)} UTC" for end in facts.killed[:NAMED_MAX]]
         said.append(
-            f"{count(len(facts.killed), 'time')} a broker ended without its closing record, as when it "
-            f"is killed: {', '.join(named)}{_and_more(len(facts.killed))}. What it counted in its last "
-            f"round, up to {length} each time, is missing here and cannot be recovered."
+            f"Brokers ended without a closing record {count(len(facts.killed), 'time')}, as when they are "
+            f"killed: {', '.join(named)}{_and_more(len(facts.killed))}. What was counted last, up to "
+            f"{length} each time, is missing here and cannot be recovered."
         )
     if facts.open:
         verb = "has" if len(facts.open) == 1 else "have"

@@ -126,12 +126,16 @@ def find_ends(
     """
     ends = []
     for one, following in [*pairwise(lives), (lives[-1], None)] if lives else []:
-        at_ms = max(one.last_ms, seen_ms.get((one.broker, one.incarnation), 0))
+        forgotten_ms = FORGOTTEN_ROUNDS * round_ms
+        at_ms = seen_ms.get((one.broker, one.incarnation), 0)
+        if at_ms <= one.last_ms + forgotten_ms:
+            # Peers know it for some rounds after it is gone: its last record is as good.
+            at_ms = one.last_ms
         others_ms = max((life.last_ms for life in lives if life.broker != one.broker), default=0)
         is_followed = following is not None and following.broker == one.broker
-        is_outlived = is_followed or others_ms > at_ms + FORGOTTEN_ROUNDS * round_ms
+        is_outlived = is_followed or others_ms > at_ms + forgotten_ms
         ending = _ending(one, is_outlived=is_outlived)
-        ends.append(End(one.broker, one.last_ms if ending is Ending.CLOSED else at_ms, ending))
+        ends.append(End(one.broker, at_ms, ending))
     return ends
 
 
@@ -145,8 +149,7 @@ def find_silences(lives: Sequence[Life], ends: Sequence[End], round_ms: float) -
 def _after_kills(lives: Sequence[Life], ends: Sequence[End], round_ms: float) -> Iterator[Silence]:
     for (one, end), following in zip(zip(lives, ends, strict=True), lives[1:], strict=False):
         if end.ending is Ending.KILLED and one.broker == following.broker:
-            # Peers know it for some rounds after it is gone: its last record counts.
-            silence = Silence(one.broker, one.last_ms, following.first_ms)
+            silence = Silence(one.broker, end.at_ms, following.first_ms)
             if is_long(silence.to_ms - silence.from_ms, round_ms):
                 yield silence
 

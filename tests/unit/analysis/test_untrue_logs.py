@@ -71,7 +71,7 @@ def test_a_clock_an_hour_ahead_changes_no_figure_and_is_told(
         assert clock["broker"] == "b1"
         assert clock["ahead_s"] == pytest.approx(ahead_ms / 1000, abs=1.0)
         (said,) = log_wording.of_clocks(facts)
-        assert f"b1 was 60.0 min {'ahead' if ahead_ms > 0 else 'behind'}" in said
+        assert f"b1's was 60.0 min {'ahead' if ahead_ms > 0 else 'behind'}" in said
         assert "corrected" in said
 
 
@@ -202,11 +202,11 @@ def test_after_a_kill_nothing_is_said_to_be_whole(tmp_path: Path, read_logs: Rea
     ]
     (kill,) = facts.to_json()["kills"]
     assert (kill["broker"], kill["missing_up_to_s"]) == ("b1", 1.0)
-    assert kill["at_ms"] == pytest.approx(START_MS + 10_000, abs=5000)
+    assert kill["at_ms"] == pytest.approx(START_MS + 10_000, abs=10)
     said = " ".join(wording.sentences([logs.found()], facts))
     assert "Nothing is missing" not in said
     assert "none was lost" not in said
-    assert "1 time a broker ended without its closing record" in said
+    assert "Brokers ended without a closing record 1 time" in said
     assert "up to 1 s each time, is missing" in said
     # It was not there until it was back.
     (silence,) = facts.silences
