@@ -1,8 +1,7 @@
 """`python -m sim`: see `sim.cli`."""
 
-import sys
-
 from sim.cli import main
+from sim.exiting import exit_with
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

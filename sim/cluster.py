@@ -47,7 +47,10 @@ class Cluster:
         self.scenario = scenario
         ground = scenario.ground(seed)
         self.demand: Demand = scenario.workload(ground)
-        self.faults: tuple[Fault, ...] = scenario.faults(ground)
+        faults = scenario.faults(ground)
+        self.faults = tuple(one for one in faults if one.deed is not Deed.CLOCK)
+        #: Wall clocks that are wrong: no brain is ever told the wall clock, so only logs show it.
+        self.clock_faults = tuple(one for one in faults if one.deed is Deed.CLOCK)
         #: When true demand or the members change.
         self.steps = [*self.demand.steps_ns, *(fault.at_ns for fault in self.faults)]
         self._dice = np.random.default_rng([seed, 2])

@@ -34,6 +34,7 @@ from sim.comparison import (
     step_runs,
     tables,
 )
+from sim.exiting import exit_with
 from sim.model.sweep import Sweep
 from sim.model.sweep import run as run_sweep
 from sim.model.tally import Figures
@@ -237,4 +238,4 @@ def _told(results: Iterable[_Item], count: int) -> Iterable[_Item]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -33,6 +33,8 @@ class Deed(StrEnum):
     SLOW = "slow"
     #: Nothing happens there until the end, and then everything at once.
     FREEZE = "freeze"
+    #: Their wall clocks are `amount_ns` ahead (negative: behind), which only their logs show.
+    CLOCK = "clock"
 
     @property
     def is_membership(self) -> bool:
@@ -53,6 +55,13 @@ class Fault:
     at_ns: int
     end_ns: int | None = None
     amount_ns: int = 0
+
+    def clock_ahead_ns(self, place: int, at_ns: int) -> int:
+        """By how much this puts the wall clock of a place ahead at a moment."""
+        is_acting = self.at_ns <= at_ns and (self.end_ns is None or at_ns < self.end_ns)
+        return (
+            self.amount_ns if self.deed is Deed.CLOCK and place in self.places and is_acting else 0
+        )
 
     def cut_pairs(self, names: list[str]) -> set[tuple[str, str]]:
         """Pairs (from, to) that hear nothing while this lasts."""
@@ -76,7 +85,7 @@ def random_faults(
     dice: np.random.Generator, *, daemons: int, begin_ns: int, end_ns: int, round_ns: int
 ) -> tuple[Fault, ...]:
     """A mix of everything: at most one fault at a time at one place, all over by `end_ns`."""
-    deeds = [deed for deed in Deed if deed is not Deed.JOIN]
+    deeds = [deed for deed in Deed if deed not in (Deed.JOIN, Deed.CLOCK)]
     faults: list[Fault] = []
     free_at = [begin_ns] * daemons
     moment = begin_ns

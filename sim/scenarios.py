@@ -68,6 +68,23 @@ def _mishaps(ground: Ground) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
+def _false_clocks(ground: Ground) -> tuple[Fault, ...]:
+    """One wall clock an hour ahead, one that jumps back; one daemon is stopped, one is killed."""
+    part = (ground.rounds - ground.warmup) / 4
+    hour_ns = 3_600_000_000_000
+
+    def fault(deed: Deed, place: int, begin: float, end: float | None, amount_ns: int = 0) -> Fault:
+        end_ns = None if end is None else _at(ground, end * part)
+        return Fault(deed, (place % ground.daemons,), _at(ground, begin * part), end_ns, amount_ns)
+
+    return (
+        Fault(Deed.CLOCK, (1 % ground.daemons,), 0, None, hour_ns),
+        fault(Deed.CLOCK, 2, 2.0, None, -hour_ns // 3),
+        fault(Deed.FREEZE, 3, 1.0, 2.0),
+        fault(Deed.CRASH, 4, 2.5, 3.25),
+    )
+
+
 def _mix(ground: Ground) -> tuple[Fault, ...]:
     # The last third is quiet: there everybody must agree again.
     quiet_ns = (ground.end_ns - ground.begin_ns) // 3
@@ -232,6 +249,15 @@ _ALL: Final = (
         skew_s=36_000.0,
         drift_ppm=1000,
         targets=_AT_ONCE,
+    ),
+    Scenario(
+        "false-clocks",
+        "wrong wall clocks, a stopped and a killed daemon: for --log and the report",
+        workloads.steady(1.5),
+        daemons=5,
+        rounds=60,
+        faults=_false_clocks,
+        bounds=_LOOSE,
     ),
     Scenario(
         "doorman",

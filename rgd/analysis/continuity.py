@@ -9,6 +9,7 @@ silent or its record was lost, and the two must not be confused. Evidence, in th
 
 A sequence alone proves nothing, because early reports and silent rounds take numbers too. The totals
 themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
+When a broker stood still, and whether it ended in order, is noted here and told by `.presence`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.errors import DuplicateLog
+from rgd.analysis.presence import Life, is_long, stood_still
 from rgd.analysis.segments import Contents, Logged
 from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
@@ -30,6 +32,9 @@ LOSS_PART: Final = 0.2
 
 #: Less than this part of a round between two records is no gap: clocks and timers are not exact.
 GAP_ROUNDS_MIN: Final = 0.5
+
+#: Silences that one incarnation lists in one segment.
+SILENCES_MAX: Final = 100
 
 #: The totals of a group that has not been seen.
 _NOTHING: Final = (0, 0, 0, 0)
@@ -59,9 +64,17 @@ class Run:
     incarnation: str
     first_sequence: int
     last_sequence: int
+    round_ms: float
+    #: When the round of the first record began, ms since 1970.
+    first_ms: int
+    last_ms: int
+    #: Whether the last record is the closing one; None: a record of before there were any.
+    is_closed: bool | None = None
+    #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
+    silent: list[tuple[int, int]] = field(default_factory=list)
     #: Records that are missing though the indexes do not show it (evidence 2).
     missing: int = 0
-    _last_ms: int = 0
+    _has_record: bool = False
     _lost_entries: int = 0
     _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
@@ -70,18 +83,37 @@ class Run:
         record = logged.record
         if lost_entries == self._lost_entries:
             self.missing += self._missing_before(logged)
+        self._note_silence(logged)
         self.last_sequence = record.sequence
-        self._last_ms = logged.timestamp_ms
+        self.last_ms = logged.timestamp_ms
+        self.is_closed = record.last if record.ended_ns else None
+        self._has_record = True
         self._lost_entries = lost_entries
         usage = record.rows.usage
         self._totals.update(zip(_keys(usage), map(tuple, _totals(usage).tolist()), strict=True))
+
+    def _note_silence(self, logged: Logged) -> None:
+        """Note when the broker stood still before this record: in its round, or in the gap before that."""
+        record = logged.record
+        period_ms = record.period_ns / NS_PER_MS
+        began_ms = round(logged.timestamp_ms - period_ms)
+        if len(self.silent) == SILENCES_MAX:
+            return
+        skipped = max(0, record.sequence - self.last_sequence - 1)
+        gap_ms = began_ms - self.last_ms
+        if self._has_record and stood_still(gap_ms, skipped, self.round_ms):
+            self.silent.append((self.last_ms, began_ms))
+        # The first round of an incarnation begins before it has joined.
+        is_first = record.sequence <= 2 and not self._has_record
+        if is_long(period_ms, self.round_ms) and not is_first:
+            self.silent.append((began_ms, logged.timestamp_ms))
 
     def _missing_before(self, logged: Logged) -> int:
         record = logged.record
         skipped = record.sequence - self.last_sequence - 1
         period_ms = record.period_ns / NS_PER_MS
-        gap_ms = logged.timestamp_ms - period_ms - self._last_ms
-        if self._last_ms == 0 or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
+        gap_ms = logged.timestamp_ms - period_ms - self.last_ms
+        if not self._has_record or skipped < 1 or gap_ms < GAP_ROUNDS_MIN * period_ms:
             return 0
         rounds = max(1, round(gap_ms / period_ms))
         usage = record.rows.usage
@@ -95,8 +127,11 @@ class Run:
 class Continuity:
     """Follows the runs of one segment."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, round_ms: float) -> None:
         self._contents = contents
+        self._round_ms = round_ms
+        #: By broker and lower 32 bits of its incarnation: when a peer last knew it as there.
+        self.seen_ms: dict[tuple[str, int], int] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
     @property
@@ -110,10 +145,21 @@ class Continuity:
         key = (speaker.broker, speaker.incarnation)
         run = self._runs.get(key)
         if run is None:
-            sequence = logged.record.sequence
-            run = Run(speaker.broker, incarnation_name(speaker.incarnation), sequence, sequence)
+            record = logged.record
+            began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
+            run = Run(
+                speaker.broker,
+                incarnation_name(speaker.incarnation),
+                record.sequence,
+                record.sequence,
+                self._round_ms,
+                began_ms,
+                began_ms,
+            )
             self._runs[key] = run
         run.note(logged, self._contents.lost_entries)
+        peers = zip(logged.record.peers, logged.record.peer_incarnations, strict=False)
+        self.seen_ms.update(((broker, low), logged.timestamp_ms) for (broker, _), low in peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +172,34 @@ class Stretch:
     first_sequence: int
     last_sequence: int
     missing: int
+    first_ms: int = 0
+    last_ms: int = 0
+    is_closed: bool | None = None
+    silent: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def life(self) -> Life:
+        """When the broker was there, as far as this segment shows."""
+        return Life(
+            self.broker,
+            self.incarnation,
+            self.first_ms,
+            self.last_ms,
+            self.first_sequence,
+            self.last_sequence,
+            self.is_closed,
+            tuple((first, last) for first, last in self.silent),
+        )
 
 
 def incarnation_name(incarnation: int) -> str:
     """An incarnation as 16 hexadecimal digits."""
     return f"{incarnation:016x}"
+
+
+def low_bits(incarnation: str) -> int:
+    """The lower 32 bits of an incarnation's name, as records name those of peers."""
+    return int(incarnation, 16) & 0xFFFF_FFFF
 
 
 def check_distinct(stretches: Iterable[Stretch]) -> None:

@@ -7,14 +7,24 @@ within one do.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from rgd.analysis.continuity import Stretch
+from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
+from rgd.analysis.continuity import Stretch, low_bits
 from rgd.analysis.errors import NothingLogged
+from rgd.analysis.presence import (
+    End,
+    Ending,
+    Life,
+    Silence,
+    find_ends,
+    find_silences,
+    whole_lives,
+)
 from rgd.analysis.segments import Contents, Damage, read_segment
 from rgd.core.units import NS_PER_MS
 from rgd.wire.errors import WireError
@@ -27,6 +37,9 @@ PROBED_RECORDS_MAX: Final = 64
 #: Stretches of damage that a report names; more are counted.
 DAMAGES_NAMED_MAX: Final = 20
 
+#: Silences that a report lists, the first; more are counted.
+SILENCES_LISTED_MAX: Final = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Stats:
@@ -34,6 +47,8 @@ class Stats:
 
     contents: Contents
     runs: list[Stretch]
+    #: Broker, lower 32 bits of its incarnation, and when a record of another last knew it as there.
+    seen: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
         """As it travels in the column `stats`."""
@@ -43,7 +58,11 @@ class Stats:
     def from_json(cls, text: str) -> "Stats":
         """Back from the column."""
         values = json.loads(text)
-        return cls(Contents(**values["contents"]), [Stretch(**run) for run in values["runs"]])
+        return cls(
+            Contents(**values["contents"]),
+            [Stretch(**run) for run in values["runs"]],
+            [(broker, low, at_ms) for broker, low, at_ms in values["seen"]],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,21 @@ class LogFacts:
     torn_bytes: int
     #: Records (or other entries) that should be there and are not; damaged ones too.
     missing: int
+    #: When brokers stood still or were gone after a kill, and how each incarnation ended.
+    silences: tuple[Silence, ...] = ()
+    ends: tuple[End, ...] = ()
+    #: How far clocks were off, and whose cannot be compared.
+    clocks: Clocks = AS_STAMPED
+
+    @property
+    def killed(self) -> tuple[End, ...]:
+        """The incarnations that did not end in order."""
+        return tuple(end for end in self.ends if end.ending is Ending.KILLED)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Brokers that ended without a closing record at the end of the logs."""
+        return tuple(end.broker for end in self.ends if end.ending is Ending.OPEN)
 
     def to_json(self) -> dict[str, Any]:
         """The value of "log" in `summary.json`."""
@@ -89,10 +123,30 @@ class LogFacts:
             ],
             "torn_bytes": self.torn_bytes,
             "foreign_entries": self.foreign,
+            "clocks": [
+                {
+                    "broker": one.broker,
+                    "ahead_s": round(one.ahead_ms / 1000, 3),
+                    "from_ms": one.from_ms,
+                    "to_ms": one.to_ms,
+                }
+                for one in self.clocks.errors[:ERRORS_LISTED_MAX]
+            ],
+            "clock_errors": len(self.clocks.errors),
+            "unaligned_clocks": list(self.clocks.unaligned),
+            "silent": [asdict(one) for one in self.silences[:SILENCES_LISTED_MAX]],
+            "silences": len(self.silences),
+            "kills": [
+                {"broker": end.broker, "at_ms": end.at_ms, "missing_up_to_s": self.round_ms / 1000}
+                for end in self.killed
+            ],
+            "open_ends": list(self.open),
         }
 
 
-def gather(stats: Sequence[Stats], *, round_ms: float, window_ms: int) -> LogFacts:
+def gather(
+    stats: Sequence[Stats], *, round_ms: float, window_ms: int, clocks: Clocks = AS_STAMPED
+) -> LogFacts:
     """Put together what the segments were found to hold.
 
     Raises:
@@ -101,6 +155,8 @@ def gather(stats: Sequence[Stats], *, round_ms: float, window_ms: int) -> LogFac
     contents = sorted((one.contents for one in stats), key=lambda one: Path(one.segment))
     check_rows(contents)
     runs = [run for one in stats for run in one.runs]
+    lives = whole_lives((run.life for run in runs), round_ms)
+    ends = find_ends(lives, _seen(stats, lives), round_ms)
     damages = [(one.segment, offset, reason) for one in contents for offset, reason in one.damages]
     return LogFacts(
         segments=len(contents),
@@ -118,7 +174,23 @@ def gather(stats: Sequence[Stats], *, round_ms: float, window_ms: int) -> LogFac
         missing=sum(one.lost_entries for one in contents)
         + sum(_lost_between(contents))
         + sum(run.missing for run in runs),
+        silences=tuple(find_silences(lives, ends, round_ms)),
+        ends=tuple(ends),
+        clocks=clocks,
     )
+
+
+def _seen(stats: Sequence[Stats], lives: Sequence[Life]) -> dict[tuple[str, str], int]:
+    """When each incarnation was last known as there by another broker."""
+    seen_ms: dict[tuple[str, int], int] = {}
+    for broker, low, at_ms in (seen for one in stats for seen in one.seen):
+        seen_ms[broker, low] = max(at_ms, seen_ms.get((broker, low), at_ms))
+    keys = {(one.broker, one.incarnation) for one in lives}
+    return {
+        (broker, incarnation): at_ms
+        for broker, incarnation in keys
+        if (at_ms := seen_ms.get((broker, low_bits(incarnation)), 0))
+    }
 
 
 def check_rows(contents: Sequence[Contents]) -> None:

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from rgd.analysis import tables, wording
+from rgd.analysis import figures, tables, wording
 from rgd.analysis.charts import COLOURS, Chart, draw
-from rgd.analysis.log_facts import LogFacts
+from rgd.analysis.clocks import ERRORS_LISTED_MAX
+from rgd.analysis.log_facts import SILENCES_LISTED_MAX, LogFacts
 from rgd.analysis.windows import GroupWindows
 from rgd.version import __version__
 
@@ -65,7 +66,7 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
     """The whole page."""
     here = files(__package__)
     frame = Template(here.joinpath("page.html").read_text(encoding="utf-8"))
-    when = f"{wording.moment(facts.from_ms)} to {wording.moment(facts.to_ms)} UTC"
+    when = f"{figures.moment(facts.from_ms)} to {figures.moment(facts.to_ms)} UTC"
     plotted = {_anchor(section.finding) for section in sections}
     left_out = len(findings) - len(sections)
     return frame.substitute(
@@ -143,11 +144,11 @@ def _description(finding: Finding) -> str:
     quota = finding["quota"]
     return (
         f"{len(finding['brokers'])} brokers together wanted "
-        f"{wording.amount(finding['wanted'], dimension)} {dimension} a second on average and were "
-        f"admitted {wording.amount(finding['admitted'], dimension)}; the quota was "
-        f"{'unlimited' if quota is None else wording.amount(quota, dimension)}. Jain's index was "
-        f"{wording.ratio(finding['jain_mean'])} on average, the lowest ratio of admitted to max-min "
-        f"part {wording.ratio(finding['lowest_ratio'])}. The table below has each broker."
+        f"{figures.amount(finding['wanted'], dimension)} {dimension} a second on average and were "
+        f"admitted {figures.amount(finding['admitted'], dimension)}; the quota was "
+        f"{'unlimited' if quota is None else figures.amount(quota, dimension)}. Jain's index was "
+        f"{figures.ratio(finding['jain_mean'])} on average, the lowest ratio of admitted to max-min "
+        f"part {figures.ratio(finding['lowest_ratio'])}. The table below has each broker."
     )
 
 
@@ -178,13 +179,13 @@ def _brokers_table(finding: Finding) -> str:
     rows = []
     for one in finding["brokers"]:
         amounts = "".join(
-            f"<td>{escape(wording.amount(one[key], dimension))}</td>"
+            f"<td>{escape(figures.amount(one[key], dimension))}</td>"
             for key in ("wanted", "admitted", "part", "share")
         )
-        starved = wording.span(one["starved_s"]) if one["starved_s"] else wording.NOTHING
+        starved = figures.span(one["starved_s"]) if one["starved_s"] else figures.NOTHING
         rows.append(
             f'<tr><th scope="row">{escape(one["broker"])}</th>{amounts}'
-            f"<td{_mark(one['ratio'])}>{wording.ratio(one['ratio'])}</td><td>{starved}</td></tr>"
+            f"<td{_mark(one['ratio'])}>{figures.ratio(one['ratio'])}</td><td>{starved}</td></tr>"
         )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
@@ -195,19 +196,50 @@ def _log(facts: LogFacts) -> str:
         "brokers": ", ".join(facts.brokers),
         "segments": f"{facts.segments:,}",
         "records": f"{facts.records:,}",
-        "round": wording.span(round(facts.round_ms / 1000, 3)),
-        "window": wording.span(facts.window_ms / 1000),
+        "round": figures.span(round(facts.round_ms / 1000, 3)),
+        "window": figures.span(facts.window_ms / 1000),
         "missing records": f"{facts.missing:,}",
         "damaged stretches": f"{facts.damaged:,} ({facts.damaged_bytes:,} bytes)",
         "torn at the end": f"{facts.torn_bytes:,} bytes",
         "entries of others": f"{facts.foreign:,}",
+        "ends without a closing record": f"{len(facts.killed):,} killed, "
+        f"{len(facts.open):,} still running or killed",
     }
     items = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in known.items())
     damages = "".join(
         f"<li><code>{escape(file)}</code> at offset {offset:,}: {escape(reason)}</li>"
         for file, offset, reason in facts.damages
     )
-    return f"<dl>{items}</dl>" + (f"<ul>{damages}</ul>" if damages else "")
+    return f"<dl>{items}</dl>{_absences(facts)}" + (f"<ul>{damages}</ul>" if damages else "")
+
+
+def _absences(facts: LogFacts) -> str:
+    """A table of clocks that were off, silences and kills, in the order of time."""
+    rows = [
+        (one.from_ms, one.to_ms, one.broker, f"clock {figures.ahead(one.ahead_ms)}, corrected")
+        for one in facts.clocks.errors[:ERRORS_LISTED_MAX]
+    ]
+    rows += [
+        (one.from_ms, one.to_ms, one.broker, "silent: not judged")
+        for one in facts.silences[:SILENCES_LISTED_MAX]
+    ]
+    lost = f"ended without a closing record: up to {figures.span(facts.round_ms / 1000)} missing"
+    rows += [(end.at_ms, end.at_ms, end.broker, lost) for end in facts.killed]
+    if not rows:
+        return ""
+    body = "".join(
+        f'<tr><th scope="row">{escape(broker)}</th><td class="text">{escape(what)}</td>'
+        f"<td>{figures.moment(from_ms)}</td><td>{figures.moment(to_ms)}</td></tr>"
+        for from_ms, to_ms, broker, what in sorted(rows)
+    )
+    heads = "".join(
+        f'<th scope="col"{_text_class(place, words=2)}>{name}</th>'
+        for place, name in enumerate(("broker", "what", "from (UTC)", "to (UTC)"))
+    )
+    return (
+        '<div class="scroll"><table><thead><tr>'
+        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _anchor(finding: Finding) -> str:

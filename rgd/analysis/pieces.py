@@ -11,7 +11,8 @@ missed record loses nothing. A round's part of a total that lost records share w
 rate times its period; the rest stays a gap between two pieces, which `rgd.analysis.windows` fills.
 
 Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers; the
-policy and the broker's weight are those of its last row.
+policy, the broker's weight and the quota in thousandths are those of its last row. A mean of equal
+quotas is not exactly that quota, so whatever compares quotas compares the thousandths, as logged.
 """
 
 from itertools import pairwise
@@ -21,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.analysis.continuity import GAP_ROUNDS_MIN, is_loss
+from rgd.analysis.presence import SILENT_ROUNDS_MIN
 from rgd.analysis.schema import PIECES, arrow
+from rgd.core.shares.columns import NO_RATE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +34,9 @@ AMOUNTS: Final = tuple(
     f"{amount}_{dimension}" for amount in ("admitted", "wanted") for dimension in DIMENSIONS
 )
 LIMITS: Final = tuple(f"{limit}_{of}" for limit in ("share", "quota") for of in DIMENSIONS)
+
+#: The quotas as they were logged: thousandths, `NO_RATE` for unlimited.
+QUOTAS: Final = tuple(f"quota_{of}_milli" for of in DIMENSIONS)
 
 #: How the columns of two pieces of one window become one.
 MERGED_BY_LEAST: Final = ("from_ms", *(f"{amount}_before" for amount in AMOUNTS))
@@ -92,8 +98,13 @@ def cut(from_ms: Floats, to_ms: Floats, window_ms: int) -> tuple[Ints, Ints, Flo
     return stretch, window, begin, end
 
 
-def reduce_rows(batch: Any, window_ms: int) -> Any:
-    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`."""
+def reduce_rows(batch: Any, window_ms: int, round_ms: float) -> Any:
+    """Reduce a `pyarrow.RecordBatch` of `ROWS` to one of `PIECES`.
+
+    A row of several rounds is of a broker that stood still in it. What it counted is put in the first
+    of these rounds, because nothing was counted while it stood still; it covers no time, so the
+    broker is not judged there.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,12 +115,14 @@ def reduce_rows(batch: Any, window_ms: int) -> Any:
     order = np.lexsort((np.arange(len(series)), _numbers(batch, "broker_timestamp"), series))
     batch, series = batch.take(pa.array(order)), series[order]
     rows = _curve(batch, series)
+    _shorten(rows, round_ms)
     pieces, stretch, window = _cut_rows(rows, window_ms)
     merged, last = merge(pieces, series[stretch], window)
     row = stretch[last]
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
     columns |= {name: column.take(pa.array(series[row])) for name, column in names.items()}
     columns |= {name: batch[name].take(pa.array(row)) for name in ("policy", "weight")}
+    columns |= {name: batch[name].take(pa.array(row)).fill_null(NO_RATE) for name in QUOTAS}
     columns["window"] = pa.array(window[last], pa.int64())
     columns["stats"] = pa.nulls(len(row), pa.string())
     return pa.table([columns[name] for name in PIECES], schema=arrow(PIECES))
@@ -167,11 +180,20 @@ def _curve(batch: Any, series: Ints) -> Table:
     return rows | {limit: _numbers(batch, limit) for limit in LIMITS}
 
 
+def _shorten(rows: Table, round_ms: float) -> None:
+    """Let rows of brokers that stood still end after a round, and cover no time."""
+    is_silent = rows["period_ms"] > SILENT_ROUNDS_MIN * round_ms
+    first = np.minimum(rows["from_ms"] + round_ms, rows["to_ms"])
+    rows["to_ms"] = np.where(is_silent, first, rows["to_ms"])
+    rows["period_ms"] = np.where(is_silent, round_ms, rows["period_ms"])
+    rows["covers"] = np.where(is_silent, 0.0, 1.0)
+
+
 def _cut_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
     """Cut the rows at the windows' borders; and which row and window each piece is of."""
     stretch, window, begin, end = cut(rows["from_ms"], rows["to_ms"], window_ms)
     from_ms, length = rows["from_ms"][stretch], (rows["to_ms"] - rows["from_ms"])[stretch]
-    covered = length * (end - begin)
+    covered = length * (end - begin) * rows["covers"][stretch]
     pieces: Table = {
         "from_ms": from_ms + length * begin,
         "to_ms": from_ms + length * end,

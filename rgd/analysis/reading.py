@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from rgd.analysis.clocks import AS_STAMPED, Clocks
 from rgd.analysis.continuity import Continuity, Stretch
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.pieces import reduce_rows
@@ -21,14 +22,20 @@ REDUCED_ROWS_MAX: Final = 200_000
 
 
 def segment_pieces(
-    segment: str, window_ms: int, *, rows_max: int = REDUCED_ROWS_MAX
+    segment: str,
+    window_ms: int,
+    *,
+    round_ms: float,
+    clocks: Clocks = AS_STAMPED,
+    rows_max: int = REDUCED_ROWS_MAX,
 ) -> Iterator[Any]:
     """The pieces of one segment, and its stats, as `pyarrow.RecordBatch`es of `schema.PIECES`."""
     contents = Contents(segment)
-    continuity = Continuity(contents)
-    found = _followed(read_segment(Path(segment), contents), continuity)
-    for batch in batches(segment, found, rows_max=rows_max):
-        yield from reduce_rows(batch, window_ms).combine_chunks().to_batches()
+    continuity = Continuity(contents, round_ms)
+    logged = read_segment(Path(segment), contents, timed=clocks.time_of)
+    for batch in batches(segment, _followed(logged, continuity), rows_max=rows_max):
+        reduced = reduce_rows(batch, window_ms, round_ms)
+        yield from reduced.combine_chunks().to_batches()
     runs = [
         Stretch(
             segment,
@@ -37,10 +44,15 @@ def segment_pieces(
             run.first_sequence,
             run.last_sequence,
             run.missing,
+            run.first_ms,
+            run.last_ms,
+            run.is_closed,
+            tuple(run.silent),
         )
         for run in continuity.runs
     ]
-    yield _stats_batch(Stats(contents, runs))
+    seen = [(broker, low, at_ms) for (broker, low), at_ms in continuity.seen_ms.items()]
+    yield _stats_batch(Stats(contents, runs, seen))
 
 
 def _followed(

@@ -5,7 +5,8 @@
 Law: what can be refused is refused before Spark is started (paths, folder, options, Java), in one
 line with the remedy; what is damaged is reported on and refuses nothing.
 
-One pass over the data: each segment is read and reduced to pieces in its partition, the pieces of each
+First what the records' headers say of clocks is read and the clocks are compared (`clocks`). Then one pass
+over the data: each segment is read and reduced to pieces in its partition, the pieces of each
 group meet in one place, are joined, judged and summed up there (`judging`), and the windows are
 written as Parquet. What was found comes back beside them; the page is drawn here.
 """
@@ -18,17 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rgd.analysis import output, wording
+from rgd.analysis import figures, output, wording
+from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.errors import AnalysisError
+from rgd.analysis.headers import Sampling
 from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
-from rgd.analysis.schema import JUDGED, PIECES, ddl
+from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
 from rgd.analysis.segments import find_segments
 from rgd.analysis.session import require_java, require_spark, session
 from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Groups (with kind and dimension) that get a section with plots; the rest are in the table only.
 PLOTTED_MAX: Final = 24
@@ -42,6 +45,7 @@ _WORDS_MAX: Final = 300
 _EXCEPTION: Final = re.compile(r"[A-Za-z_.]+(Error|Exception|Log|Logged)\b.*:")
 
 Progress = Callable[[str], None]
+Read = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +110,14 @@ def run_report(
     window_ms = _window_ms(window_s, round_ms)
     require_java()
     size = sum(segment.stat().st_size for segment in segments)
-    progress(f"starting Spark for {len(segments)} segments, {wording.amount(size, 'bytes')}")
+    progress(f"starting Spark for {len(segments)} segments, {figures.amount(size, 'bytes')}")
     with output.staged(out) as staging:
         with session(master) as spark, _spark_errors():
-            facts, groups = _run_jobs(
-                spark, [str(path) for path in segments], staging, (round_ms, window_ms), progress
-            )
+            progress("comparing clocks")
+            names = [str(path) for path in segments]
+            clocks = _compare_clocks(spark, names, Sampling.of(size), round_ms)
+            progress("reading and judging")
+            facts, groups = _run_jobs(spark, names, staging, (round_ms, window_ms), clocks)
         progress("drawing")
         summary = Summary(tuple(groups), facts, out / output.PAGE)
         _write_page(summary, staging)
@@ -120,23 +126,34 @@ def run_report(
     return summary
 
 
+def _compare_clocks(
+    spark: "SparkSession", segments: list[str], sampling: Sampling, round_ms: float
+) -> Clocks:
+    """Learn from the records' headers how far clocks were off."""
+    read = _header_reader(segments, sampling)
+    headers = _places(spark, segments).mapInArrow(read, ddl(HEADERS)).toArrow()
+    return align_clocks(headers, sampling, round_ms)
+
+
+def _places(spark: "SparkSession", segments: list[str]) -> "DataFrame":
+    """One partition a segment: the number of a row is the place of its segment."""
+    count = len(segments)
+    return spark.range(0, count, 1, count)
+
+
 def _run_jobs(
     spark: "SparkSession",
     segments: list[str],
     staging: Path,
     lengths: tuple[float, int],
-    progress: Progress,
+    clocks: Clocks,
 ) -> tuple[LogFacts, list[dict[str, Any]]]:
     """Run Spark over the segments; `lengths` are those of a round and of a window in ms."""
     round_ms, window_ms = lengths
-    # One partition a segment: the number of a row is the place of its segment.
-    count = len(segments)
-    places = spark.range(0, count, 1, count)
-    pieces = places.mapInArrow(_reader(segments, window_ms), ddl(PIECES))
+    pieces = _places(spark, segments).mapInArrow(_reader(segments, lengths, clocks), ddl(PIECES))
     judge = _judge(window_ms, round_ms)
     judged = pieces.groupBy("group", "kind").applyInArrow(judge, ddl(JUDGED)).persist()
     try:
-        progress("reading and judging")
         windows = judged.where("group is not null").drop("findings")
         windows.write.parquet(str(staging / output.WINDOWS))
         told = judged.where("findings is not null").select("group", "findings").collect()
@@ -144,20 +161,36 @@ def _run_jobs(
         judged.unpersist()
     stats = [Stats.from_json(row.findings) for row in told if row.group is None]
     check_distinct(run for one in stats for run in one.runs)
-    facts = gather(stats, round_ms=round_ms, window_ms=window_ms)
+    facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks)
     groups = [json.loads(row.findings) for row in told if row.group is not None]
     return facts, sorted(groups, key=_order)
 
 
-def _reader(segments: list[str], window_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _header_reader(segments: list[str], sampling: Sampling) -> Read:
+    """What an executor does first with the places of segments: reads what they say of clocks."""
+
+    def read(places: Iterator[Any]) -> Iterator[Any]:
+        from rgd.analysis.headers import segment_headers
+
+        for batch in places:
+            for place in batch.column(0).to_pylist():
+                yield from segment_headers(segments[place], sampling)
+
+    return read
+
+
+def _reader(segments: list[str], lengths: tuple[float, int], clocks: Clocks) -> Read:
     """What an executor does with the places of segments: reads them, reduced to pieces."""
+    round_ms, window_ms = lengths
 
     def read(places: Iterator[Any]) -> Iterator[Any]:
         from rgd.analysis.reading import segment_pieces
 
         for batch in places:
             for place in batch.column(0).to_pylist():
-                yield from segment_pieces(segments[place], window_ms)
+                yield from segment_pieces(
+                    segments[place], window_ms, round_ms=round_ms, clocks=clocks
+                )
 
     return read
 

@@ -117,6 +117,7 @@ def _of_rows(records: list[Logged]) -> dict[str, Any]:
         columns[f"refused_{of}"] = rows.refused[:, place]
         columns[f"share_{of}"] = _units(rows.share[:, place])
         columns[f"quota_{of}"] = _units(rows.quota[:, place])
+        columns[f"quota_{of}_milli"] = _milli(rows.quota[:, place])
     return columns
 
 
@@ -131,6 +132,13 @@ def _named(codes: Codes, names: Sequence[str]) -> Any:
     import pyarrow as pa
 
     return _text(names).take(pa.array(codes))
+
+
+def _milli(rates: Ints) -> Any:
+    """Thousandths of a unit per second, null where unlimited."""
+    import pyarrow as pa
+
+    return pa.array(rates, pa.int64(), mask=rates == NO_RATE)
 
 
 def _units(rates: Ints) -> Any:

@@ -53,6 +53,8 @@ ROWS: Final = _columns(
     share_bytes="double",
     quota_messages="double",
     quota_bytes="double",
+    quota_messages_milli="bigint",  # the quota as it was logged, in thousandths; compare these
+    quota_bytes_milli="bigint",
     policy="string",
     sent="boolean",
     damage="string",
@@ -85,10 +87,25 @@ PIECES: Final = _columns(
     },
     quota_messages_max="double",
     quota_bytes_max="double",
+    quota_messages_milli="bigint",  # of the latest row; `NO_RATE`: unlimited
+    quota_bytes_milli="bigint",
     covered_ms="double",
     weight="bigint",
     policy="string",
     stats="string",
+)
+
+#: What one record says of clocks (`rgd.analysis.headers`), read in a pass before the others.
+HEADERS: Final = _columns(
+    broker="string",
+    incarnation="string",
+    sequence="bigint",
+    clock_ms="bigint",  # what the broker's wall clock said, ms since 1970
+    local_ms="double",  # its monotonic clock, else the same as `clock_ms`
+    is_monotonic="boolean",
+    peers="array<string>",  # those of whom a sampled report had been received
+    peer_incarnations="array<bigint>",  # lower 32 bits; -1: not known
+    peer_sequences="array<bigint>",
 )
 
 #: One group, kind and dimension in one window. Rates in units per second; docs/report.md has the
@@ -149,6 +166,8 @@ def _arrow(columns: tuple[tuple[str, str], ...]) -> Any:
         "bigint": pa.int64(),
         "double": pa.float64(),
         "boolean": pa.bool_(),
+        "array<string>": pa.list_(pa.string()),
+        "array<bigint>": pa.list_(pa.int64()),
         WINDOWS["brokers"]: pa.list_(per_broker),
     }
     return pa.schema([(name, types[kind]) for name, kind in columns])

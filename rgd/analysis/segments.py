@@ -6,11 +6,12 @@ counted (somebody else's entries, a torn tail), never fatal, and everything else
 A path is a log folder (searched through its subfolders) or one segment file. A time range is
 sought by the brokers' timestamps in front of the entries, without reading what lies before it; it
 ends at the first later entry, because broker time never runs backwards within a log.
+The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
 How entries stand in a file is `rgd.wire.segment`'s business; what a gap means is `continuity`'s.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -19,7 +20,7 @@ from rgd.analysis.errors import NoLog
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.errors import WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
-from rgd.wire.record import record_of
+from rgd.wire.record import header_of, record_of
 from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn, decode_length
 
 #: How much of a file is read at a time, in bytes.
@@ -63,6 +64,17 @@ class Logged:
     #: ms since 1970: the broker's time, else the producer's.
     timestamp_ms: int
     record: RoundRecord
+    #: What the broker's wall clock said, ms since 1970: unlike `timestamp_ms` it may run backwards.
+    clock_ms: int = 0
+
+
+#: From an entry and its record to the record's time, ms since 1970.
+Timed = Callable[[Entry, RoundRecord], int]
+
+
+def as_stamped(entry: Entry, _record: RoundRecord) -> int:
+    """The broker's timestamp, else the producer's."""
+    return entry.timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +195,23 @@ def first_timestamp(segment: Path) -> int | None:
 
 
 def read_segment(
-    segment: Path, contents: Contents, within: TimeRange = ALWAYS
+    segment: Path,
+    contents: Contents,
+    within: TimeRange = ALWAYS,
+    *,
+    timed: Timed = as_stamped,
+    has_rows: bool = True,
 ) -> Iterator[Logged | Damage]:
-    """The records and the damage of one segment in order; `contents` fills while it is read."""
+    """The records and the damage of one segment in order.
+
+    Args:
+        segment: the file.
+        contents: fills while it is read.
+        within: leave out what is stamped outside of this.
+        timed: what the time of a record is.
+        has_rows: False: leave out the rows of the records, which is many times faster.
+    """
+    read = _Reading(contents, within, timed, record_of if has_rows else header_of)
     with segment.open("rb") as file:
         start = _seek(file, within)
         file.seek(start)
@@ -194,39 +220,49 @@ def read_segment(
             for found in reader.feed(data):
                 if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
                     return
-                yield from _judged(found, contents, within)
+                yield from read.found(found)
         for found in reader.finish():
-            yield from _judged(found, contents, within)
+            yield from read.found(found)
 
 
-def _judged(
-    found: Stored | Damaged | Torn, contents: Contents, within: TimeRange
-) -> Iterator[Logged | Damage]:
-    if isinstance(found, Torn):
-        contents.torn_bytes += found.size
-        return
-    if isinstance(found, Damaged):
-        damage = Damage(found.offset, found.size, found.reason.value)
-        contents.note_damage(damage)
-        yield damage
-        return
-    entry = found.entry
-    if not within.holds(entry.timestamp):
-        return
-    contents.note_entry(entry)
-    try:
-        record = record_of(entry)
-    except WireError as error:
-        damage = Damage(found.offset, LENGTH_SIZE + len(found.data), error.reason.value)
-        contents.note_damage(damage)
-        yield damage
-        return
-    if record is None:
-        contents.foreign += 1
-        return
-    logged = Logged(found.offset, entry.index, entry.timestamp, record)
-    contents.note_record(logged)
-    yield logged
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How one segment is read."""
+
+    contents: Contents
+    within: TimeRange
+    timed: Timed
+    decode: Callable[[Entry], RoundRecord | None]
+
+    def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
+        """Count what was found; the record or the damage, if it is one."""
+        if isinstance(found, Torn):
+            self.contents.torn_bytes += found.size
+            return
+        if isinstance(found, Damaged):
+            yield self._damage(Damage(found.offset, found.size, found.reason.value))
+            return
+        entry = found.entry
+        if not self.within.holds(entry.timestamp):
+            return
+        self.contents.note_entry(entry)
+        try:
+            record = self.decode(entry)
+        except WireError as error:
+            size = LENGTH_SIZE + len(found.data)
+            yield self._damage(Damage(found.offset, size, error.reason.value))
+            return
+        if record is None:
+            self.contents.foreign += 1
+            return
+        at_ms = self.timed(entry, record)
+        logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
+        self.contents.note_record(logged)
+        yield logged
+
+    def _damage(self, damage: Damage) -> Damage:
+        self.contents.note_damage(damage)
+        return damage
 
 
 def _seek(file: BinaryIO, within: TimeRange) -> int:

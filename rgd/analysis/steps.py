@@ -67,7 +67,7 @@ def find_steps(windows: GroupWindows, rates: Rates, judged: Judged) -> list[Step
         steps.append(
             Step(
                 at_ms=int(windows.start_ms[place]),
-                cause=_cause(rates.quota, begin, end),
+                cause=_cause(windows, rates, begin, end),
                 windows=int(fair[0]) if len(fair) else None,
             )
         )
@@ -153,8 +153,13 @@ def _is_fair(rates: Rates, judged: Judged, seconds: Floats) -> Flags:
     return np.asarray((np.abs(rates.admitted - judged.part) <= slack).all(axis=1)) & judged.is_due
 
 
-def _cause(quota: Floats, begin: int, end: int) -> str:
-    known = np.nan_to_num(quota, nan=np.inf)
-    before = known[max(0, begin - LEVEL_WINDOWS)]
-    after = known[min(len(known) - 1, end + LEVEL_WINDOWS - 1)]
-    return "demand" if before == after else "quota"
+def _cause(windows: GroupWindows, rates: Rates, begin: int, end: int) -> str:
+    """`quota` if a broker logged another one after the step than before it.
+
+    Compared are the integers that were logged: a mean of equal rates is not exactly that rate.
+    """
+    before = max(0, begin - LEVEL_WINDOWS)
+    after = min(len(rates.quota) - 1, end + LEVEL_WINDOWS - 1)
+    has_both = (windows.covered[before] > 0) & (windows.covered[after] > 0)
+    changed = rates.quota_logged[before] != rates.quota_logged[after]
+    return "quota" if (changed & has_both).any() else "demand"

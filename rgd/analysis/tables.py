@@ -2,7 +2,7 @@
 
 Law: what `read` gives of what `write` made is equal, but for what no plot needs: who is listed in a
 window (has a record or a wish in it) is taken to cover it, one that owes nothing not to be due, and a
-broker that is not listed to have a weight of 1.
+broker that is not listed to have a weight of 1. Quotas as they were logged are not in the table.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from rgd.analysis.fairness import Judged
 from rgd.analysis.pieces import Floats
 from rgd.analysis.schema import WINDOWS, arrow
 from rgd.analysis.windows import GroupWindows, Rates
+from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI
 
 
@@ -80,6 +81,7 @@ def read(table: Any) -> tuple[GroupWindows, Judged]:
         refused=grid("refused", 0.0),
         share=grid("share", np.nan),
         quota=_floats(table["quota"]),
+        quota_logged=np.full(shape, NO_RATE),
         quota_max=np.nan_to_num(_floats(table["quota_max"]), nan=np.inf),
         recovered=_floats(table["recovered"]),
     )

@@ -30,6 +30,7 @@ from rgd.analysis.pieces import (
     cut,
     merge,
 )
+from rgd.core.units import MILLI
 
 Flags = NDArray[np.bool_]
 
@@ -48,6 +49,9 @@ class Rates:
     share: Floats
     #: (W,); NaN: unlimited.
     quota: Floats
+    #: (W, B); the quota that each broker logged last, thousandths, `NO_RATE` where unlimited. These are
+    #: exact; `quota` is a mean and must not be compared for equality.
+    quota_logged: Ints
     #: (W,); the largest quota that any broker logged in the window or the one before; inf: unlimited.
     quota_max: Floats
     #: (W,); how much of `admitted` only the totals tell of.
@@ -104,9 +108,14 @@ def join(pieces: Any, window_ms: int) -> GroupWindows:
         seconds=seconds,
         policy=_policies(policies, row, len(numbers)),
         covered=covered / 1000,
-        weight=_weights(pieces["weight"].to_numpy()[place], row, broker, covered.shape),
+        weight=_latest(pieces["weight"].to_numpy()[place], row, broker, covered.shape),
         rates={
-            of: _rates(of, table, gaps, _Where(grid, row, broker, covered, seconds))
+            of: _rates(
+                of,
+                table | {"quota_logged": pieces[f"quota_{of}_milli"].to_numpy()[place]},
+                gaps,
+                _Where(grid, row, broker, covered, seconds),
+            )
             for of in DIMENSIONS
         },
     )
@@ -229,7 +238,8 @@ def _rates(of: str, table: Table, gaps: Table, where: _Where) -> Rates:
         wanted=np.maximum(rate["wanted"], rate["admitted"]),
         refused=where.add(table[f"refused_{of}"]) / where.seconds[:, None],
         share=_mean(share_units, share_ms, where.covered),
-        quota=_carried(_mean(quota_units, quota_ms, covered), covered),
+        quota=_carried(_in_thousandths(_mean(quota_units, quota_ms, covered)), covered),
+        quota_logged=_latest(table["quota_logged"], where.row, where.broker, where.covered.shape),
         quota_max=_largest(where.row, table[f"quota_{of}_max"], covered),
         recovered=recovered.sum(axis=1) / where.seconds,
     )
@@ -239,6 +249,11 @@ def _mean(units: Floats, limited_ms: Floats, covered_ms: Floats) -> Floats:
     """The mean limit over the time it was limited; NaN where that is less than half."""
     is_limited = (limited_ms > 0) & (limited_ms >= covered_ms / 2)
     return np.where(is_limited, units / np.where(is_limited, limited_ms, 1.0), np.nan)
+
+
+def _in_thousandths(rates: Floats) -> Floats:
+    """Rates are whole thousandths, so a mean of equal ones is shown as that rate: 600, not 599.99..."""
+    return np.rint(rates * MILLI) / MILLI
 
 
 def _carried(quota: Floats, covered: Floats) -> Floats:
@@ -257,17 +272,18 @@ def _largest(row: Ints, quota: Floats, covered: Floats) -> Floats:
     return np.maximum(largest, before)
 
 
-def _weights(weight: Ints, row: Ints, broker: Ints, shape: tuple[int, ...]) -> Ints:
-    """The weight of each broker in each window; one without a record keeps the nearest earlier one.
+def _latest(values: Ints, row: Ints, broker: Ints, shape: tuple[int, ...]) -> Ints:
+    """What each broker logged last in each window; without a record the nearest earlier value holds.
 
-    Before its first record a broker has the weight of that; `weight` is latest last.
+    Before its first record a broker has the value of that; `values` is latest last.
     """
-    weights = np.zeros(shape, np.int64)
-    weights[row, broker] = weight
+    latest, is_known = np.zeros(shape, np.int64), np.zeros(shape, bool)
+    latest[row, broker] = values
+    is_known[row, broker] = True
     windows = np.arange(shape[0])[:, None]
-    known = np.maximum.accumulate(np.where(weights > 0, windows, -1), axis=0)
-    first = np.argmax(weights > 0, axis=0)
-    answer: Ints = np.take_along_axis(weights, np.where(known < 0, first, known), axis=0)
+    known = np.maximum.accumulate(np.where(is_known, windows, -1), axis=0)
+    first = np.argmax(is_known, axis=0)
+    answer: Ints = np.take_along_axis(latest, np.where(known < 0, first, known), axis=0)
     return answer
 
 

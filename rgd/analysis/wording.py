@@ -1,18 +1,24 @@
-"""Figures and findings in words, for the page and the terminal alike.
-
-Law: a number has its unit, a time its zone, and what cannot be said is a dash, never a 0.
-"""
+"""Findings in words, for the page and the terminal alike; what the logs lack is in `log_wording`."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from rgd.analysis import log_wording
+from rgd.analysis.figures import (
+    NOTHING,
+    amount,
+    clock,
+    count,
+    moment,
+    percent,
+    ratio,
+    span,
+    times,
+)
 from rgd.analysis.findings import STARVED_BELOW
 from rgd.analysis.log_facts import LogFacts
 
 Finding = dict[str, Any]
-
-NOTHING: Final = "\N{EN DASH}"
 
 #: Headings of the table of groups; `table_row` gives the cells.
 COLUMNS: Final = (
@@ -58,14 +64,21 @@ def table_row(finding: Finding) -> tuple[str, ...]:
 
 def sentences(findings: Sequence[Finding], facts: LogFacts) -> list[str]:
     """What was found, in plain words: the log, the groups, what is missing."""
-    return [_of_log(findings, facts), *_of_groups(findings), _of_gaps(findings, facts)]
+    recovered = any(finding["recovered"] for finding in findings)
+    return [
+        _of_log(findings, facts),
+        *log_wording.of_clocks(facts),
+        *_of_groups(findings),
+        *log_wording.of_silences(facts),
+        *log_wording.of_gaps(facts, recovered=recovered),
+    ]
 
 
 def _of_log(findings: Sequence[Finding], facts: LogFacts) -> str:
     groups = len({finding["group"] for finding in findings})
     return (
-        f"{_count(len(facts.brokers), 'broker')} logged {_count(facts.records, 'round')} of "
-        f"{_count(groups, 'group')} between {moment(facts.from_ms)} and {moment(facts.to_ms)} UTC "
+        f"{count(len(facts.brokers), 'broker')} logged {count(facts.records, 'round')} of "
+        f"{count(groups, 'group')} between {moment(facts.from_ms)} and {moment(facts.to_ms)} UTC "
         f"({span((facts.to_ms - facts.from_ms) / 1000)}), looked at in windows of "
         f"{span(facts.window_ms / 1000)}."
     )
@@ -114,96 +127,9 @@ def _of_starved(finding: Finding) -> str:
     if not finding["starved"]:
         return ""
     worst = finding["starved"][0]
-    count = finding["starved_intervals"]
+    intervals = finding["starved_intervals"]
     return (
         f" Brokers were starved (below {percent(STARVED_BELOW)} of their part) "
-        f"{_count(count, 'time')}, longest {worst['broker']} for "
+        f"{count(intervals, 'time')}, longest {worst['broker']} for "
         f"{span((worst['to_ms'] - worst['from_ms']) / 1000)} from {clock(worst['from_ms'])} UTC."
     )
-
-
-def _of_gaps(findings: Sequence[Finding], facts: LogFacts) -> str:
-    if not (facts.missing or facts.damaged or facts.torn_bytes):
-        return "Nothing is missing: every record could be read, and none was lost on the way."
-    said = []
-    if facts.missing:
-        recovered = any(finding["recovered"] for finding in findings)
-        saved = (
-            "; what was counted in them is known from the totals of the next ones and was spread "
-            "evenly over the gaps"
-            if recovered
-            else ""
-        )
-        verb = "is" if facts.missing == 1 else "are"
-        said.append(f"{_count(facts.missing, 'record')} {verb} missing{saved}.")
-    if facts.damaged:
-        file, offset, reason = facts.damages[0]
-        said.append(
-            f"{_count(facts.damaged, 'stretch', 'stretches')} of the log could not be read "
-            f"({facts.damaged_bytes:,} bytes; the first in {file} at offset {offset:,}: {reason})."
-        )
-    if facts.torn_bytes:
-        said.append(
-            f"{facts.torn_bytes:,} bytes at the end of segments were not written whole (yet)."
-        )
-    return " ".join(said)
-
-
-def amount(value: float | None, dimension: str) -> str:
-    """A rate or amount without `/s`: `1,234`, `12.5`, or `1.2 MB`."""
-    if value is None:
-        return NOTHING
-    if dimension != "bytes":
-        return _short(value)
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 1000:
-            return f"{_short(value)} {unit}"
-        value /= 1000
-    return f"{_short(value)} TB"
-
-
-def percent(value: float | None) -> str:
-    """A part of 1 as percent."""
-    if value is None:
-        return NOTHING
-    part = value * 100
-    return f"{part:.1f} %" if 0 < abs(part) < 10 or 90 < part < 100 else f"{part:.0f} %"
-
-
-def times(value: float | None) -> str:
-    """A multiple."""
-    return NOTHING if value is None else f"{value:.2f} x"
-
-
-def ratio(value: float | None) -> str:
-    """A number around 1."""
-    return NOTHING if value is None else f"{value:.3f}"
-
-
-def span(seconds: float) -> str:
-    """A length of time."""
-    if seconds < 120:
-        return f"{seconds:g} s" if seconds == round(seconds) else f"{seconds:.1f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def moment(ms: float) -> str:
-    """A date and time, UTC."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def clock(ms: float) -> str:
-    """A time of day, UTC."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%H:%M:%S}"
-
-
-def _short(value: float) -> str:
-    if abs(value) >= 100 or value == round(value):
-        return f"{value:,.0f}"
-    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
-
-
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"

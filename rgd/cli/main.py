@@ -1,13 +1,14 @@
 """The entry point: every command in one table, every error as one line and an exit code.
 
 Law: 0 it is done, 1 it failed, 2 it was asked wrongly (options, settings, files); 130 after
-Ctrl-C, as in a shell. What rgd raises on purpose is a line on standard error and never a traceback;
+Ctrl-C and 141 if nobody reads on (`rgd log cat | head`), as in a shell. What rgd raises on purpose is a line on standard error and never a traceback;
 anything else is a bug, and its traceback is the report.
 
 A new command is a module beside this one and one line below.
 """
 
 import os
+import select
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,8 @@ from rgd.version import __version__
 
 EXIT_FAILED = 1
 EXIT_ASKED_WRONGLY = 2
+#: 128 and the number of SIGPIPE, which ends other tools where their reader has left.
+EXIT_UNREAD = 141
 
 app = typer.Typer(
     name="rgd",
@@ -62,8 +65,17 @@ def run() -> None:
     """Run the command that `sys.argv` names, and exit the process."""
     _open_missing_streams()
     is_told = False
+    stdout = sys.stdout
     try:
         app(prog_name="rgd")
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        # Typer took a broken pipe for the end of the reader and wrapped the stream; it may be a socket's.
+        if not _has_reader_left():
+            _complain("a connection was closed on the other side")
+            raise
+        sys.exit(EXIT_UNREAD)
     except ConfigError as error:
         for fault in error.faults:
             _complain(str(fault))
@@ -92,6 +104,13 @@ def _open_missing_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- open till the end
 
 
+def _has_reader_left() -> bool:
+    """Whether nobody reads what goes to standard output."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
 def _flush(*, is_told: bool) -> None:
     """Write out what is buffered, while it can still be told that it failed."""
     try:
@@ -99,7 +118,10 @@ def _flush(*, is_told: bool) -> None:
     except OSError as error:
         # Python flushes once more at exit: let it do so where nothing can fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # A reader that left has what it wanted.
-        if not is_told and not isinstance(error, BrokenPipeError):
-            _complain(f"output: {error.strerror}")
-            sys.exit(EXIT_FAILED)
+        if is_told:
+            return
+        if isinstance(error, BrokenPipeError):
+            # A reader that left has what it wanted: no reason to complain.
+            sys.exit(EXIT_UNREAD)
+        _complain(f"output: {error.strerror}")
+        sys.exit(EXIT_FAILED)

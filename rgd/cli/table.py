@@ -43,7 +43,11 @@ def print_table(
     if total is not None:
         table.add_section()
         table.add_row(*map(escape, total))
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    with console.capture() as drawn:
+        console.print(table)
+    # Not by rich itself, which ends the process with 1 where nobody reads on.
+    print(drawn.get(), end="")
 
 
 def print_columns(

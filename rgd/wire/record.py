@@ -5,7 +5,8 @@ record's schema (proto/rgd/v1/record.proto); any other payload is not looked int
 record back with its rows in order (by group, publish before dispatch).
 
 The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
-A record of before there were weights (no `weight`) has a weight of 1.
+A record of before there were weights (no `weight`) has a weight of 1; older records have no time of
+the monotonic clock and no incarnations of peers either.
 Payloads are not compressed. Where entries go and how they are indexed is the log adapter's business.
 """
 
@@ -101,6 +102,9 @@ def encode_record(record: RoundRecord) -> bytes:
                 for broker, sequence in _checked_peers(record.peers)
             ],
             weight=check_weight(record.weight),
+            ended_ns=check_count(record.ended_ns, "end"),
+            last=record.last,
+            peer_incarnations=_checked_incarnations(record.peer_incarnations, len(record.peers)),
         )
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
@@ -118,23 +122,19 @@ def decode_record(payload: bytes) -> RoundRecord:
     Raises:
         WireError: with the reason, whatever is wrong.
     """
-    if len(payload) > PAYLOAD_MAX:
-        raise Oversize("record", len(payload), PAYLOAD_MAX)
-    try:
-        proto = record_pb2.RoundRecord.FromString(payload)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
-    peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
-    period_ns = check_count(proto.period_ns, "period")
-    return RoundRecord(
-        speaker=Speaker(check_broker(proto.broker), proto.incarnation),
-        sequence=check_count(proto.sequence, "sequence"),
-        period_ns=period_ns,
-        rows=_decode_shares(proto.shares, decode_rows(proto.usage, period_ns=period_ns)),
-        peers=_checked_peers(peers),
-        isolated=proto.isolated,
-        weight=check_weight(proto.weight or MILLI),
-    )
+    proto = _parsed(payload)
+    header = _header(proto)
+    usage = decode_rows(proto.usage, period_ns=header.period_ns)
+    return replace(header, rows=_decode_shares(proto.shares, usage))
+
+
+def decode_header(payload: bytes) -> RoundRecord:
+    """Read everything of a record but its rows, which are left out; many times faster.
+
+    Raises:
+        WireError: with the reason, whatever is wrong with it.
+    """
+    return _header(_parsed(payload))
 
 
 def record_of(entry: Entry) -> RoundRecord | None:
@@ -144,12 +144,47 @@ def record_of(entry: Entry) -> RoundRecord | None:
         UnknownVersion: written by a later rgd.
         WireError: with the reason, whatever else is wrong.
     """
+    return decode_record(entry.payload) if _is_record(entry) else None
+
+
+def header_of(entry: Entry) -> RoundRecord | None:
+    """The record that an entry holds, without its rows; None: it is somebody else's entry.
+
+    Raises:
+        UnknownVersion, WireError: as `record_of`.
+    """
+    return decode_header(entry.payload) if _is_record(entry) else None
+
+
+def _is_record(entry: Entry) -> bool:
     version = entry.property_of(RECORD_PROPERTY)
-    if version is None:
-        return None
-    if version != str(RECORD_VERSION):
+    if version not in (None, str(RECORD_VERSION)):
         raise UnknownVersion("record", version)
-    return decode_record(entry.payload)
+    return version is not None
+
+
+def _parsed(payload: bytes) -> record_pb2.RoundRecord:
+    if len(payload) > PAYLOAD_MAX:
+        raise Oversize("record", len(payload), PAYLOAD_MAX)
+    try:
+        return record_pb2.RoundRecord.FromString(payload)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
+
+
+def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
+    peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
+    return RoundRecord(
+        speaker=Speaker(check_broker(proto.broker), proto.incarnation),
+        sequence=check_count(proto.sequence, "sequence"),
+        period_ns=check_count(proto.period_ns, "period"),
+        peers=_checked_peers(peers),
+        isolated=proto.isolated,
+        weight=check_weight(proto.weight or MILLI),
+        ended_ns=check_count(proto.ended_ns, "end"),
+        last=proto.last,
+        peer_incarnations=_checked_incarnations(proto.peer_incarnations, len(peers)),
+    )
 
 
 def record_to_dict(record: RoundRecord) -> dict[str, Json]:
@@ -161,6 +196,7 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "period_ms": record.period_ns / NS_PER_MS,
         "isolated": record.isolated,
         "weight": to_units(record.weight),
+        "last": record.last,
         "peers": dict(record.peers),
         "rows": [_row_to_dict(row) for row in record.rows],
     }
@@ -202,6 +238,12 @@ def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], .
     check_distinct((check_broker(broker) for broker, _ in peers), "peers")
     check_counts([sequence for _, sequence in peers], "peers")
     return tuple(peers)
+
+
+def _checked_incarnations(incarnations: Sequence[int], peers: int) -> tuple[int, ...]:
+    if incarnations and len(incarnations) != peers:
+        raise Malformed(Reason.BAD_STRUCTURE, "peers: expected an incarnation of each")
+    return tuple(incarnations)
 
 
 def _write_shares(rows: ShareColumns, proto: record_pb2.ShareColumns) -> None:

@@ -58,6 +58,9 @@ class RoundRecord(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    ENDED_NS_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    PEER_INCARNATIONS_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     incarnation: _builtins.int
     sequence: _builtins.int
@@ -65,6 +68,12 @@ class RoundRecord(_message.Message):
     isolated: _builtins.bool
     weight: _builtins.int
     """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
+    ended_ns: _builtins.int
+    """The broker's own monotonic clock at the end of the round, so that jumps of its wall clock and times
+    without a record can be measured; 0: a record of before this field.
+    """
+    last: _builtins.bool
+    """The closing record of an orderly stop: nothing follows from this incarnation, and no count is missing."""
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
         """Last sequence seen of each peer, so that logs stamped by different clocks can be aligned."""
@@ -73,6 +82,10 @@ class RoundRecord(_message.Message):
     def usage(self) -> _usage_pb2.UsageColumns: ...
     @_builtins.property
     def shares(self) -> Global___ShareColumns: ...
+    @_builtins.property
+    def peer_incarnations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Lower 32 bits of the incarnation of each of `peers`, in their order: sequences begin at 1 with each."""
+
     def __init__(
         self,
         *,
@@ -85,10 +98,13 @@ class RoundRecord(_message.Message):
         usage: _usage_pb2.UsageColumns | None = ...,
         shares: Global___ShareColumns | None = ...,
         weight: _builtins.int = ...,
+        ended_ns: _builtins.int = ...,
+        last: _builtins.bool = ...,
+        peer_incarnations: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "incarnation", b"incarnation", "isolated", b"isolated", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

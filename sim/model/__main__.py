@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
 
+from sim.exiting import exit_with
 from sim.model.cluster import Settings
 from sim.model.sweep import Sweep, run
 from sim.model.tally import Figures
@@ -114,4 +115,4 @@ def _cost(processes: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

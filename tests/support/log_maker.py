@@ -64,6 +64,7 @@ class LogMaker:
         period_ms: int = 1000,
         has_broker_metadata: bool = True,
         weight: int = MILLI,
+        clock_ahead_ms: int = 0,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -73,25 +74,39 @@ class LogMaker:
         self.period_ms = period_ms
         #: In thousandths.
         self.weight = weight
+        #: By how much the wall clock is ahead of `now_ms`, the true time; change it to let it jump.
+        self.clock_ahead_ms = clock_ahead_ms
+        #: Those whose reports it receives at once, if their rounds are played in between.
+        self.peers: list[LogMaker] = []
+        #: False: records as they were before there was a monotonic clock in them.
+        self.has_monotonic_clock = True
         self.sequence = 0
         self.index = 0
         self._has_broker_metadata = has_broker_metadata
         self._totals: dict[tuple[str, Kind], list[float]] = {}
         self._stored: list[bytes] = []
+        self._uptime_ms = 5_000_000
+        self._stamped_ms = 0
+        self._standing_ms = 0
         self._first_index = 0
 
-    def round(self, *usages: Usage, isolated: bool = False) -> None:
-        """Let a round pass and log it."""
+    def round(self, *usages: Usage, isolated: bool = False, last: bool = False) -> None:
+        """Let a round pass and log it; `last`: as the closing record of an orderly stop."""
         rows = self._pass(usages)
+        known = [peer for peer in self.peers if peer.sequence]
         record = RoundRecord(
             speaker=Speaker(self.broker, self.incarnation),
             sequence=self.sequence,
-            period_ns=self.period_ms * NS_PER_MS,
+            period_ns=(self.period_ms + self._standing_ms) * NS_PER_MS,
             rows=ShareColumns.of(*rows),
-            peers=(("broker-9", 7),),
+            peers=tuple((peer.broker, peer.sequence) for peer in known) or (("broker-9", 7),),
             isolated=isolated,
             weight=self.weight,
+            ended_ns=self._uptime_ms * NS_PER_MS if self.has_monotonic_clock else 0,
+            last=last and self.has_monotonic_clock,
+            peer_incarnations=tuple(peer.incarnation & 0xFFFF_FFFF for peer in known),
         )
+        self._standing_ms = 0
         self.append(encode_record(record), RECORD_PROPERTIES)
 
     def rounds(self, count: int, *usages: Usage) -> None:
@@ -104,28 +119,38 @@ class LogMaker:
         for _ in range(count):
             self._pass(())
 
+    def stand_still(self, length_ms: int) -> None:
+        """Let time pass without a round, as when the process is stopped; the next round covers it."""
+        self.now_ms += length_ms
+        self._uptime_ms += length_ms
+        self._standing_ms += length_ms
+
     def lose(self, count: int, *usages: Usage) -> None:
         """Let rounds pass whose records are not kept."""
         for _ in range(count):
             self._pass(usages)
 
     def restart(self, *, down_ms: int = 0) -> None:
-        """Stop and start again: a new incarnation, counters from 0; the log goes on."""
+        """Be killed and start again: a new incarnation, counters from 0; the log goes on."""
         self.incarnation += 1
         self.sequence = 0
         self.now_ms += down_ms
+        self._uptime_ms += down_ms
         self._totals.clear()
 
     def append(self, payload: bytes, properties: tuple[tuple[str, str], ...] = ()) -> None:
         """Append any entry."""
-        broker = BrokerEntryMetadata(self.now_ms, self.index) if self._has_broker_metadata else None
+        clock_ms = self.now_ms + self.clock_ahead_ms
+        # The writer's law: broker time never runs backwards within a log.
+        self._stamped_ms = max(self._stamped_ms, clock_ms)
+        stamp = BrokerEntryMetadata(self._stamped_ms, self.index)
         entry = Entry(
             producer_name=self.broker,
             sequence_id=self.index,
-            publish_time=self.now_ms,
+            publish_time=clock_ms,
             payload=payload,
             properties=properties,
-            broker=broker,
+            broker=stamp if self._has_broker_metadata else None,
         )
         self._stored.append(encode_stored(encode_entry(entry)))
         self.index += 1
@@ -147,6 +172,7 @@ class LogMaker:
 
     def _pass(self, usages: Iterable[Usage]) -> list[ShareRow]:
         self.now_ms += self.period_ms
+        self._uptime_ms += self.period_ms
         self.sequence += 1
         return [self._row(usage) for usage in usages]
 

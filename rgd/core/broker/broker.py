@@ -295,7 +295,7 @@ class Broker:
             effects += self._step_round(self._begin_end, event.now)
         while self.rounds.is_ending:
             effects += self._step_round(self.rounds.step, event.now)
-        _, record = self._finish_round(event.now)
+        _, record = self._finish_round(event.now, last=True)
         # Nobody needs the report of one that says goodbye.
         self.reports_sent -= 1
         self.identity.is_leaving = True
@@ -350,7 +350,7 @@ class Broker:
         report, record = self._finish_round(now)
         return [Append(record), report] if len(record.rows) else [report]
 
-    def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
+    def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()
         report = self._report(rows, now)
         record = RoundRecord(
@@ -361,6 +361,9 @@ class Broker:
             peers=self.peers.sequences(),
             isolated=self.mode.is_isolated,
             weight=self.settings.weight,
+            ended_ns=now,
+            last=last,
+            peer_incarnations=self.peers.incarnations(),
         )
         self._round_began = now
         return report, record

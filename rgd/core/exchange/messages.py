@@ -106,3 +106,9 @@ class RoundRecord:
     isolated: bool = False
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
+    #: The broker's own monotonic clock at the end of the round; 0: not known.
+    ended_ns: int = 0
+    #: Whether this is the closing record of an orderly stop, after which no count is missing.
+    last: bool = False
+    #: Lower 32 bits of the incarnation of each of `peers`; empty: not known.
+    peer_incarnations: tuple[int, ...] = ()

@@ -220,6 +220,10 @@ class Peers:
         """Last report heard of each, for the usage log."""
         return tuple((name, self._peers[name].sequence) for name in self.names())
 
+    def incarnations(self) -> tuple[int, ...]:
+        """Lower 32 bits of the incarnation of each, in the order of `sequences`."""
+        return tuple(self._peers[name].incarnation & 0xFFFF_FFFF for name in self.names())
+
     def __len__(self) -> int:
         return len(self._peers)
 

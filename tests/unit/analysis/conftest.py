@@ -10,10 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rgd.analysis.clocks import align_clocks
 from rgd.analysis.fairness import Judged, judge
 from rgd.analysis.findings import summarise
+from rgd.analysis.headers import Sampling, segment_headers
 from rgd.analysis.log_facts import LogFacts, Stats, gather
 from rgd.analysis.reading import segment_pieces
+from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.segments import find_segments
 from rgd.analysis.windows import GroupWindows, join
 
@@ -21,12 +24,28 @@ from rgd.analysis.windows import GroupWindows, join
 class Logs:
     """Some logs, read and reduced."""
 
-    def __init__(self, folder: Path, *, window_ms: int = 1000, rows_max: int = 200_000) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        window_ms: int = 1000,
+        rows_max: int = 200_000,
+        round_ms: float = 1000.0,
+    ) -> None:
         self.window_ms = window_ms
+        self.round_ms = round_ms
+        segments = [str(segment) for segment in find_segments([str(folder)])]
+        sampling = Sampling()
+        headers = [batch for one in segments for batch in segment_headers(one, sampling)]
+        self.clocks = align_clocks(
+            pa.Table.from_batches(headers, arrow(HEADERS)), sampling, round_ms
+        )
         batches = [
             batch
-            for segment in find_segments([str(folder)])
-            for batch in segment_pieces(str(segment), window_ms, rows_max=rows_max)
+            for segment in segments
+            for batch in segment_pieces(
+                segment, window_ms, round_ms=round_ms, clocks=self.clocks, rows_max=rows_max
+            )
         ]
         table = pa.Table.from_batches(batches)
         told = [text for text in table["stats"].to_pylist() if text is not None]
@@ -53,12 +72,14 @@ class Logs:
             dimension,
             judge(windows, dimension),
             window_ms=self.window_ms,
-            round_ms=1000.0,
+            round_ms=self.round_ms,
         )
 
     def facts(self) -> LogFacts:
         """What the logs are."""
-        return gather(self.stats, round_ms=1000.0, window_ms=self.window_ms)
+        return gather(
+            self.stats, round_ms=self.round_ms, window_ms=self.window_ms, clocks=self.clocks
+        )
 
 
 @pytest.fixture

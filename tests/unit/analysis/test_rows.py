@@ -67,6 +67,8 @@ def test_a_row_says_all_that_the_record_said(tmp_path: Path) -> None:
             "share_bytes": None,
             "quota_messages": 100.0,
             "quota_bytes": None,
+            "quota_messages_milli": 100_000,
+            "quota_bytes_milli": None,
             "policy": "max-min",
             "sent": True,
             "damage": None,

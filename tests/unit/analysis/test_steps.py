@@ -19,10 +19,18 @@ ReadLogs = Callable[..., Any]
 Phase = tuple[int, float, Sequence[tuple[float, float]]]
 
 
-def play(folder: Path, *phases: Phase, noise: float = 0.0, phase_ms: int = 0) -> None:
+def play(
+    folder: Path, *phases: Phase, noise: float = 0.0, phase_ms: int = 0, period_ms: int = 0
+) -> None:
+    """Log the phases; the brokers' rounds end `phase_ms` apart, and drift if `period_ms` is given."""
     dice = random.Random(5)
     for broker in range(len(phases[0][2])):
-        maker = LogMaker(folder / f"b{broker}", f"b{broker}", start_ms=START_MS + phase_ms * broker)
+        maker = LogMaker(
+            folder / f"b{broker}",
+            f"b{broker}",
+            start_ms=START_MS + phase_ms * broker,
+            period_ms=period_ms + broker if period_ms else 1000,
+        )
         for rounds, quota, amounts in phases:
             for _ in range(rounds):
                 factor = 1 + noise * dice.uniform(-1, 1)
@@ -59,6 +67,39 @@ def test_a_step_in_the_quota_says_so(tmp_path: Path, read_logs: ReadLogs) -> Non
     )
 
     assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "quota", 0)]
+
+
+@pytest.mark.parametrize("phase_ms", [77, 137, 333])
+def test_a_quota_that_never_changed_is_not_blamed_however_rounds_lie_in_windows(
+    tmp_path: Path, read_logs: ReadLogs, phase_ms: int
+) -> None:
+    part = 700.1 / 3
+    one_busy = (15, 700.1, [(part * 2, part * 3), (part / 2, part / 2), (part / 2, part / 2)])
+    all_busy = (15, 700.1, [(part, part * 3)] * 3)
+    play(tmp_path, *([one_busy, all_busy] * 3), phase_ms=phase_ms, period_ms=997)
+
+    logs = read_logs(tmp_path)
+
+    assert [step.cause for step in steps(logs)] == ["demand"] * 5
+    assert set(logs.windows().rates["messages"].quota.tolist()) == {700.1}
+
+
+def test_a_broker_that_comes_back_to_another_quota_does_not_make_a_step_one_of_the_quota(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    """The quota changed long before, while broker b1 logged nothing."""
+    first = LogMaker(tmp_path / "b0", "b0")
+    second = LogMaker(tmp_path / "b1", "b1")
+    second.rounds(5, Usage("gold", 10, 10, quota=100))
+    second.silent(20)
+    first.rounds(10, Usage("gold", 90, 90, quota=100))
+    first.rounds(15, Usage("gold", 90, 90, quota=200))
+    first.rounds(15, Usage("gold", 100, 180, quota=200))
+    second.rounds(15, Usage("gold", 100, 180, quota=200))
+    first.close()
+    second.close()
+
+    assert [step.cause for step in steps(read_logs(tmp_path))] == ["demand"]
 
 
 def test_what_never_becomes_fair_has_no_count(tmp_path: Path, read_logs: ReadLogs) -> None:

@@ -38,7 +38,7 @@ def test_what_is_read_is_what_was_written(
     assert (read_windows.brokers, read_windows.policy) == (windows.brokers, windows.policy)
     for name in ("start_ms", "seconds", "covered"):
         np.testing.assert_array_equal(getattr(read_windows, name), getattr(windows, name))
-    for name in windows.rates["messages"].__slots__:
+    for name in set(windows.rates["messages"].__slots__) - {"quota_logged"}:
         np.testing.assert_array_equal(
             getattr(read_windows.rates["messages"], name),
             getattr(windows.rates["messages"], name),

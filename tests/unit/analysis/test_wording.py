@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rgd.analysis import wording
+from rgd.analysis import figures, wording
 from rgd.analysis.log_facts import LogFacts
 from tests.support.log_maker import LogMaker, Usage
 
@@ -36,7 +36,7 @@ FACTS = LogFacts(
 @pytest.mark.parametrize(
     ("value", "dimension", "said"),
     [
-        (None, "messages", wording.NOTHING),
+        (None, "messages", figures.NOTHING),
         (0, "messages", "0"),
         (0.25, "messages", "0.25"),
         (12.34, "messages", "12.3"),
@@ -49,22 +49,22 @@ FACTS = LogFacts(
 def test_an_amount_is_short_and_has_its_unit(
     value: float | None, dimension: str, said: str
 ) -> None:
-    assert wording.amount(value, dimension) == said
+    assert figures.amount(value, dimension) == said
 
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(None, wording.NOTHING), (1.0, "100 %"), (0.976, "97.6 %"), (0.5, "50 %"), (0.003, "0.3 %")],
+    [(None, figures.NOTHING), (1.0, "100 %"), (0.976, "97.6 %"), (0.5, "50 %"), (0.003, "0.3 %")],
 )
 def test_a_percentage_is_exact_where_it_matters(value: float | None, said: str) -> None:
-    assert wording.percent(value) == said
+    assert figures.percent(value) == said
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(1, "1 s"), (89.6, "89.6 s"), (150, "2.5 min"), (7200, "2.0 h")]
 )
 def test_a_length_of_time_has_a_fitting_unit(seconds: float, said: str) -> None:
-    assert wording.span(seconds) == said
+    assert figures.span(seconds) == said
 
 
 def finding(tmp_path: Path, read_logs: ReadLogs, quota: float | None = 100) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_a_row_has_a_cell_for_each_column(tmp_path: Path, read_logs: ReadLogs) -
     assert row["wanted /s"] == "180"
     assert row["utilisation"] == "100 %"
     assert row["lowest ratio"] == "0.200"
-    assert row["rounds to fair"] == wording.NOTHING
+    assert row["rounds to fair"] == figures.NOTHING
     assert row["starved"] == "5 s"
 
 

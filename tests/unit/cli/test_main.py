@@ -14,6 +14,7 @@ from rgd.cli import validate
 from rgd.cli.main import app
 from rgd.errors import ConfigError, Fault, RgdError, Unavailable
 from rgd.version import __version__
+from tests.support.log_maker import LogMaker, Usage
 from tests.unit.cli.conftest import Rgd
 
 HEAVY = ("pulsar", "_pulsar", "pyspark", "aiohttp", "pyarrow", "pandas", "matplotlib", "numpy")
@@ -139,7 +140,7 @@ def test_a_reader_that_has_left_is_no_reason_to_complain() -> None:
         done = process("shares", "--quota", "1", "--wanted", "1", "--json", stdout=writing)
     finally:
         os.close(writing)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -> None:
@@ -150,7 +151,36 @@ def test_a_reader_that_leaves_while_much_is_printed_is_no_reason_to_complain() -
         done = process("shares", "--quota", "1", "--wanted", *values, stdout=writing)
     finally:
         os.close(writing)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_connection_that_breaks_is_not_taken_for_a_reader_that_has_left(tmp_path: Path) -> None:
+    script = (
+        "import sys; from rgd.cli import main, validate\n"
+        "def check(file, *, insecure): raise BrokenPipeError(32, 'Broken pipe')\n"
+        "validate._check = check; sys.argv = ['rgd', 'validate', 'x']; main.run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "rgd: a connection was closed on the other side\n")
+
+
+def test_the_log_is_printed_as_far_as_somebody_reads(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2000, Usage("gold", admitted=1, wanted=1, quota=100))
+    maker.close()
+    command = [sys.executable, "-m", "rgd", "log", "cat", "--json", str(tmp_path)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as printing:
+        assert printing.stdout is not None
+        assert printing.stderr is not None
+        first = printing.stdout.readline()
+        printing.stdout.close()
+        complaints = printing.stderr.read()
+
+    assert b'"index": 0' in first
+    assert (printing.returncode, complaints) == (141, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rgd.core.exchange.columns import ShareColumns
+from rgd.core.exchange.columns import NO_SHARES, ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Speaker
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -30,6 +30,9 @@ RECORD = RoundRecord(
     peers=(("b2", 3), ("b0", 0)),
     isolated=True,
     weight=2500,
+    ended_ns=3_000_000_000,
+    last=True,
+    peer_incarnations=(0xFFFF_FFFF, 1),
 )
 
 
@@ -59,6 +62,7 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
         "period_ms": 1000.5,
         "isolated": True,
         "weight": 2.5,
+        "last": True,
         "peers": {"b2": 3, "b0": 0},
         "rows": [
             {
@@ -77,6 +81,19 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
             }
         ],
     }
+
+
+def test_a_header_is_the_record_without_its_rows() -> None:
+    assert record.decode_header(record.encode_record(RECORD)) == replace(RECORD, rows=NO_SHARES)
+
+
+def test_a_record_of_before_the_monotonic_clock_says_that_it_knows_no_more() -> None:
+    old = proto(ended_ns=0, last=False)
+    del old.peer_incarnations[:]
+
+    value = record.decode_record(old.SerializeToString())
+
+    assert (value.ended_ns, value.last, value.peer_incarnations) == (0, False, ())
 
 
 def test_a_share_of_nothing_is_not_unlimited() -> None:
@@ -114,6 +131,13 @@ def peers(*brokers: str) -> record_pb2.RoundRecord:
     return written
 
 
+def incarnations(*values: int) -> record_pb2.RoundRecord:
+    written = proto()
+    del written.peer_incarnations[:]
+    written.peer_incarnations.extend(values)
+    return written
+
+
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
@@ -130,6 +154,9 @@ def peers(*brokers: str) -> record_pb2.RoundRecord:
         pytest.param(proto(weight=1_000_000_001), Reason.BAD_NUMBER, id="weight-large"),
         pytest.param(shares(sent=[1, 1]), Reason.BAD_COLUMNS, id="sent-long"),
         pytest.param(peers("b2"), Reason.DUPLICATE, id="peer-twice"),
+        pytest.param(incarnations(1, 2, 3), Reason.BAD_STRUCTURE, id="incarnations-many"),
+        pytest.param(incarnations(1), Reason.BAD_STRUCTURE, id="incarnations-few"),
+        pytest.param(proto(ended_ns=COUNT_MAX + 1), Reason.BAD_NUMBER, id="end-large"),
         pytest.param(peers(""), Reason.BAD_NAME, id="peer-unnamed"),
         pytest.param(
             peers(*(f"p{number}" for number in range(record.PEERS_MAX))),

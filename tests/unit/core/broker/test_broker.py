@@ -79,6 +79,8 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
                 )
             ),
             peers=(("b2", 8),),
+            ended_ns=ms(3000),
+            peer_incarnations=(1,),
         )
     )
     (report_,) = reports((told,))

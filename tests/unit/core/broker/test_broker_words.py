@@ -119,6 +119,8 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
                 rows=ShareColumns.of(
                     ShareRow(counted, (100_000, None), (100_000, None), SharePolicyName.MAX_MIN)
                 ),
+                ended_ns=ms(2040),
+                last=True,
             )
         ),
         Publish(Goodbye(ME)),

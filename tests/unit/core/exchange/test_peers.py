@@ -38,10 +38,11 @@ def test_who_speaks_first_has_joined_and_then_is_known() -> None:
 
 
 def test_names_and_sequences_are_in_order() -> None:
-    peers = heard(Speaker("c", 1), Speaker("a", 1))
-    peers.advance(report("c", sequence=7))
+    peers = heard(Speaker("c", 1 << 40 | 5), Speaker("a", 1))
+    peers.advance(report("c", incarnation=1 << 40 | 5, sequence=7))
     assert peers.names() == ["a", "c"]
     assert peers.sequences() == (("a", 0), ("c", 7))
+    assert peers.incarnations() == (1, 5)
 
 
 def test_another_incarnation_claims_the_name_and_has_it_after_the_grace() -> None:

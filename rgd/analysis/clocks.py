@@ -1,0 +1,225 @@
+"""How far each broker's wall clock was off, found from who had received what of whom.
+
+Brokers' monotonic clocks are compared by who had received what of whom (`rgd.analysis.placing`); a wall
+clock is then compared with the common time.
+
+Law: times are changed only where a clock was off by more than `TOLERANCE_ROUNDS`, then for all of that
+incarnation; they are then right to about a round, and keep their order.
+
+A piece of a timeline begins where the wall clock gained on the monotonic one. Each is placed by itself;
+one without bounds of its own goes on from its neighbour by the monotonic clock, and an incarnation that
+was in contact with nobody has the clock error of the same broker's nearest other one.
+
+Which clocks are right cannot be known: the error that most brokers share is taken for none; of two
+brokers that differ, the first by name is taken for right.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.headers import Sampling, local_ms
+from rgd.analysis.pieces import Floats
+from rgd.analysis.placing import STRETCH_ROUNDS, Course, place_pieces
+from rgd.analysis.timelines import Records, gather_records
+from rgd.core.exchange.messages import RoundRecord
+from rgd.wire.frame import Entry
+
+#: Clocks are put right where they are off by more than this many rounds: less is within what the
+#: sightings can tell, and moves nothing by more than it moves anyway.
+TOLERANCE_ROUNDS: Final = 2.0
+
+#: Clock errors that one report lists, the largest; more are counted.
+ERRORS_LISTED_MAX: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClockError:
+    """A stretch of time in which a broker's wall clock was off."""
+
+    broker: str
+    #: By the common time, ms since 1970.
+    from_ms: int
+    to_ms: int
+    #: By how much it was ahead of the others'; negative: behind.
+    ahead_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What there is to know about the clocks of some logs."""
+
+    #: By broker and incarnation, of those whose times are to be put right: from their own clock to
+    #: common time, ms since 1970.
+    courses: dict[tuple[str, str], Course]
+    errors: tuple[ClockError, ...]
+    #: Brokers whose clocks cannot be compared with the others'.
+    unaligned: tuple[str, ...]
+
+    def time_of(self, entry: Entry, record: RoundRecord) -> int:
+        """The time of a record, ms since 1970: as it was stamped, unless that clock was off."""
+        speaker = record.speaker
+        course = self.courses.get((speaker.broker, incarnation_name(speaker.incarnation)))
+        if course is None:
+            return entry.timestamp
+        local = np.array([local_ms(record, entry.publish_time)])
+        return max(0, round(float(course.common(local)[0])))
+
+
+#: Clocks that nothing is known about: times are as they were stamped.
+AS_STAMPED: Final = Clocks({}, (), ())
+
+
+def align_clocks(headers: Any, sampling: Sampling, round_ms: float) -> Clocks:
+    """Find how far the clocks were off, from a `pyarrow.Table` of `schema.HEADERS`."""
+    records = gather_records(headers, TOLERANCE_ROUNDS * round_ms)
+    # Two samples in each stretch at the least.
+    stretch_rounds = max(STRETCH_ROUNDS, 2 * sampling.period)
+    return align(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
+
+
+def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_ROUNDS) -> Clocks:
+    """Find how far the brokers' clocks were off.
+
+    Args:
+        records: what the logs say of clocks.
+        round_ms: length of a round.
+        stretch_rounds: length of a stretch; longer than `STRETCH_ROUNDS` if only samples were kept.
+    """
+    if records.pieces == 0:
+        return Clocks({}, (), ())
+    tolerance_ms = TOLERANCE_ROUNDS * round_ms
+    placed = place_pieces(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
+    courses = _courses(records, placed)
+    aligned = {records.timelines[number].broker for number in courses}
+    courses = _on_the_shared_clock(records, courses, tolerance_ms)
+    courses |= _of_kin(records, courses)
+    courses |= _alone(records, courses)
+    common = np.empty(len(records.local_ms))
+    for number, course in courses.items():
+        own = records.timeline == number
+        common[own] = course.common(records.local_ms[own])
+    error = records.clock_ms - common
+    brokers = {one.broker for one in records.timelines}
+    if len(aligned) == 1 and len(brokers) > 1:
+        aligned = set()
+    return Clocks(
+        {
+            records.timelines[number].key: course
+            for number, course in courses.items()
+            if (np.abs(error[records.timeline == number]) > tolerance_ms).any()
+        },
+        _errors(records, common, error, tolerance_ms),
+        tuple(sorted(brokers - aligned)),
+    )
+
+
+def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
+    """The course of each timeline of which a piece is placed; its other pieces go on from there."""
+    courses = {}
+    for number in range(len(records.timelines)):
+        own = np.flatnonzero(records.timeline == number)
+        parts = [
+            placed[piece].within(records.local_ms[own[records.piece[own] == piece]])
+            for piece in np.unique(records.piece[own]).tolist()
+            if piece in placed
+        ]
+        if parts:
+            at_ms = np.concatenate([one.at_ms for one in parts])
+            add_ms = np.concatenate([one.add_ms for one in parts])
+            courses[number] = Course(at_ms, add_ms)
+    return courses
+
+
+def _on_the_shared_clock(
+    records: Records, courses: dict[int, Course], tolerance_ms: float
+) -> dict[int, Course]:
+    """The courses moved so that the clock error that most brokers share is none."""
+    if not courses:
+        return courses
+    own = {number: np.flatnonzero(records.timeline == number) for number in courses}
+    error = np.concatenate(
+        [
+            records.clock_ms[own[number]] - course.common(records.local_ms[own[number]])
+            for number, course in courses.items()
+        ]
+    )
+    weight = np.concatenate([_weights(records)[own[number]] for number in courses])
+    zero = _shared_error(error, weight, tolerance_ms)
+    return {number: Course(one.at_ms, one.add_ms + zero) for number, one in courses.items()}
+
+
+def _weights(records: Records) -> Floats:
+    """Of each record, so that all brokers count the same; the first by name decides a tie."""
+    brokers = sorted({one.broker for one in records.timelines})
+    place = np.array([brokers.index(one.broker) for one in records.timelines], np.int64)
+    broker = place[records.timeline]
+    weight = 1.0 / np.bincount(broker, minlength=len(brokers))[broker]
+    return np.where(broker == 0, weight * 1.001, weight)
+
+
+def _shared_error(error: Floats, weight: Floats, tolerance_ms: float) -> float:
+    """The error that most brokers share, to within the tolerance."""
+    order = np.argsort(error)
+    error, total = error[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+    end = np.searchsorted(error, error + tolerance_ms, side="right")
+    first = int(np.argmax(np.round(total[end] - total[:-1], 9)))
+    return float(np.median(error[first : end[first]]))
+
+
+def _of_kin(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
+    """Of incarnations that were in contact with nobody: the clock error of the broker's nearest other."""
+    found = {}
+    for number, timeline in enumerate(records.timelines):
+        kin = [one for one in courses if records.timelines[one].broker == timeline.broker]
+        if number in courses or not kin:
+            continue
+        own = np.concatenate([np.flatnonzero(records.timeline == one) for one in kin])
+        nearest = own[np.abs(records.clock_ms[own] - timeline.clock_ms[0]).argmin()]
+        common = courses[int(records.timeline[nearest])].common(records.local_ms[nearest])
+        error = records.clock_ms[nearest] - common
+        found[number] = Course(
+            timeline.local_ms[:1], timeline.clock_ms[:1] - timeline.local_ms[:1] - error
+        )
+    return found
+
+
+def _alone(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
+    """Of brokers that cannot be compared: their own clock is right most of the time."""
+    return {
+        number: Course(
+            timeline.local_ms[:1], np.array([np.median(timeline.clock_ms - timeline.local_ms)])
+        )
+        for number, timeline in enumerate(records.timelines)
+        if number not in courses
+    }
+
+
+def _errors(
+    records: Records, common: Floats, error: Floats, tolerance_ms: float
+) -> tuple[ClockError, ...]:
+    """When which clock was off, and by how much; the largest first."""
+    found = []
+    for number, timeline in enumerate(records.timelines):
+        own = np.flatnonzero((records.timeline == number) & np.isfinite(error))
+        for run in _runs(error[own], tolerance_ms):
+            ahead = float(np.median(error[own][run]))
+            if abs(ahead) > tolerance_ms:
+                at_ms = common[own][run]
+                found.append(ClockError(timeline.broker, int(at_ms[0]), int(at_ms[-1]), ahead))
+    return tuple(sorted(found, key=lambda one: (-abs(one.ahead_ms), one.from_ms, one.broker)))
+
+
+def _runs(error: Floats, tolerance_ms: float) -> Iterator[slice]:
+    """Stretches in which an error stays within the tolerance of how it began."""
+    bounds, start = [0], 0
+    while start < len(error):
+        away = np.flatnonzero(np.abs(error[start:] - error[start]) > tolerance_ms)
+        start = start + int(away[0]) if len(away) else len(error)
+        bounds.append(start)
+    for first, end in pairwise(bounds):
+        yield slice(first, end)

@@ -1,0 +1,105 @@
+"""What the records of a segment say of clocks: a cheap pass before the windows are made.
+
+Each record has its sender, its sequence, two clocks (wall and monotonic) and the last sequence that it
+had received of each peer. `rgd.analysis.timelines` puts these of all segments together.
+
+Law: what leaves a segment is bounded by `SAMPLED_BYTES_MAX` over all logs, not by their size: of large logs
+only sampled sequences are kept, `SAMPLE_LENGTH` in a row. Whether a sequence is sampled depends on its
+number alone, so a broker and its peers keep the same ones, however wrong their clocks are.
+Rows are not decoded.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rgd.analysis.continuity import incarnation_name
+from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.segments import Contents, Logged, read_segment
+from rgd.core.exchange.messages import RoundRecord
+from rgd.core.units import NS_PER_MS
+
+#: Logs of up to this many bytes are looked at whole; of larger ones about as much is kept.
+SAMPLED_BYTES_MAX: Final = 64 * 1024 * 1024
+
+#: Sequences that are kept in a row.
+SAMPLE_LENGTH: Final = 32
+
+#: Records that leave together.
+_BATCH_RECORDS: Final = 20_000
+
+#: A peer's incarnation that a record does not say (of before it had this field).
+UNKNOWN_INCARNATION: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which sequences are kept: the first `SAMPLE_LENGTH` of every `period`."""
+
+    period: int = SAMPLE_LENGTH
+
+    @classmethod
+    def of(cls, size: int) -> "Sampling":
+        """For logs of so many bytes in all."""
+        return cls(SAMPLE_LENGTH * max(1, -(-size // SAMPLED_BYTES_MAX)))
+
+    def holds(self, sequence: int) -> bool:
+        """Whether a sequence is kept."""
+        return sequence % self.period < SAMPLE_LENGTH
+
+
+def segment_headers(segment: str, sampling: Sampling) -> Iterator[Any]:
+    """What a segment says of clocks, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
+    kept: list[tuple[Any, ...]] = []
+    for item in read_segment(Path(segment), Contents(segment), has_rows=False):
+        if isinstance(item, Logged):
+            seen = _sampled_peers(item.record, sampling)
+            if seen or sampling.holds(item.record.sequence):
+                kept.append(_row(item, seen))
+        if len(kept) == _BATCH_RECORDS:
+            yield _batch(kept)
+            kept = []
+    if kept:
+        yield _batch(kept)
+
+
+def _sampled_peers(record: RoundRecord, sampling: Sampling) -> list[tuple[str, int, int]]:
+    """Name, incarnation and last sequence of each peer whose sequence is kept."""
+    incarnations = record.peer_incarnations or (UNKNOWN_INCARNATION,) * len(record.peers)
+    return [
+        (broker, incarnation, sequence)
+        for (broker, sequence), incarnation in zip(record.peers, incarnations, strict=True)
+        # 0: no report of it was received yet.
+        if sequence > 0 and sampling.holds(sequence)
+    ]
+
+
+def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...]:
+    record = logged.record
+    is_monotonic = record.ended_ns > 0
+    return (
+        record.speaker.broker,
+        incarnation_name(record.speaker.incarnation),
+        record.sequence,
+        logged.clock_ms,
+        local_ms(record, logged.clock_ms),
+        is_monotonic,
+        [one[0] for one in seen],
+        [one[1] for one in seen],
+        [one[2] for one in seen],
+    )
+
+
+def local_ms(record: RoundRecord, clock_ms: int) -> float:
+    """When a record was made by its broker's own steady clock, ms; the wall clock if it has no other."""
+    return record.ended_ns / NS_PER_MS if record.ended_ns > 0 else float(clock_ms)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> Any:
+    import pyarrow as pa
+
+    schema = arrow(HEADERS)
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

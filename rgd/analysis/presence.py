@@ -1,0 +1,162 @@
+"""When brokers were there: times in which one was stopped, and how each incarnation of it ended.
+
+A broker takes a sequence for every round, also for those in which nothing was asked and nothing is
+logged. So between two records of one incarnation
+
+- sequences that go on with the time mean that the broker was there and idle;
+- a period of several rounds, or time without as many sequences, means that it stood still: it was
+  stopped (SIGSTOP, a paused machine) or too busy to end its rounds. It was *silent*, which is not starved.
+
+An orderly stop writes a closing record. An incarnation without one was killed, if others outlived it, or
+still ran when its log was read. Either way the counts of its last round, up to a round's length, were
+in its memory only. Records of before the closing record do not tell.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+#: A round that lasted for more than this many rounds, or so many without a sequence, is a silence.
+SILENT_ROUNDS_MIN: Final = 2.0
+
+#: A gap of which less than this part is without sequences: it was idle, and stood still somewhere in it.
+SILENT_PART_MIN: Final = 0.5
+
+#: Peers forget a broker this many rounds after its last message, at the most (expiry and a margin);
+#: one that others outlived by more was not there any more.
+FORGOTTEN_ROUNDS: Final = 6.0
+
+
+class Ending(StrEnum):
+    """How an incarnation ended."""
+
+    #: With a closing record.
+    CLOSED = "closed"
+    #: Without one, and others or a later incarnation outlived it.
+    KILLED = "killed"
+    #: Without one at the end of the logs: it still ran, or was killed.
+    OPEN = "open"
+    #: Its records are of before there were closing records.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Time in which a broker wrote no records and was not idle; ms since 1970."""
+
+    broker: str
+    #: The last sign of it, and the next.
+    from_ms: int
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One incarnation of a broker, or a part of it; times in ms since 1970."""
+
+    broker: str
+    incarnation: str
+    #: When its first record's round began, and when its last one's ended.
+    first_ms: int
+    last_ms: int
+    first_sequence: int
+    last_sequence: int
+    #: Whether the last record is a closing one; None: such records were not written yet.
+    is_closed: bool | None
+    #: When it stood still between its records.
+    silent: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How and when an incarnation ended; the time is its last sign of life."""
+
+    broker: str
+    at_ms: int
+    ending: Ending
+
+
+def is_long(period_ms: float, round_ms: float) -> bool:
+    """Whether a round lasted so long that its broker stood still in it."""
+    return period_ms > SILENT_ROUNDS_MIN * round_ms
+
+
+def stood_still(gap_ms: float, sequences: int, round_ms: float) -> bool:
+    """Whether a broker stood still in a gap between records, in which it took so many sequences."""
+    silent_ms = gap_ms - sequences * round_ms
+    return is_long(silent_ms, round_ms) and silent_ms >= SILENT_PART_MIN * gap_ms
+
+
+def whole_lives(parts: Iterable[Life], round_ms: float) -> list[Life]:
+    """Put the parts of each incarnation together, which segments end in the middle of."""
+    lives: list[Life] = []
+    ordered = sorted(parts, key=lambda one: (one.broker, one.incarnation, one.first_sequence))
+    for part in ordered:
+        before = lives[-1] if lives else None
+        if before is None or (before.broker, before.incarnation) != (part.broker, part.incarnation):
+            lives.append(part)
+            continue
+        gap = (before.last_ms, part.first_ms)
+        skipped = part.first_sequence - before.last_sequence - 1
+        is_gap = stood_still(gap[1] - gap[0], skipped, round_ms)
+        lives[-1] = Life(
+            part.broker,
+            part.incarnation,
+            before.first_ms,
+            part.last_ms,
+            before.first_sequence,
+            part.last_sequence,
+            part.is_closed,
+            (*before.silent, *((gap,) if is_gap else ()), *part.silent),
+        )
+    return sorted(lives, key=lambda one: (one.broker, one.first_ms))
+
+
+def find_ends(
+    lives: Sequence[Life], seen_ms: dict[tuple[str, str], int], round_ms: float
+) -> list[End]:
+    """How each incarnation ended.
+
+    Args:
+        lives: by broker, each broker's in the order of time.
+        seen_ms: by broker and incarnation, when a record of another broker last knew it as there.
+        round_ms: length of a round.
+    """
+    ends = []
+    for one, following in [*pairwise(lives), (lives[-1], None)] if lives else []:
+        forgotten_ms = FORGOTTEN_ROUNDS * round_ms
+        at_ms = seen_ms.get((one.broker, one.incarnation), 0)
+        if at_ms <= one.last_ms + forgotten_ms:
+            # Peers know it for some rounds after it is gone: its last record is as good.
+            at_ms = one.last_ms
+        others_ms = max((life.last_ms for life in lives if life.broker != one.broker), default=0)
+        is_followed = following is not None and following.broker == one.broker
+        is_outlived = is_followed or others_ms > at_ms + forgotten_ms
+        ending = _ending(one, is_outlived=is_outlived)
+        ends.append(End(one.broker, at_ms, ending))
+    return ends
+
+
+def find_silences(lives: Sequence[Life], ends: Sequence[End], round_ms: float) -> list[Silence]:
+    """When brokers stood still, and when they were gone after a kill until they were back."""
+    found = [Silence(one.broker, *gap) for one in lives for gap in one.silent]
+    found += _after_kills(lives, ends, round_ms)
+    return sorted(found, key=lambda one: (one.from_ms, one.broker))
+
+
+def _after_kills(lives: Sequence[Life], ends: Sequence[End], round_ms: float) -> Iterator[Silence]:
+    for (one, end), following in zip(zip(lives, ends, strict=True), lives[1:], strict=False):
+        if end.ending is Ending.KILLED and one.broker == following.broker:
+            silence = Silence(one.broker, end.at_ms, following.first_ms)
+            if is_long(silence.to_ms - silence.from_ms, round_ms):
+                yield silence
+
+
+def _ending(life: Life, *, is_outlived: bool) -> Ending:
+    if life.is_closed is None:
+        return Ending.UNKNOWN
+    if life.is_closed:
+        return Ending.CLOSED
+    return Ending.KILLED if is_outlived else Ending.OPEN

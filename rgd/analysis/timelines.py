@@ -1,0 +1,172 @@
+"""What brokers' records say of one another's clocks, as arrays.
+
+A *timeline* is one incarnation of a broker: the sequences of its records, what its wall clock said and
+what its own steady clock said. A *sighting* is an order that no clock can change: a record of one
+broker that had received sequence s of another was made after the record that the other made at s.
+
+Law: `later` was made after `earlier` in every sighting, whatever was lost or late on the way. What is not
+known for sure (a peer's restart in an old record, a sequence before the log begins) is left out.
+
+A timeline consists of *pieces*: in one piece both clocks ran at the same pace. A wall clock that jumps
+forward against the monotonic one was set, or the machine slept, which only other brokers can tell.
+What the orders come to is `rgd.analysis.clocks`'s business.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rgd.analysis.continuity import low_bits
+from rgd.analysis.headers import UNKNOWN_INCARNATION
+from rgd.analysis.pieces import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The records of one incarnation of a broker, in the order of their sequences."""
+
+    broker: str
+    #: 16 hexadecimal digits.
+    incarnation: str
+    sequence: Ints
+    #: Wall clock, ms since 1970.
+    clock_ms: Floats
+    #: The broker's own steady clock, ms since whenever; the wall clock where it logged no other.
+    local_ms: Floats
+    is_monotonic: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Broker and incarnation."""
+        return self.broker, self.incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Pairs of records of which `later` was made after `earlier`; both are numbers of records."""
+
+    later: Ints
+    earlier: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of all timelines, one after the other."""
+
+    timelines: tuple[Timeline, ...]
+    #: Of each record: its timeline, its piece (numbered through all timelines), its clocks.
+    timeline: Ints
+    piece: Ints
+    local_ms: Floats
+    clock_ms: Floats
+    sightings: Sightings
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are."""
+        return int(self.piece[-1]) + 1 if len(self.piece) else 0
+
+
+def gather_records(headers: Any, tolerance_ms: float) -> Records:
+    """Put together what the segments' headers say.
+
+    Args:
+        headers: a `pyarrow.Table` of `schema.HEADERS`.
+        tolerance_ms: a wall clock that gains more than this on the monotonic one begins a piece.
+    """
+    timelines, place = _timelines(headers)
+    sizes = [len(one.sequence) for one in timelines]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    pieces = [_pieces(one, tolerance_ms) for one in timelines]
+    first = np.concatenate([[0], np.cumsum([one[-1] + 1 for one in pieces])])
+    return Records(
+        timelines=tuple(timelines),
+        timeline=np.repeat(np.arange(len(timelines)), sizes),
+        piece=_joined([one + number for one, number in zip(pieces, first, strict=False)], np.int64),
+        local_ms=_joined([one.local_ms for one in timelines], np.float64),
+        clock_ms=_joined([one.clock_ms for one in timelines], np.float64),
+        sightings=_sightings(headers, timelines, starts, place),
+    )
+
+
+def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
+    """The timelines, and the number that each row of the table has among all of their records."""
+    brokers = headers["broker"].to_pylist()
+    keys = list(zip(brokers, headers["incarnation"].to_pylist(), strict=True))
+    names = sorted(set(keys))
+    number_of = {key: number for number, key in enumerate(names)}
+    owner = np.array([number_of[key] for key in keys], np.int64)
+    sequence = headers["sequence"].to_numpy().astype(np.int64)
+    order = np.lexsort((sequence, owner))
+    owner, sequence = owner[order], sequence[order]
+    # A record in several parts has one sequence: the first stands for all.
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (owner[1:] != owner[:-1]) | (sequence[1:] != sequence[:-1])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(is_new) - 1
+    rows = order[is_new]
+    owner, sequence = owner[is_new], sequence[is_new]
+    clock = headers["clock_ms"].to_numpy().astype(np.float64)[rows]
+    local = headers["local_ms"].to_numpy()[rows]
+    steady = headers["is_monotonic"].to_numpy(zero_copy_only=False)[rows]
+    bounds = np.searchsorted(owner, np.arange(len(names) + 1))
+    timelines = []
+    for number, (broker, incarnation) in enumerate(names):
+        own = slice(bounds[number], bounds[number + 1])
+        is_monotonic = bool(steady[own].all())
+        timelines.append(
+            Timeline(
+                broker,
+                incarnation,
+                sequence[own],
+                clock[own],
+                local[own] if is_monotonic else clock[own],
+                is_monotonic,
+            )
+        )
+    return timelines, place
+
+
+def _pieces(timeline: Timeline, tolerance_ms: float) -> Ints:
+    """The piece that each record is of, counted from 0."""
+    gained = np.diff(timeline.clock_ms - timeline.local_ms)
+    return np.concatenate([[0], np.cumsum(gained > tolerance_ms)]).astype(np.int64)
+
+
+def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place: Ints) -> Sightings:
+    """Every peer's sequence that a record had received, as the peer's last record up to it."""
+    lists = {
+        name: headers[name].combine_chunks()
+        for name in ("peers", "peer_incarnations", "peer_sequences")
+    }
+    counts = lists["peers"].value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    later = place[np.repeat(np.arange(len(counts)), counts)]
+    incarnation = lists["peer_incarnations"].flatten().to_numpy().astype(np.int64)
+    sequence = lists["peer_sequences"].flatten().to_numpy().astype(np.int64)
+    encoded = lists["peers"].flatten().dictionary_encode()
+    name = encoded.indices.to_numpy().astype(np.int64)
+    names = encoded.dictionary.to_pylist()
+    found_later, found_earlier = [], []
+    for number, timeline in enumerate(timelines):
+        if timeline.broker not in names:
+            continue
+        of_broker = name == names.index(timeline.broker)
+        seen = np.flatnonzero(of_broker & _is_of(timeline, timelines, incarnation))
+        row = np.searchsorted(timeline.sequence, sequence[seen], side="right") - 1
+        is_known = row >= 0
+        found_later.append(later[seen[is_known]])
+        found_earlier.append(starts[number] + row[is_known])
+    return Sightings(_joined(found_later, np.int64), _joined(found_earlier, np.int64))
+
+
+def _is_of(timeline: Timeline, timelines: Sequence[Timeline], incarnation: Ints) -> Any:
+    """Whether sightings of a broker are of this incarnation; where that is unknown, if it is the only one."""
+    is_only = sum(one.broker == timeline.broker for one in timelines) == 1
+    low = low_bits(timeline.incarnation)
+    return (incarnation == low) | ((incarnation == UNKNOWN_INCARNATION) & is_only)
+
+
+def _joined(arrays: Sequence[Any], dtype: Any) -> Any:
+    return np.concatenate([np.empty(0, dtype), *arrays]).astype(dtype)

@@ -1,0 +1,324 @@
+"""The error of each broker's clock is recovered from what the brokers had received of one another.
+
+Not covered: reading headers from segments (test_headers), what the report says of it (test_wording),
+what becomes of the windows (test_corrected_times).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.analysis.clocks import AS_STAMPED, Clocks, align
+from rgd.analysis.schema import HEADERS, arrow
+from rgd.analysis.timelines import Records, gather_records
+from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.wire.frame import Entry
+
+ROUND_MS = 1000.0
+TOLERANCE_MS = 2 * ROUND_MS
+HOUR_MS = 3_600_000.0
+NOON_MS = 1_795_262_400_000.0
+
+
+@dataclass
+class Daemon:
+    """One incarnation of a broker in a small world of records and reports."""
+
+    broker: str
+    #: How far its wall clock is ahead, in steps: from a moment of true time on, by so much.
+    ahead_ms: Sequence[tuple[float, float]] = ((0.0, 0.0),)
+    #: When it writes its first record, and how many it writes; true time.
+    begin_ms: float = 0.0
+    rounds: int = 60
+    incarnation: int = 1
+    #: Its monotonic clock, which does not run while the machine sleeps.
+    boot_ms: float = 50_000.0
+    drift: float = 0.0
+    is_monotonic: bool = True
+    #: From which moment to which the machine sleeps.
+    sleeps_ms: tuple[float, float] | None = None
+    #: Those that it receives nothing of.
+    deaf_to: frozenset[str] = frozenset()
+    true_ms: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        times = self.begin_ms + ROUND_MS * (1 + self.drift) * np.arange(self.rounds)
+        if self.sleeps_ms is not None:
+            asleep, awake = self.sleeps_ms
+            times = np.where(times > asleep, times + awake - asleep, times)
+        self.true_ms = times.tolist()
+
+    def clock(self, true_ms: float) -> float:
+        """What its wall clock says."""
+        ahead = max((step for step in self.ahead_ms if step[0] <= true_ms), default=(0.0, 0.0))[1]
+        return round(NOON_MS + true_ms + ahead)
+
+    def local(self, true_ms: float) -> float:
+        """What its monotonic clock says."""
+        slept = 0.0
+        if self.sleeps_ms is not None and true_ms > self.sleeps_ms[0]:
+            slept = self.sleeps_ms[1] - self.sleeps_ms[0]
+        return self.boot_ms + (true_ms - slept) / (1 + self.drift)
+
+
+def records_of(
+    daemons: Sequence[Daemon],
+    *,
+    seed: int = 0,
+    loss: float = 0.0,
+    delay_ms: float = 50.0,
+    late: float = 0.0,
+    idle: float = 0.0,
+) -> Records:
+    """Let the daemons run: what the headers of their logs come to."""
+    dice = np.random.default_rng(seed)
+    arrived: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for sender, one in enumerate(daemons):
+        for receiver, other in enumerate(daemons):
+            if sender == receiver or one.broker in other.deaf_to:
+                continue
+            size = len(one.true_ms)
+            delay = dice.uniform(0, delay_ms, size)
+            delay += np.where(dice.random(size) < late, dice.uniform(0, 3 * ROUND_MS, size), 0.0)
+            kept = dice.random(size) >= loss
+            arrived[receiver, sender] = [
+                (one.true_ms[k] + delay[k], k + 1) for k in range(size) if kept[k]
+            ]
+    rows = []
+    for place, one in enumerate(daemons):
+        for k, moment in enumerate(one.true_ms):
+            if dice.random() < idle:
+                continue
+            seen = []
+            for sender, other in enumerate(daemons):
+                got = [s for at, s in arrived.get((place, sender), ()) if at <= moment]
+                # A peer that has been silent for long is forgotten.
+                if got and moment - other.true_ms[max(got) - 1] < 5 * ROUND_MS:
+                    seen.append((other.broker, other.incarnation, max(got)))
+            rows.append(
+                {
+                    "broker": one.broker,
+                    "incarnation": f"{one.incarnation:016x}",
+                    "sequence": k + 1,
+                    "clock_ms": int(one.clock(moment)),
+                    "local_ms": one.local(moment) if one.is_monotonic else one.clock(moment),
+                    "is_monotonic": one.is_monotonic,
+                    "peers": [name for name, _, _ in seen],
+                    "peer_incarnations": [number for _, number, _ in seen],
+                    "peer_sequences": [sequence for _, _, sequence in seen],
+                }
+            )
+    return gather_records(pa.Table.from_pylist(rows, schema=arrow(HEADERS)), TOLERANCE_MS)
+
+
+def time_of(clocks: Clocks, one: Daemon, place: int) -> float:
+    """The time that the report gives to a record, as true time."""
+    moment = one.true_ms[place]
+    clock_ms = int(one.clock(moment))
+    record = RoundRecord(
+        Speaker(one.broker, one.incarnation),
+        place + 1,
+        1,
+        ended_ns=int(one.local(moment) * 1e6) if one.is_monotonic else 0,
+    )
+    return clocks.time_of(Entry("", 0, clock_ms, b""), record) - NOON_MS
+
+
+def worst_error(clocks: Clocks, daemons: Sequence[Daemon]) -> float:
+    """By how many rounds the corrected times differ from the truth, all daemons together, at most."""
+    errors = [
+        time_of(clocks, one, place) - moment
+        for one in daemons
+        for place, moment in enumerate(one.true_ms)
+    ]
+    return max(abs(error) for error in errors) / ROUND_MS
+
+
+def test_a_clock_an_hour_ahead_is_found_and_put_right() -> None:
+    daemons = [
+        Daemon("b1", begin_ms=100),
+        Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)], boot_ms=9e9),
+        Daemon("b3", begin_ms=700),
+    ]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    (found,) = clocks.errors
+    assert (found.broker, round(found.ahead_ms / 60_000)) == ("b2", 60)
+    assert set(clocks.courses) == {("b2", f"{1:016x}")}
+    assert worst_error(clocks, daemons) < 1
+    assert clocks.unaligned == ()
+
+
+def test_clocks_that_agree_are_left_as_they_are() -> None:
+    daemons = [Daemon("b1"), Daemon("b2", begin_ms=500, ahead_ms=[(0, 900.0)])]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    assert clocks == AS_STAMPED
+
+
+def test_a_clock_that_is_set_in_the_middle_is_right_before_and_put_right_after() -> None:
+    for jump_ms in (HOUR_MS, -HOUR_MS):
+        daemons = [
+            Daemon("b1", begin_ms=100),
+            Daemon("b2", begin_ms=400, ahead_ms=[(0, 0.0), (30_000, jump_ms)]),
+            Daemon("b3", begin_ms=700),
+        ]
+
+        clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+        (found,) = clocks.errors
+        assert found.broker == "b2"
+        assert abs(found.ahead_ms - jump_ms) < ROUND_MS
+        assert abs(found.from_ms - NOON_MS - 30_000) <= 2 * ROUND_MS
+        assert worst_error(clocks, daemons) < 1
+
+
+def test_a_machine_that_slept_has_no_clock_error() -> None:
+    """Its monotonic clock stood still, so its wall clock seems to have jumped."""
+    daemons = [
+        Daemon("b1", rounds=120),
+        Daemon("b2", begin_ms=300, sleeps_ms=(20_000, 70_000), rounds=70),
+        Daemon("b3", begin_ms=600, rounds=120),
+    ]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    assert clocks == AS_STAMPED
+
+
+def test_the_clock_of_a_single_broker_is_compared_with_itself() -> None:
+    daemons = [Daemon("b1", ahead_ms=[(0, 0.0), (40_000, HOUR_MS)])]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    assert [(one.broker, one.ahead_ms) for one in clocks.errors] == [("b1", HOUR_MS)]
+    assert worst_error(clocks, daemons) < 0.01
+    assert clocks.unaligned == ()
+
+
+def test_most_brokers_decide_and_of_two_the_first_by_name() -> None:
+    two = [Daemon("b1"), Daemon("b2", ahead_ms=[(0, HOUR_MS)])]
+    three = [*two, Daemon("b3", ahead_ms=[(0, HOUR_MS)])]
+
+    assert [one.broker for one in align(records_of(two), round_ms=ROUND_MS).errors] == ["b2"]
+    (found,) = align(records_of(three), round_ms=ROUND_MS).errors
+    assert (found.broker, round(found.ahead_ms / HOUR_MS)) == ("b1", -1)
+
+
+def test_a_restart_begins_a_timeline_of_its_own() -> None:
+    daemons = [
+        Daemon("b1", begin_ms=100, rounds=120),
+        Daemon("b2", begin_ms=400, rounds=40, ahead_ms=[(0, HOUR_MS)]),
+        Daemon("b2", begin_ms=60_000, incarnation=2, boot_ms=7.0, ahead_ms=[(0, HOUR_MS)]),
+        Daemon("b3", begin_ms=700, rounds=120),
+    ]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    assert {one.broker for one in clocks.errors} == {"b2"}
+    assert worst_error(clocks, daemons) < 1
+
+
+def test_an_incarnation_that_met_nobody_has_the_clock_error_of_the_one_before() -> None:
+    daemons = [
+        Daemon("b1", begin_ms=100, deaf_to=frozenset()),
+        Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)]),
+        Daemon(
+            "b2", begin_ms=90_000, rounds=5, incarnation=2, boot_ms=7.0, ahead_ms=[(0, HOUR_MS)]
+        ),
+    ]
+
+    clocks = align(records_of(daemons), round_ms=ROUND_MS)
+
+    assert worst_error(clocks, daemons) < 1
+    assert clocks.unaligned == ()
+
+
+def test_brokers_that_never_received_one_another_cannot_be_aligned() -> None:
+    apart = [
+        Daemon("b1", deaf_to=frozenset({"b2"})),
+        Daemon("b2", deaf_to=frozenset({"b1"}), ahead_ms=[(0, HOUR_MS)]),
+    ]
+    one_is_apart = [
+        Daemon("b1", deaf_to=frozenset({"b3"})),
+        Daemon("b2", begin_ms=500, deaf_to=frozenset({"b3"})),
+        Daemon("b3", deaf_to=frozenset({"b1", "b2"})),
+    ]
+
+    assert align(records_of(apart), round_ms=ROUND_MS) == Clocks({}, (), ("b1", "b2"))
+    assert align(records_of(one_is_apart), round_ms=ROUND_MS).unaligned == ("b3",)
+
+
+def test_old_records_without_a_monotonic_clock_are_aligned_unless_their_clock_jumped() -> None:
+    steady = [
+        Daemon("b1", begin_ms=100),
+        Daemon("b2", begin_ms=400, ahead_ms=[(0, HOUR_MS)], is_monotonic=False),
+        Daemon("b3", begin_ms=700),
+    ]
+    jumps = [
+        steady[0],
+        Daemon("b2", begin_ms=400, ahead_ms=[(0, 0.0), (30_000, 20_000)], is_monotonic=False),
+        steady[2],
+    ]
+
+    clocks = align(records_of(steady), round_ms=ROUND_MS)
+
+    assert [one.broker for one in clocks.errors] == ["b2"]
+    assert worst_error(clocks, steady) < 1
+    # An old record does not say which of two clocks jumped: its times stay as they were stamped.
+    assert align(records_of(jumps), round_ms=ROUND_MS) == Clocks({}, (), ("b2",))
+
+
+def test_no_records_are_no_trouble() -> None:
+    assert align(records_of([]), round_ms=ROUND_MS) == AS_STAMPED
+
+
+errors_ms = st.one_of(
+    st.just(0.0), st.floats(-2 * HOUR_MS, 2 * HOUR_MS).filter(lambda ms: abs(ms) > 4 * ROUND_MS)
+)
+
+
+@given(
+    ahead=st.lists(
+        st.tuples(
+            errors_ms, st.floats(0, 2 * ROUND_MS), st.floats(-3e-4, 3e-4), st.floats(1, 1e10)
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    jump=st.tuples(errors_ms, st.integers(5, 50)),
+    rounds=st.integers(20, 90),
+    network=st.tuples(st.floats(0, 0.4), st.floats(0, 400), st.floats(0, 0.2), st.floats(0, 0.5)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_times_are_recovered_within_a_round_whatever_the_network_did(
+    ahead: list[tuple[float, float, float, float]],
+    jump: tuple[float, int],
+    rounds: int,
+    network: tuple[float, float, float, float],
+    seed: int,
+) -> None:
+    # Three brokers whose clocks agree, so that there is a truth; the others are off, the last jumps.
+    daemons = [Daemon(f"a{k}", begin_ms=333.0 * k, rounds=rounds) for k in range(3)]
+    for k, (error, begin, drift, boot) in enumerate(ahead):
+        steps = [(0.0, error)]
+        if k == len(ahead) - 1:
+            steps.append((jump[1] * ROUND_MS, jump[0]))
+        daemons.append(
+            Daemon(
+                f"b{k}", ahead_ms=steps, begin_ms=begin, drift=drift, boot_ms=boot, rounds=rounds
+            )
+        )
+    loss, delay_ms, late, idle = network
+
+    records = records_of(daemons, seed=seed, loss=loss, delay_ms=delay_ms, late=late, idle=idle)
+    clocks = align(records, round_ms=ROUND_MS)
+
+    assert clocks.unaligned == ()
+    assert worst_error(clocks, daemons) <= 1 + delay_ms / ROUND_MS

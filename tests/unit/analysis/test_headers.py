@@ -1,0 +1,86 @@
+"""What a segment says of clocks, and how much of it is kept.
+
+Not covered: what is made of it (test_clocks).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rgd.analysis.clocks import align_clocks
+from rgd.analysis.headers import SAMPLE_LENGTH, SAMPLED_BYTES_MAX, Sampling, segment_headers
+from rgd.analysis.schema import HEADERS, arrow
+from tests.support.log_maker import START_MS, LogMaker, Usage
+
+GOLD = Usage("gold", admitted=10, wanted=20, quota=100)
+
+
+def headers(*segments: Path, sampling: Sampling | None = None) -> Any:
+    batches = [
+        batch
+        for segment in segments
+        for batch in segment_headers(str(segment), sampling or Sampling())
+    ]
+    return pa.Table.from_batches(batches, arrow(HEADERS))
+
+
+def pair(folder: Path, rounds: int, ahead_ms: int = 0) -> list[Path]:
+    """The logs of two brokers that receive one another's reports."""
+    first, second = (LogMaker(folder / name, name) for name in ("b1", "b2"))
+    first.peers, second.peers, second.clock_ahead_ms = [second], [first], ahead_ms
+    for _ in range(rounds):
+        first.round(GOLD)
+        second.round(GOLD)
+    return [first.close(), second.close()]
+
+
+def test_a_record_says_what_its_clocks_showed_and_whom_it_had_received(tmp_path: Path) -> None:
+    _, second = pair(tmp_path, 2, ahead_ms=60_000)
+
+    first_row, second_row = headers(second).to_pylist()
+
+    assert first_row["clock_ms"] == START_MS + 61_000
+    assert second_row["local_ms"] - first_row["local_ms"] == 1000.0
+    assert second_row | {"local_ms": 0, "clock_ms": 0} == {
+        "broker": "b2",
+        "incarnation": f"{1:016x}",
+        "sequence": 2,
+        "clock_ms": 0,
+        "local_ms": 0,
+        "is_monotonic": True,
+        "peers": ["b1"],
+        "peer_incarnations": [1],
+        "peer_sequences": [2],
+    }
+
+
+def test_an_old_record_has_its_wall_clock_for_both_and_no_incarnations(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "b1")
+    maker.has_monotonic_clock = False
+    maker.round(GOLD)
+
+    (row,) = headers(maker.close()).to_pylist()
+
+    assert (row["local_ms"], row["is_monotonic"]) == (float(row["clock_ms"]), False)
+    assert (row["peers"], row["peer_incarnations"]) == (["broker-9"], [-1])
+
+
+def test_what_is_kept_of_large_logs_has_a_bound_and_still_tells_the_clocks(tmp_path: Path) -> None:
+    sampling = Sampling.of(8 * SAMPLED_BYTES_MAX)
+    segments = pair(tmp_path, 1200, ahead_ms=3_600_000)
+
+    kept = headers(*segments, sampling=sampling)
+
+    assert sampling.period == 8 * SAMPLE_LENGTH
+    assert Sampling.of(0).period == Sampling.of(SAMPLED_BYTES_MAX).period == SAMPLE_LENGTH
+    assert len(kept) <= 2 * 1200 / 8 + 4 * SAMPLE_LENGTH
+    (found,) = align_clocks(kept, sampling, 1000.0).errors
+    assert (found.broker, round(found.ahead_ms / 10_000)) == ("b2", 360)
+
+
+def test_what_is_no_record_says_nothing_of_clocks(tmp_path: Path) -> None:
+    maker = LogMaker(tmp_path, "b1")
+    maker.append(b"somebody else's")
+
+    assert len(headers(maker.close())) == 0
