@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -123,19 +123,18 @@ class RgdDaemon:
         return self.core.sharing.book
 
     @contained("view")
-    def groups(self) -> tuple[GroupView, ...]:
-        """Every group, by name."""
-        return tuple(self.group(name) for name in sorted(self.book().groups))
-
-    @contained("view")
     def group(self, name: str) -> GroupView:
         """One group with its rows."""
         return group_view(self.core, name, self.parts.clock.now())
 
+    def broker_names(self) -> list[str]:
+        """The names of every member known, this one too."""
+        return [self.broker, *self.core.peers.names()]
+
     @contained("view")
-    def brokers(self) -> tuple[BrokerView, ...]:
-        """Every member known, this one too."""
-        return broker_views(self.core, self.parts.clock.now())
+    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
+        """The members known among these names, by name."""
+        return broker_views(self.core, self.parts.clock.now(), among)
 
     @contained("view")
     def explain(self, name: Request) -> ExplainView:

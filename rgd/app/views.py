@@ -4,6 +4,8 @@ Law: a view is made from the core's own state when it is asked for, so it
 cannot be out of date, and changes nothing.
 """
 
+from collections.abc import Collection
+
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
@@ -39,8 +41,8 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     )
 
 
-def broker_views(broker: Broker, now: Nanos) -> tuple[BrokerView, ...]:
-    """Every member known, this one too, by name."""
+def broker_views(broker: Broker, now: Nanos, among: Collection[str]) -> tuple[BrokerView, ...]:
+    """The members known among these names, this one too, by name."""
     me = broker.settings.speaker.broker
     own = BrokerView(
         broker=me,
@@ -51,10 +53,11 @@ def broker_views(broker: Broker, now: Nanos) -> tuple[BrokerView, ...]:
         sequence=broker.sequence,
         rows=broker.usage.count_of(me),
     )
-    views = [own]
-    for name in broker.peers.names():
+    views = [own] if me in among else []
+    for name in among:
         peer = broker.peers.get(name)
-        assert peer is not None
+        if peer is None:
+            continue
         views.append(
             BrokerView(
                 broker=name,

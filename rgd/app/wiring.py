@@ -31,6 +31,7 @@ from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
 from rgd.app.logs import configure_logs
+from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
@@ -99,6 +100,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             metrics=exposition.render,
             observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
         )
+        exposition.also(server.samples)
         await server.open()
         stack.push_async_callback(server.close)
         ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
@@ -204,8 +206,11 @@ def core_settings(
 
 
 def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
-    """The door's settings."""
+    """The door's settings; where the process may open few files, with fewer connections."""
     http = settings.http
+    room = connections_room(raise_open_files())
+    if room < http.connections_max:
+        _log.warning("few open files: fewer connections than http.connections_max", most=room)
     tokens = Tokens()
     if http.tokens_file is not None:
         grants = load_tokens(http.tokens_file)
@@ -217,6 +222,13 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         unix_socket=http.unix_socket,
         batch_max=http.batch_max,
         body_max_bytes=http.body_max_bytes,
+        connections_max=min(http.connections_max, room),
+        connections_per_address_max=http.connections_per_address_max,
+        idle_timeout_s=http.idle_timeout_ms / 1000,
+        request_timeout_s=http.request_timeout_ms / 1000,
+        answer_timeout_s=http.answer_timeout_ms / 1000,
+        unread_max_bytes=http.unread_max_bytes,
+        bodies_max_bytes=http.bodies_max_bytes,
         ungoverned=http.ungoverned,
         tokens=tokens,
         tls_cert=http.tls_cert,

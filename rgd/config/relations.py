@@ -70,6 +70,11 @@ RELATIONS: Final = (
         "expected exchange.admin_url to name Pulsar's admin API where policies.source is `pulsar-admin`",
     ),
     Relation(
+        ("http.bodies_max_bytes", "http.body_max_bytes"),
+        lambda settings: settings.http.bodies_max_bytes >= settings.http.body_max_bytes,
+        "expected http.bodies_max_bytes of at least http.body_max_bytes",
+    ),
+    Relation(
         ("http.tls_cert", "http.tls_key"),
         lambda settings: (settings.http.tls_cert is None) == (settings.http.tls_key is None),
         "expected http.tls_cert and http.tls_key together, or neither",

@@ -245,6 +245,51 @@ class HttpSettings(Section):
     body_max_bytes: Size = Field(
         default=8 << 20, ge=1 << 10, le=1 << 30, description="Largest body."
     )
+    connections_max: Count = Field(
+        default=4096,
+        ge=1,
+        le=1_000_000,
+        description="Most connections at once; fewer where the process may open fewer files. A new one "
+        "beyond that closes the longest idle one, or is answered for probes only.",
+    )
+    connections_per_address_max: Count = Field(
+        default=1024,
+        ge=1,
+        le=1_000_000,
+        description="Most connections of one address (IPv6: of one /64); 127.0.0.1, ::1 and the unix "
+        "socket are bounded by `http.connections_max` alone. Raise it for a proxy.",
+    )
+    idle_timeout_ms: Millis = Field(
+        default=75_000,
+        ge=100,
+        le=3_600_000,
+        description="A connection without a request is closed after so long.",
+    )
+    request_timeout_ms: Millis = Field(
+        default=10_000,
+        ge=100,
+        le=600_000,
+        description="Longest time that a request head takes to arrive, a body after it, and a TLS handshake.",
+    )
+    answer_timeout_ms: Millis = Field(
+        default=30_000,
+        ge=100,
+        le=600_000,
+        description="A connection that has not read its answer after so long is closed.",
+    )
+    unread_max_bytes: Size = Field(
+        default=64 << 20,
+        ge=64 << 10,
+        le=1 << 40,
+        description="Most bytes of answers that wait to be read, of all connections together; beyond "
+        "that the connection whose answer waits longest is closed.",
+    )
+    bodies_max_bytes: Size = Field(
+        default=64 << 20,
+        ge=1 << 10,
+        le=1 << 40,
+        description="Most bytes of bodies in work, of all connections together; beyond that 503.",
+    )
     ungoverned: Ungoverned = Field(
         default=Ungoverned.ALLOW,
         description="The answer for names that nobody attached to a group.",

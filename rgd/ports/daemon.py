@@ -7,6 +7,7 @@ The views are plain values in the design's words, rates in units per second
 (None is unlimited), ages in seconds, ready to be shown as JSON.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -230,9 +231,6 @@ class Daemon(Protocol):
     def book(self) -> PolicyBook:
         """The policies in force."""
 
-    def groups(self) -> tuple[GroupView, ...]:
-        """Every group, by name."""
-
     def group(self, name: str) -> GroupView:
         """One group with its rows.
 
@@ -240,8 +238,11 @@ class Daemon(Protocol):
             UnknownGroup: there is no such group.
         """
 
-    def brokers(self) -> tuple[BrokerView, ...]:
-        """Every member known, this one too."""
+    def broker_names(self) -> list[str]:
+        """The names of every member known, this one too."""
+
+    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
+        """The members known among these names, by name."""
 
     def explain(self, name: Request) -> ExplainView:
         """Why a name is limited, or is not; makes nothing and counts nothing.

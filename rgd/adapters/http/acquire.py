@@ -2,14 +2,14 @@
 
 Law: one answer for each question, in order; a fault of one item stands in its
 place and stops no other. The daemon answers from its own memory, so nothing
-here waits; a long array lets other callers in every `SLICE_ITEMS` items.
+here waits; a long array is read (`array_body`) and answered in slices (`turns`)
+between which other callers are served, so it is not one decision.
 
 Names become full ones once and are then remembered, so that a topic that is
 asked for again costs no parsing. The road of one question is kept short: decode
 typed, look the names up, ask, encode.
 """
 
-import asyncio
 from collections import Counter
 from functools import lru_cache
 from typing import Final
@@ -25,11 +25,14 @@ from rgd.adapters.http.answers import (
     too_large_reason,
     too_large_reply,
 )
+from rgd.adapters.http.array_body import PIECE_BYTES, Items, read_array
 from rgd.adapters.http.bodies import AcquireBody
-from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned, status_of
-from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
+from rgd.adapters.http.reply import Call, Reply, encode
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.strict import UNREADABLE, BodyDecoder
+from rgd.adapters.http.shown import cut_reason
+from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
+from rgd.adapters.http.turns import SLICE_WORK, Slice, Turns
 from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
 from rgd.core.policies.names import (
     check_entity,
@@ -47,31 +50,27 @@ from rgd.ports.door import Ungoverned
 #: Names remembered; the one not asked for longest goes. At most some 50 MB of longest names.
 NAMES_MAX: Final = 16_384
 
-#: Items of an array between two moments at which other callers are served (about 1 ms).
-SLICE_ITEMS: Final = 128
+#: Items of an array that are answered before others get their turn.
+SLICE_ITEMS: Final = SLICE_WORK
+
+#: Work of an item at fault, beside one for so many of its bytes: its words have to be found.
+_FAULT_WORK: Final = 4
+_FAULT_BYTES: Final = 256
 
 _WHITESPACE: Final = b" \t\r\n"
 _NOTHING_HELD: Final = Pair()
 
 _one = BodyDecoder(AcquireBody)
-_decode_many = msgspec.json.Decoder(list[AcquireBody]).decode
-_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-class _Skipped(msgspec.Struct, gc=False):
-    """Any object, its members passed over: counts objects without keeping them."""
-
-
-_decode_skipped = msgspec.json.Decoder(list[_Skipped]).decode
 
 
 class Acquire:
     """Asks the daemon on behalf of HTTP callers."""
 
-    def __init__(self, daemon: Daemon, settings: HttpSettings) -> None:
+    def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns | None = None) -> None:
         self._ask_daemon = daemon.acquire
         self._batch_max = settings.batch_max
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+        self._turns = turns or Turns()
         #: Faulty items of arrays so far, by status: bad input that no status line shows.
         self.item_faults: Counter[int] = Counter()
 
@@ -80,7 +79,7 @@ class Acquire:
         body = call.body
         first = body[:1]
         if first not in {b"{", b"["}:
-            first = body.lstrip(_WHITESPACE)[:1]
+            first = body[:OBJECT_BYTES_MAX].lstrip(_WHITESPACE)[:1]
         if first == b"[":
             return await self._answer_many(body)
         asked = _one.decode(body)
@@ -90,13 +89,26 @@ class Acquire:
         return decision_reply(answer, asked.kind)
 
     async def _answer_many(self, body: bytes) -> Reply:
-        items = _items_of(body, self._batch_max)
+        work = Slice(self._turns)
+        if len(body) <= PIECE_BYTES and body.count(b"{") <= SLICE_ITEMS:
+            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+        async with self._turns.long_work:
+            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+
+    async def _answer_items(self, items: Items, work: Slice) -> Reply:
         answers: list[AcquireAnswer | ItemFault] = []
-        for start in range(0, len(items), SLICE_ITEMS):
-            if start:
-                await asyncio.sleep(0)
-            answers += map(self._answer_item, items[start : start + SLICE_ITEMS])
-        return json_reply(answers)
+        written: list[bytes] = []
+        for item in items:
+            if work.is_full(0):
+                written.append(encode(answers)[1:-1])
+                answers.clear()
+                await work.rest()
+            answer = self._answer_item(item)
+            answers.append(answer)
+            work.is_full(1 if isinstance(answer, AcquireAnswer) else _work_of_fault(item))
+        if answers:
+            written.append(encode(answers)[1:-1])
+        return Reply(body=b"[%b]" % b",".join(written))
 
     def _answer_item(self, item: AcquireBody | msgspec.Raw) -> AcquireAnswer | ItemFault:
         try:
@@ -106,7 +118,7 @@ class Acquire:
             status = status_of(exc)
             if status is None:
                 raise
-            return self._fault(status, str(exc))
+            return self._fault(status, cut_reason(str(exc)))
         if isinstance(answer, TooLarge):
             return self._fault(413, too_large_reason(answer))
         return answer_of(answer)
@@ -190,29 +202,6 @@ def _check_alone(subscription: _Given) -> None:
         raise BadBody("subscription: expected a topic beside it, got nothing")
 
 
-def _items_of(body: bytes, batch_max: int) -> list[AcquireBody] | list[msgspec.Raw]:
-    """The questions of an array; raw where at least one of them is at fault.
-
-    Raises:
-        BadBody: it is not an array of objects.
-        BatchTooLarge: there are more than `batch_max`.
-    """
-    try:
-        # Counted before they are kept: eight megabytes of `{}` are millions of questions.
-        if body.count(b"{") > batch_max and len(_decode_skipped(body)) > batch_max:
-            raise BatchTooLarge(batch_max)
-        return _decode_many(body)
-    except UNREADABLE:
-        return _raw_items_of(body)
-
-
-def _raw_items_of(body: bytes) -> list[msgspec.Raw]:
-    try:
-        _decode_skipped(body)
-        return _decode_raw(body)
-    except RecursionError:
-        raise BadBody("body: expected an array of objects, got one nested too deeply") from None
-    except msgspec.ValidationError as exc:
-        raise BadBody(f"body: expected an array of objects: {exc}") from None
-    except ValueError as exc:
-        raise BadBody(f"body: expected JSON in UTF-8: {exc}") from None
+def _work_of_fault(item: AcquireBody | msgspec.Raw) -> int:
+    size = len(memoryview(item)) if isinstance(item, msgspec.Raw) else 0
+    return _FAULT_WORK + size // _FAULT_BYTES

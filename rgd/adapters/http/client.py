@@ -19,6 +19,9 @@ from rgd.errors import RgdError
 #: Longest that one call may take.
 CALL_TIMEOUT_S: Final = 5.0
 
+#: Entries of a page that is asked for.
+PAGE_LIMIT: Final = 200
+
 #: Statuses that are no errors where they come from.
 _ANSWERS: Final = frozenset({(429, "/v1/acquire"), (503, "/readyz")})
 
@@ -91,9 +94,8 @@ class DaemonClient:
         await self._call("PUT", f"/v1/groups/{_part(name)}", group)
 
     async def groups(self) -> list[dict[str, Any]]:
-        """Every group with its rows, by name."""
-        views: list[dict[str, Any]] = await self._call("GET", "/v1/groups")
-        return views
+        """Every group with its rows, by name; page after page."""
+        return await self._pages("/v1/groups")
 
     async def patch_group(self, name: str, patch: Mapping[str, object]) -> dict[str, Any]:
         """Change what the patch says of a group, or make it; the group as it is now."""
@@ -119,9 +121,8 @@ class DaemonClient:
         return view
 
     async def brokers(self) -> list[dict[str, Any]]:
-        """Who is in the exchange."""
-        views: list[dict[str, Any]] = await self._call("GET", "/v1/brokers")
-        return views
+        """Who is in the exchange, by name; page after page."""
+        return await self._pages("/v1/brokers")
 
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""
@@ -132,20 +133,34 @@ class DaemonClient:
         """Whether the daemon knows its shares."""
         return bool((await self.readiness()).get("ready"))
 
+    async def _pages(self, path: str) -> list[dict[str, Any]]:
+        """All entries of a list; each page says where the next one is."""
+        views: list[dict[str, Any]] = []
+        following: str | None = f"{path}?limit={PAGE_LIMIT}"
+        while following is not None:
+            page, links = await self._ask("GET", following)
+            views += page
+            following = None if "next" not in links else str(links["next"]["url"].relative())
+        return views
+
     async def _call(self, method: str, path: str, body: object = None) -> Any:
+        return (await self._ask(method, path, body))[0]
+
+    async def _ask(self, method: str, path: str, body: object = None) -> tuple[Any, Any]:
+        """The answer and its links."""
         assert self._session is not None, "use `async with`"
         data = None if body is None else msgspec.json.encode(body)
         try:
             async with self._session.request(method, self._base + path, data=data) as response:
                 content = await response.read()
-                status = response.status
+                status, links = response.status, response.links
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             # A ValueError is an address that is none.
             why = str(error) or type(error).__name__
             raise DaemonUnreachable(f"no daemon answers at {self._told}: {why}") from error
         decoded = _decode(content)
         if status < 400 or (status, path) in _ANSWERS:
-            return decoded
+            return decoded, links
         reason = decoded.get("reason", "") if isinstance(decoded, dict) else ""
         raise DaemonRefused(status, str(reason))
 

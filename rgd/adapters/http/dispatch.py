@@ -16,7 +16,8 @@ from typing import Final
 
 from aiohttp import web
 
-from rgd.adapters.http.connection import response_of
+from rgd.adapters.http.byte_limits import BodyBudget, HeldBody
+from rgd.adapters.http.connection import Connection, response_of
 from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import (
     INTERNAL,
@@ -26,8 +27,9 @@ from rgd.adapters.http.errors import (
     TokenMissing,
     reply_to,
 )
-from rgd.adapters.http.reply import NO_QUERY, Call, Observer
+from rgd.adapters.http.reply import NO_QUERY, Call, Observer, Reply
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.target import check_target
 from rgd.ports.door import Scope
 
 log = logging.getLogger(__name__)
@@ -49,11 +51,13 @@ class Dispatcher:
         self,
         endpoints: Iterable[Endpoint],
         settings: HttpSettings,
+        bodies: BodyBudget,
         *,
         observe: Observer,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self._bodies = bodies
         self._observe = observe
         self._clock = clock
         #: Set when the daemon is about to stop: every answer sends its client elsewhere.
@@ -71,17 +75,22 @@ class Dispatcher:
         began = self._clock()
         path = OTHER_ROUTE
         try:
+            check_target(request.raw_path)
             match = await self.router.resolve(request)
             if match.http_exception is not None:
                 raise match.http_exception  # noqa: TRY301 -- it joins all other errors
             endpoint = self._endpoint_of[match.route]
             path = endpoint.path
+            if not endpoint.is_probe:
+                _check_connection(request)
             if endpoint.scope is not None and self._settings.tokens:
                 self._authorise(request, endpoint.scope)
-            body = b"" if endpoint.body is None else await self._read(request, match)
-            query = request.query if endpoint.query else NO_QUERY
-            raw_path = request.rel_url.raw_path
-            reply = await endpoint.handler(Call(match, request.headers, body, query, raw_path))
+            if endpoint.body is None:
+                reply = await self._call(endpoint, request, match, b"")
+            else:
+                with self._bodies.hold() as held:
+                    body = await self._read(request, match, held)
+                    reply = await self._call(endpoint, request, match, body)
         except _ClientGone as exc:
             # `connection` closes in silence for this one.
             raise ConnectionResetError from exc
@@ -92,10 +101,17 @@ class Dispatcher:
             reply = foreseen or INTERNAL
         self._observe(path, reply.status, self._clock() - began)
         response = response_of(reply)
-        if self.draining or not request.content.is_eof():
-            # Elsewhere, or after a body that nobody read: not on this connection.
+        if self.draining or not request.content.is_eof() or _is_for_probes(request):
+            # Elsewhere, after a body that nobody read, or in place of the next probe.
             response.force_close()
         return response
+
+    async def _call(
+        self, endpoint: Endpoint, request: web.Request, match: web.UrlMappingMatchInfo, body: bytes
+    ) -> Reply:
+        query = request.query if endpoint.query else NO_QUERY
+        raw_path = request.rel_url.raw_path
+        return await endpoint.handler(Call(match, request.headers, body, query, raw_path))
 
     def count_malformed(self, status: int) -> None:
         """Count an answer to bytes that never became a request."""
@@ -111,35 +127,56 @@ class Dispatcher:
         if scope not in scopes:
             raise ScopeMissing(scope)
 
-    async def _read(self, request: web.Request, match: web.UrlMappingMatchInfo) -> bytes:
+    async def _read(
+        self, request: web.Request, match: web.UrlMappingMatchInfo, held: HeldBody
+    ) -> bytes:
         """Read the body, whole and within its limits of size and time."""
+        size_max = self._settings.body_max_bytes
         if request.content.is_eof():
             # It came with its head, as nearly all do.
             body = request.content.read_nowait()
-            if len(body) > self._settings.body_max_bytes:
-                raise BodyTooLarge(self._settings.body_max_bytes)
+            if len(body) > size_max:
+                raise BodyTooLarge(size_max)
+            held.take(len(body))
             return body
-        try:
-            async with asyncio.timeout(self._settings.body_timeout_s):
-                return await self._read_expected(request, match)
-        except TimeoutError:
-            raise BodyTooSlow(self._settings.body_timeout_s) from None
-
-    async def _read_expected(self, request: web.Request, match: web.UrlMappingMatchInfo) -> bytes:
-        if (request.content_length or 0) > self._settings.body_max_bytes:
+        if (request.content_length or 0) > size_max:
             # Said before a client that asks first begins to send.
-            raise BodyTooLarge(self._settings.body_max_bytes)
+            raise BodyTooLarge(size_max)
+        # All of it at once, so that those who share the budget do not all stop half way.
+        held.take(request.content_length or 0)
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_s):
+                return await self._read_expected(request, match, held)
+        except TimeoutError:
+            raise BodyTooSlow(self._settings.request_timeout_s) from None
+
+    async def _read_expected(
+        self, request: web.Request, match: web.UrlMappingMatchInfo, held: HeldBody
+    ) -> bytes:
         if request.headers.get("Expect"):
             await match.expect_handler(request)
             await request.writer.drain()
-        return await self._read_all(request)
-
-    async def _read_all(self, request: web.Request) -> bytes:
+        size_max, body = self._settings.body_max_bytes, bytearray()
         try:
-            return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise BodyTooLarge(self._settings.body_max_bytes) from None
+            while chunk := await request.content.readany():
+                body += chunk
+                if len(body) > size_max:
+                    raise BodyTooLarge(size_max)
+                held.grow_to(len(body))
         except TimeoutError:
             raise  # the caller's clock
         except OSError as exc:
             raise _ClientGone from exc
+        return bytes(body)
+
+
+def _is_for_probes(request: web.Request) -> bool:
+    connection = request.protocol
+    return isinstance(connection, Connection) and connection.is_for_probes
+
+
+def _check_connection(request: web.Request) -> None:
+    """Refuse what is no probe on a connection that may ask for probes only."""
+    connection = request.protocol
+    if isinstance(connection, Connection) and connection.is_for_probes:
+        raise connection.refuse()

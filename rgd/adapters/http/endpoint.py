@@ -35,6 +35,8 @@ class Says:
     content_type: str = JSON
     #: Names of the headers that only this answer carries.
     headers: tuple[str, ...] = ()
+    #: Names of headers that it carries only sometimes.
+    headers_if_any: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +69,5 @@ class Endpoint:
     body_required: bool = True
     #: What it takes after the question mark; other names are passed over.
     query: tuple[Query, ...] = ()
+    #: Whether connections of the probes' reserve may ask for it.
+    is_probe: bool = False

@@ -5,7 +5,7 @@ have a status; anything else is a bug of ours, answered as 500 without a word
 about the inside and logged by `server`. Being limited is an answer, not an
 error: `answers` gives it its status.
 
-The reasons name the field or setting and say what was expected.
+The reasons name the field or setting and say what was expected; what they quote is cut (`shown`).
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,9 @@ from typing import ClassVar, Final
 
 from aiohttp import web
 
+from rgd.adapters.http.connection_limits import Refused
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
+from rgd.adapters.http.shown import cut_reason
 from rgd.core.errors import GroupInUse, InvalidName, PoliciesReadOnly, UnknownGroup
 from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
@@ -30,6 +32,13 @@ class CallError(RgdError):
 
 class BadBody(CallError):
     """The body does not say what it should; names the field and what was expected."""
+
+
+class BadTarget(CallError):
+    """The path or the query is no text."""
+
+    def __init__(self, got: str) -> None:
+        super().__init__(f"path and query: expected percent-encoded UTF-8, got {got}")
 
 
 class BodyTooLarge(CallError):
@@ -96,6 +105,17 @@ class Overloaded(CallError):
         self.headers = {"Retry-After": "1"}
 
 
+class TooManyConnections(CallError):
+    """The connection is beyond a limit, and asks for more than probes."""
+
+    transient: ClassVar[bool] = True
+
+    def __init__(self, beyond: Refused | None) -> None:
+        setting = beyond or Refused.CONNECTIONS
+        super().__init__(f"too many connections (http.{setting}); close some, or come back")
+        self.headers = {"Retry-After": "1", "Connection": "close"}
+
+
 class ResourceGroupMissing(CallError):
     """Pulsar's admin API: there is no such group."""
 
@@ -123,6 +143,7 @@ class PreconditionFailed(CallError):
 #: The first class of an error's ancestry that stands here decides.
 STATUS: Final[Mapping[type[BaseException], int]] = {
     BadBody: 400,
+    BadTarget: 400,
     InvalidName: 400,
     web.RequestPayloadError: 400,
     TokenMissing: 401,
@@ -142,6 +163,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     BatchTooLarge: 413,
     Overloaded: 503,
     InternalError: 500,
+    TooManyConnections: 503,
     ExchangeError: 503,
     Unavailable: 503,
 }
@@ -170,7 +192,7 @@ def reply_to(error: Exception) -> Reply | None:
     if isinstance(error, web.RequestPayloadError):
         return json_reply({"reason": "body: malformed transfer encoding"}, status=status)
     headers = error.headers if isinstance(error, CallError) else NO_HEADERS
-    return json_reply({"reason": str(error)}, status=status, headers=headers)
+    return json_reply({"reason": cut_reason(str(error))}, status=status, headers=headers)
 
 
 def _library_reply(error: web.HTTPException) -> Reply:

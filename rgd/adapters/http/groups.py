@@ -7,14 +7,26 @@ elsewhere (design 2, "Zero").
 """
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
+from rgd.adapters.http.paging import PAGE_BYTES, Page, array_of, page_names, page_of
+from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.turns import Slice, Turns
+from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP
 from rgd.ports.daemon import Daemon
+
+GROUPS: Final = "/v1/groups"
+BROKERS: Final = "/v1/brokers"
+
+#: Brokers that are looked at in one slice of work.
+BROKERS_SLICE: Final = 64
 
 _body = BodyDecoder(GroupBody)
 
@@ -22,14 +34,31 @@ _body = BodyDecoder(GroupBody)
 class Groups:
     """Groups and brokers, seen and changed."""
 
-    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock, turns: Turns | None = None) -> None:
         self._daemon = daemon
+        self._turns = turns or Turns()
         #: Held while groups are deleted or attached to: that looks before it writes.
         self._writing = writing
 
-    async def list(self, _call: Call) -> Reply:
-        """Every group, by name."""
-        return json_reply(self._daemon.groups())
+    async def list(self, call: Call) -> Reply:
+        """A page of groups, by name; one group for each slice of work."""
+        page = page_of(call)
+        async with self._turns.long_work:
+            work = Slice(self._turns)
+            names, has_more = await page_names(self._daemon.book().groups, page, work)
+            written: list[bytes] = []
+            size, last = 0, page.after
+            for name in names:
+                if size > PAGE_BYTES:
+                    has_more = True
+                    break
+                last = name
+                # A group that was deleted since the page was begun is not in it.
+                with suppress(UnknownGroup):
+                    written.append(encode(self._daemon.group(name)))
+                    size += len(written[-1])
+                await work.rest()
+        return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
 
     async def get(self, call: Call) -> Reply:
         """One group."""
@@ -49,9 +78,23 @@ class Groups:
             await self._daemon.delete_group(name)
         return NO_CONTENT
 
-    async def brokers(self, _call: Call) -> Reply:
-        """Every member of the exchange."""
-        return json_reply(self._daemon.brokers())
+    async def brokers(self, call: Call) -> Reply:
+        """A page of the members of the exchange, by name."""
+        page = page_of(call)
+        async with self._turns.long_work:
+            work = Slice(self._turns)
+            names, has_more = await page_names(self._daemon.broker_names(), page, work)
+            written: list[bytes] = []
+            for begin in range(0, len(names), BROKERS_SLICE):
+                views = self._daemon.brokers(names[begin : begin + BROKERS_SLICE])
+                written += map(encode, views)
+                await work.rest()
+        last = names[-1] if names else ""
+        return Reply(200, array_of(written), _link(page, BROKERS, last, has_more=has_more))
+
+
+def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:
+    return page.link_after(path, last) if has_more else NO_HEADERS
 
 
 def group_of(name: str, body: GroupBody) -> Group:

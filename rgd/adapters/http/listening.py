@@ -5,6 +5,7 @@ to do. The unix socket is this user's alone from before anybody can connect; a
 stale one is replaced, a live one or another file never.
 """
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -12,37 +13,37 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
-
+from rgd.adapters.http.connection import Connections
 from rgd.adapters.http.settings import SOURCE, HttpSettings
 from rgd.errors import ConfigError, Fault, Unavailable
 
-BACKLOG: Final = 1024
+#: Connections that wait to be accepted. So many may be accepted in one turn of the loop, before one
+#: beyond the limits is closed: as many descriptors are kept for them (`rgd.app.open_files`).
+BACKLOG: Final = 256
 
 _MODE: Final = 0o600
 
 
-async def listen_tcp(runner: web.ServerRunner, settings: HttpSettings) -> int:
-    """Listen on the address; answers with the port.
+async def listen_tcp(connections: Connections, settings: HttpSettings) -> asyncio.Server:
+    """Listen on the address.
 
     Raises:
         Unavailable: the address cannot be taken.
         ConfigError: the certificate cannot be used.
     """
     context = _tls_context(settings)
+    factory = connections if context is None else connections.over_tls(context)
     address = f"{settings.host}:{settings.port}"
-    site = web.TCPSite(
-        runner, settings.host or None, settings.port, ssl_context=context, backlog=BACKLOG
-    )
+    loop = asyncio.get_running_loop()
     try:
-        await site.start()
+        return await loop.create_server(
+            factory, settings.host or None, settings.port, backlog=BACKLOG
+        )
     except OSError as exc:
         raise Unavailable(f"http.listen: {address}: {_why_not(exc)}") from exc
-    port: int = runner.addresses[0][1]
-    return port
 
 
-async def listen_unix(runner: web.ServerRunner, path: Path) -> "UnixSocket":
+async def listen_unix(connections: Connections, path: Path) -> tuple[asyncio.Server, "UnixSocket"]:
     """Listen on a unix socket.
 
     Raises:
@@ -53,8 +54,8 @@ async def listen_unix(runner: web.ServerRunner, path: Path) -> "UnixSocket":
     except OSError as exc:
         raise Unavailable(f"http.unix_socket: {path}: {_why_not(exc)}") from exc
     made = UnixSocket(path)
-    await web.SockSite(runner, listener, backlog=BACKLOG).start()
-    return made
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(connections, sock=listener, backlog=BACKLOG), made
 
 
 class UnixSocket:

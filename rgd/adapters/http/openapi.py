@@ -26,7 +26,15 @@ _DESCRIPTION: Final = (
     "scope in its `security`; a token with `admin` may do everything."
 )
 
-_ANY_CALL: Final = {500: Says("A bug of ours; the daemon's log has the story.", Reason)}
+_ANY_CALL: Final = {
+    400: Says("The path or the query is no percent-encoded UTF-8.", Reason),
+    500: Says("A bug of ours; the daemon's log has the story.", Reason),
+}
+_NO_PROBE: Final = {
+    503: Says(
+        "Too many connections, or too much in work.", Reason, headers_if_any=("Retry-After",)
+    ),
+}
 _WITH_TOKEN: Final = {
     401: Says("No token, or an unknown one.", Reason, headers=("WWW-Authenticate",)),
     403: Says("The token lacks the scope.", Reason, headers=("WWW-Authenticate",)),
@@ -99,14 +107,19 @@ def _response(says: Says, known: Mapping[Any, Any]) -> dict[str, Any]:
     response: dict[str, Any] = {"description": says.when}
     if says.body is not None:
         response["content"] = {says.content_type: {"schema": _schema(says.body, known)}}
-    if says.headers:
-        response["headers"] = {name: {"schema": {"type": "string"}} for name in says.headers}
+    headers = [(name, True) for name in says.headers]
+    headers += [(name, False) for name in says.headers_if_any]
+    if headers:
+        response["headers"] = {
+            name: {"required": is_always, "schema": {"type": "string"}}
+            for name, is_always in headers
+        }
     return response
 
 
 def _answers(endpoint: Endpoint) -> dict[int, Says]:
     """The endpoint's own answers, and those that any call of its sort may give."""
-    answers = dict(_ANY_CALL)
+    answers = dict(_ANY_CALL) if endpoint.is_probe else _ANY_CALL | _NO_PROBE
     if endpoint.scope is not None:
         answers |= _WITH_TOKEN
     if endpoint.body is not None:

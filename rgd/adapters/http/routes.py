@@ -16,11 +16,12 @@ from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
 from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
-from rgd.adapters.http.groups import Groups
+from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
+from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
-from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, DONE, IN_USE, NO_GROUP, NOT_NOW
+from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
 from rgd.ports.daemon import BrokerView, GroupView
 from rgd.ports.door import Scope
 
@@ -95,11 +96,15 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             method="GET",
-            path="/v1/groups",
+            path=GROUPS,
             scope=Scope.READ,
             handler=groups.list,
-            summary="Every group: quota, share, usage map.",
-            answers={200: Says("The groups, by name.", list[GroupView])},
+            summary="A page of groups: quota, share, usage map.",
+            query=PAGE_QUERY,
+            answers={
+                200: Says("The groups, by name.", list[GroupView], headers_if_any=("Link",)),
+                **BAD_PAGE,
+            },
         ),
         Endpoint(
             method="GET",
@@ -134,11 +139,15 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
         ),
         Endpoint(
             method="GET",
-            path="/v1/brokers",
+            path=BROKERS,
             scope=Scope.READ,
             handler=groups.brokers,
-            summary="Who is in the exchange, since when, how stale, stock or rgd.",
-            answers={200: Says("The brokers.", list[BrokerView])},
+            summary="A page of who is in the exchange, since when, how stale, stock or rgd.",
+            query=PAGE_QUERY,
+            answers={
+                200: Says("The brokers, by name.", list[BrokerView], headers_if_any=("Link",)),
+                **BAD_PAGE,
+            },
         ),
     )
 
@@ -150,6 +159,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             path="/metrics",
             scope=Scope.READ,
             handler=probes.metrics,
+            is_probe=True,
             summary="Metrics for Prometheus.",
             answers={
                 200: Says("In the format that Accept asks for.", str, content_type="text/plain"),
@@ -161,6 +171,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             path="/healthz",
             scope=None,
             handler=probes.healthz,
+            is_probe=True,
             summary="Whether the process is alive.",
             answers={200: Says("It is.", Alive)},
         ),
@@ -169,6 +180,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             path="/readyz",
             scope=None,
             handler=probes.readyz,
+            is_probe=True,
             summary="Whether traffic should come here.",
             answers={
                 200: Says("Shares are known; `degraded` says what works less well.", Ready),

@@ -11,14 +11,16 @@ The road of a request is `dispatch`, the list of calls `routes`, the sockets
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Self
 
 from aiohttp import web
 
 from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.connection import Connections
+from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
+from rgd.adapters.http.connection import Bounds, Connection, Connections
+from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
 from rgd.adapters.http.dispatch import Dispatcher
 from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.group_patch import GroupPatch
@@ -29,7 +31,9 @@ from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
+from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
+from rgd.ports.metrics import Sample
 
 log = logging.getLogger(__name__)
 
@@ -59,23 +63,35 @@ class HttpServer:
     ) -> None:
         check(settings)
         self._settings = settings
-        self._acquire = Acquire(daemon, settings)
+        self._bodies = BodyBudget(settings.bodies_max_bytes)
+        self._bounds = Bounds(
+            ConnectionLimits(settings.connections_max, settings.connections_per_address_max),
+            UnreadAnswers(settings.unread_max_bytes),
+            request_timeout_s=settings.request_timeout_s,
+            answer_timeout_s=settings.answer_timeout_s,
+        )
+
+        turns = Turns()
+        self._acquire = Acquire(daemon, settings, turns)
         self._probes = Probes(daemon, metrics)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
                 acquire=self._acquire,
-                groups=Groups(daemon, writing),
+                groups=Groups(daemon, writing, turns),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
-                pulsar_admin=PulsarAdmin(daemon, writing),
+                pulsar_admin=PulsarAdmin(daemon, writing, turns),
                 probes=self._probes,
                 openapi=self._describe,
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
-        self._dispatcher = Dispatcher(self.endpoints, settings, observe=observe, clock=clock)
-        self._runner: web.ServerRunner | None = None
+        self._dispatcher = Dispatcher(
+            self.endpoints, settings, self._bodies, observe=observe, clock=clock
+        )
+        self._connections: Connections | None = None
+        self._listeners: list[asyncio.Server] = []
         self._unix_socket: UnixSocket | None = None
         self._port = settings.port
 
@@ -94,6 +110,18 @@ class HttpServer:
         """Faulty items of arrays so far, by status: bad input that no status line shows."""
         return self._acquire.item_faults
 
+    def samples(self) -> Iterator[Sample]:
+        """The door's figures as they stand now (docs/metrics.md)."""
+        connections = self._bounds.connections
+        yield Sample("rgd_http_connections", (), connections.open)
+        for refused in Refused:
+            count = connections.refused[refused]
+            yield Sample("rgd_http_connections_refused_total", (refused,), count)
+        for closed in Closed:
+            yield Sample("rgd_http_connections_closed_total", (closed,), connections.closed[closed])
+        yield Sample("rgd_http_unread_bytes", (), self._bounds.unread.total)
+        yield Sample("rgd_http_body_bytes", (), self._bodies.used)
+
     async def open(self) -> None:
         """Listen.
 
@@ -102,20 +130,24 @@ class HttpServer:
             ConfigError: the certificate cannot be used.
         """
         settings = self._settings
-        connections = Connections(
+        self._connections = Connections(
             self._dispatcher.serve,
             self._dispatcher.count_malformed,
+            self._bounds,
             request_factory=self._request,
-            keepalive_timeout=settings.keepalive_s,
+            keepalive_timeout=settings.idle_timeout_s,
             lingering_time=LINGER_S,
             logger=log,
         )
-        self._runner = web.ServerRunner(connections, shutdown_timeout=settings.close_timeout_s)
-        await self._runner.setup()
         try:
-            self._port = await listen_tcp(self._runner, settings)
+            listener = await listen_tcp(self._connections, settings)
+            self._listeners.append(listener)
+            self._port = listener.sockets[0].getsockname()[1]
             if settings.unix_socket is not None:
-                self._unix_socket = await listen_unix(self._runner, settings.unix_socket)
+                listener, self._unix_socket = await listen_unix(
+                    self._connections, settings.unix_socket
+                )
+                self._listeners.append(listener)
         except BaseException:
             await self.close()
             raise
@@ -130,9 +162,14 @@ class HttpServer:
         if self._unix_socket is not None:
             self._unix_socket.remove()
             self._unix_socket = None
-        if self._runner is not None:
-            runner, self._runner = self._runner, None
-            await runner.cleanup()
+        while self._listeners:
+            self._listeners.pop().close()
+        if self._connections is not None:
+            connections, self._connections = self._connections, None
+            # Those that were just accepted get their first turn.
+            await asyncio.sleep(0)
+            connections.pre_shutdown()
+            await connections.shutdown(self._settings.close_timeout_s)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -145,9 +182,9 @@ class HttpServer:
         return self._description
 
     def _request(
-        self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+        self, message: Any, payload: Any, protocol: Connection, writer: Any, task: Any
     ) -> web.Request:
-        """What `dispatch` reads; its body may be as large as the settings say."""
+        """What `dispatch` reads."""
+        protocol.begin_request()
         loop = asyncio.get_running_loop()
-        size_max = self._settings.body_max_bytes
-        return web.Request(message, payload, protocol, writer, task, loop, client_max_size=size_max)
+        return web.Request(message, payload, protocol, writer, task, loop)

@@ -39,10 +39,21 @@ class HttpSettings:
     tls_key: Path | None = None
     #: Listen beyond loopback without tokens all the same.
     insecure: bool = False
-    #: How long a connection may go without a whole request head, and stay idle between two.
-    keepalive_s: float = 75.0
-    #: How long a body may take after its head.
-    body_timeout_s: float = 10.0
+    #: Most connections at once; the probes' reserve comes on top.
+    connections_max: int = 4096
+    #: Of those, most of one address; callers of this machine (127.0.0.1, ::1, the unix socket) are
+    #: bounded by `connections_max` alone.
+    connections_per_address_max: int = 1024
+    #: How long a connection may stay idle: before its first request, and between two.
+    idle_timeout_s: float = 75.0
+    #: How long a request head may take from its first byte, its body after it, and a TLS handshake.
+    request_timeout_s: float = 10.0
+    #: How long an answer may take to be read.
+    answer_timeout_s: float = 30.0
+    #: Most bytes of answers that wait to be read, of all connections together.
+    unread_max_bytes: int = 64 << 20
+    #: Most bytes of bodies in work, of all connections together; beyond: 503.
+    bodies_max_bytes: int = 64 << 20
     #: How long `close` waits for requests in flight.
     close_timeout_s: float = 5.0
 
@@ -77,7 +88,16 @@ def _faults(settings: HttpSettings) -> list[tuple[str, str]]:
     for key, value in (
         ("batch_max", settings.batch_max),
         ("body_max_bytes", settings.body_max_bytes),
+        ("connections_max", settings.connections_max),
+        ("connections_per_address_max", settings.connections_per_address_max),
+        ("unread_max_bytes", settings.unread_max_bytes),
     ):
         if value < 1:
             found.append((f"http.{key}", f"expected an integer of at least 1, got {value}"))
+    if settings.bodies_max_bytes < settings.body_max_bytes:
+        expected = (
+            f"expected at least http.body_max_bytes ({settings.body_max_bytes}), "
+            f"got {settings.bodies_max_bytes}"
+        )
+        found.append(("http.bodies_max_bytes", expected))
     return found

@@ -2,26 +2,30 @@
 
 Law: nothing that comes in can do more than be refused with a `BadBody` that
 names the field: not malformed JSON, not a number of a thousand digits, not a
-hundred thousand brackets.
+hundred thousand brackets, not a name that stands there twice. What is larger than
+`OBJECT_BYTES_MAX` is not looked at: nobody else is served while it is decoded.
 
 A good body is decoded once, straight into its msgspec type. Only a bad one is
 looked at again, field by field, to find words for it. What is expected of a
 field is the description in its type, which is also what /openapi.json says.
 """
 
+import json
+import re
 import typing
 from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
 
 from rgd.adapters.http.errors import BadBody
+from rgd.adapters.http.shown import SHOWN_CHARS_MAX, cut
 
-#: A larger bad body is not looked at field by field: it may be all fields.
-EXPLAINED_BYTES_MAX: Final = 64 << 10
-
-SHOWN_CHARS_MAX: Final = 60
+#: Largest JSON object that is read: the longest names that may be, all characters escaped, take 27 KiB.
+OBJECT_BYTES_MAX: Final = 32 << 10
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
+
+_SPACE_BEFORE_COLON: Final = re.compile(rb"[ \t\r\n]:")
 
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -30,11 +34,18 @@ UNREADABLE: Final = (ValueError, RecursionError)
 
 
 class BodyDecoder(Generic[_Body]):
-    """Decodes one type of body; `path` leads the names of its fields in a reason."""
+    """Decodes one type of body; `path` leads the names of its fields in a reason.
 
-    def __init__(self, body_type: type[_Body], path: str = "") -> None:
+    Args:
+        body_type: the type.
+        path: of the field whose value it is, with a dot at its end; empty for a whole body.
+        names_once: whether a name that stands twice in an object is at fault.
+    """
+
+    def __init__(self, body_type: type[_Body], path: str = "", *, names_once: bool = True) -> None:
         self._decode = msgspec.json.Decoder(body_type).decode
         self._path = path
+        self._names_once = names_once
         hints = typing.get_type_hints(body_type, include_extras=True)
         self._fields = {
             field.encode_name: _Field(hints[field.name], f"{path}{field.encode_name}")
@@ -45,17 +56,33 @@ class BodyDecoder(Generic[_Body]):
         """Read a body.
 
         Raises:
-            BadBody: naming the field at fault.
+            BadBody: naming the field at fault; or it is over `OBJECT_BYTES_MAX`.
         """
+        if len(memoryview(body)) > OBJECT_BYTES_MAX:
+            expected = f"expected a JSON object of at most {OBJECT_BYTES_MAX} bytes"
+            raise BadBody(f"{self._name}: {expected}, got {len(memoryview(body))}")
         try:
-            return self._decode(body)
+            decoded = self._decode(body)
         except UNREADABLE as exc:
             raise BadBody(self._explain(body, exc)) from None
+        if self._names_once and may_repeat_a_name(body, len(_decode_members(body))):
+            self._check_names(bytes(body))
+        return decoded
+
+    def _check_names(self, body: bytes) -> None:
+        """Refuse an object, at any depth, in which a name stands twice."""
+
+        def check(members: list[tuple[str, object]]) -> None:
+            names = [name for name, _ in members]
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise BadBody(f"{self._path}{cut(twice)}: expected once, got it twice")
+
+        # Numbers are not read: what they are is known already.
+        json.loads(body, object_pairs_hook=check, parse_int=len, parse_float=len)
 
     def _explain(self, body: bytes | msgspec.Raw, error: Exception) -> str:
-        told = f"{self._name}: {error}"
-        if len(memoryview(body)) > EXPLAINED_BYTES_MAX:
-            return told
+        told = f"{self._name}: {cut(str(error))}"
         try:
             members = self._members(body)
         except BadBody as exc:
@@ -79,7 +106,7 @@ class BodyDecoder(Generic[_Body]):
         if field is not None:
             return field.fault_of(value)
         known = ", ".join(self._fields)
-        return f"{self._path}{name[:SHOWN_CHARS_MAX]}: unknown field; expected one of {known}"
+        return f"{self._path}{cut(name)}: unknown field; expected one of {known}"
 
     @property
     def _name(self) -> str:
@@ -111,6 +138,20 @@ class _Field:
         return None
 
 
+def may_repeat_a_name(body: bytes | msgspec.Raw, names: int) -> bool:
+    """Whether a name may stand twice in the objects of a JSON text.
+
+    Cheap, and wrong only in saying yes: every name is followed by a colon, and so may be what stands
+    in a string. Objects within objects are always looked at.
+
+    Args:
+        body: valid JSON.
+        names: how many different names its objects have, object by object.
+    """
+    told = memoryview(body).tobytes() if isinstance(body, msgspec.Raw) else body
+    return told.count(b'":') != names or _SPACE_BEFORE_COLON.search(told) is not None
+
+
 def shown(value: bytes) -> str:
     """A JSON value as it came, cut to a readable length."""
     text = value.strip()[: SHOWN_CHARS_MAX * 4].decode("utf-8", "replace")
@@ -118,7 +159,7 @@ def shown(value: bytes) -> str:
         return "an object"
     if text.startswith("["):
         return "an array"
-    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
+    return cut(text)
 
 
 def _malformed(body: bytes | msgspec.Raw, error: ValueError) -> str:

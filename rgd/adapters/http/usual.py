@@ -8,6 +8,7 @@ from rgd.adapters.http.endpoint import Says
 DONE: Final = {204: Says("Done and in force here.")}
 BAD_NAME: Final = {400: Says("The name is malformed.", Reason)}
 BAD_BODY: Final = {400: Says("The name or the body is malformed; the field is named.", Reason)}
+BAD_PAGE: Final = {400: Says("A parameter is malformed or unknown; it is named.", Reason)}
 NO_GROUP: Final = {404: Says("There is no such group.", Reason)}
 #: Whoever changes policies may meet these.
 NOT_NOW: Final = {

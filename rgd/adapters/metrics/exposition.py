@@ -53,7 +53,7 @@ class Exposition:
     """The daemon's `/metrics`, and the home of its histograms."""
 
     def __init__(self, source: MetricsSource) -> None:
-        self._source = source
+        self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
         self._http_request = _histogram(HTTP_REQUEST_SECONDS)
         self._families = _Families(
@@ -67,6 +67,10 @@ class Exposition:
         self._turn = asyncio.Lock()
         # A thread of its own: a scraper that hangs up leaves at most this one busy.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rgd-metrics")
+
+    def also(self, samples: Callable[[], Iterable[Sample]]) -> None:
+        """Show the samples of another source, too."""
+        self._sources.append(samples)
 
     def observe_round(self, seconds: float) -> None:
         """Count a round that was reckoned in so long."""
@@ -83,7 +87,7 @@ class Exposition:
             UndeclaredMetric: the source gave what nobody declared.
         """
         async with self._turn:
-            samples = self._source.samples()
+            samples = [sample for samples_of in self._sources for sample in samples_of()]
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._thread, self._encode, samples, accept)
 

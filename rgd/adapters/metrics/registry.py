@@ -153,6 +153,28 @@ METRICS: Final = (
     ),
     # The door.
     HTTP_REQUEST_SECONDS,
+    Metric(
+        "rgd_http_connections", MetricType.GAUGE, "Open HTTP connections, those for probes too."
+    ),
+    Metric(
+        "rgd_http_connections_refused_total",
+        MetricType.COUNTER,
+        "HTTP connections refused beyond a limit: `connections_max`, `connections_per_address_max`.",
+        ("reason",),
+    ),
+    Metric(
+        "rgd_http_connections_closed_total",
+        MetricType.COUNTER,
+        "HTTP connections closed early: `evicted` (idle, made room for another), `slow_request`, "
+        "`slow_reader`, `unread_limit`.",
+        ("reason",),
+    ),
+    Metric(
+        "rgd_http_unread_bytes",
+        MetricType.GAUGE,
+        "Bytes of large answers not read by their callers yet.",
+    ),
+    Metric("rgd_http_body_bytes", MetricType.GAUGE, "Bytes of request bodies in work."),
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

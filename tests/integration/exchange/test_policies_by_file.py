@@ -90,7 +90,7 @@ async def members(tmp_path: Path) -> AsyncIterator[list[Member]]:
     async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
         for member in members:
             tasks.create_task(member.run())
-        await until(lambda: all(len(member.daemon.brokers()) == 3 for member in members))
+        await until(lambda: all(len(member.daemon.broker_names()) == 3 for member in members))
         await until(lambda: not any(member.notes for member in members))
         yield members
         for member in members:

@@ -71,13 +71,45 @@ def test_no_bytes_make_the_door_fail(bodies: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/acquire/", "/v1/groups/a/b", "/admin/v2/brokers", "/v1/%ff"]
+    "path", ["/", "/v1", "/v1/acquire/", "/v1/groups/a/b", "/admin/v2/brokers", "/v1/%C3%BC"]
 )
 async def test_an_unknown_path_is_404(door: Door, path: str) -> None:
     answer = await door.send("GET", path)
 
     assert answer.status == 404
     assert answer.reason == "no such path; GET /openapi.json lists them"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param("/admin/v2/persistent/acme/orders/eu/%ff/dispatchRate", id="subscription"),
+        pytest.param("/admin/v2/persistent/acme/orders/%ff/resourcegroup", id="topic"),
+        pytest.param("/v1/groups/%C3", id="half a character"),
+        pytest.param("/v1/groups/%C0%AF", id="overlong"),
+        pytest.param("/v1/groups/%ED%A0%80", id="surrogate"),
+        pytest.param("/v1/groups/a%", id="no digits"),
+        pytest.param("/v1/groups/a%zz", id="other digits"),
+        pytest.param("/v1/explain?tenant=acme&namespace=orders&topic=%ff", id="query"),
+        pytest.param("/v1/groups?prefix=%ff", id="list"),
+        pytest.param("/nowhere/%ff", id="no such path"),
+        pytest.param("/healthz?%ff", id="probe"),
+    ],
+)
+async def test_what_is_no_text_in_a_target_is_400_on_every_route(door: Door, target: str) -> None:
+    for method in (b"GET", b"DELETE", b"POST"):
+        answer = await door.raw(
+            method + b" " + target.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        )
+
+        assert answer.status == 400
+        assert answer.reason.startswith("path and query: expected percent-encoded UTF-8, got ")
+
+
+async def test_raw_bytes_in_a_target_are_refused(door: Door) -> None:
+    answer = await door.raw(b"GET /v1/groups/\xff HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert answer.status == 400
 
 
 @pytest.mark.parametrize(
@@ -266,7 +298,7 @@ async def test_a_client_that_does_not_wait_for_its_answer_is_no_error(
 
 
 async def test_a_body_that_does_not_come_is_408() -> None:
-    async with open_door(HttpSettings(port=0, body_timeout_s=0.05)) as door:
+    async with open_door(HttpSettings(port=0, request_timeout_s=0.05)) as door:
         answer = await door.raw(HALF)
         check(door.description, "POST", "/v1/acquire", answer)
 
@@ -275,7 +307,7 @@ async def test_a_body_that_does_not_come_is_408() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/acquire HTTP/1.1\r\nX-Slow: "])
 async def test_a_head_that_does_not_come_closes_the_connection(sent: bytes) -> None:
-    async with open_door(HttpSettings(port=0, keepalive_s=0.05)) as door:
+    async with open_door(HttpSettings(port=0, idle_timeout_s=0.05)) as door:
         reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         writer.write(sent)
         async with asyncio.timeout(10):

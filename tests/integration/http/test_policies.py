@@ -256,7 +256,6 @@ async def test_a_namespace_exists_once_anything_of_it_was_set(
         ("persistent/acme/a%20b/eu/publishRate", "Topic"),
         ("persistent/acme/x/non-persistent:%2F%2Facme%2Fx%2Feu/dispatchRate", "Topic"),
         ("persistent/acme/x/persistent:%2F%2Facme%2Fy%2Feu/backlogQuotaMap", "Topic"),
-        ("persistent/acme/x/%ff/dispatchRate", "Topic"),
         ("persistent/acme/x/eu/a%0Ab/dispatchRate", "Subscription"),
     ],
 )

@@ -41,7 +41,7 @@ TYPE: Final = "backlogQuotaType"
 
 _NOT_SET: Final = BacklogQuotas()
 
-_body = BodyDecoder(BacklogQuotaBody)
+_body = BodyDecoder(BacklogQuotaBody, names_once=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ They are what the policies here name, and nothing else: rgd knows no bundles, pe
 from msgspec import UNSET
 
 from rgd.adapters.http.errors import TenantMissing
+from rgd.adapters.http.paging import names_reply
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
-from rgd.adapters.http.pulsar_admin.places import (
-    check_known,
-    namespace_named,
-    tenant_named,
-    tenants,
-)
+from rgd.adapters.http.pulsar_admin.known import is_tenant, namespaces, tenants
+from rgd.adapters.http.pulsar_admin.places import check_known, namespace_named, tenant_named
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.adapters.http.turns import Slice, Turns
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import NOT_SET
 from rgd.core.policies.names import tenant_of
@@ -25,8 +23,9 @@ from rgd.ports.daemon import Daemon
 class NamespaceCalls:
     """What there is."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, turns: Turns) -> None:
         self._daemon = daemon
+        self._turns = turns
 
     async def clusters(self, _call: Call) -> Reply:
         """The one cluster."""
@@ -36,16 +35,19 @@ class NamespaceCalls:
         """What `pulsar-admin clusters list` asks for beside it, to mark the current one."""
         return json_reply({"clusterName": self._daemon.cluster})
 
-    async def tenants(self, _call: Call) -> Reply:
-        """Every tenant of which anything is named."""
-        return json_reply(sorted(tenants(self._daemon.book())))
+    async def tenants(self, call: Call) -> Reply:
+        """Every tenant of which anything is named, or a page of them."""
+        async with self._turns.long_work:
+            return await names_reply(call, tenants(self._daemon.book()), Slice(self._turns))
 
     async def list(self, call: Call) -> Reply:
-        """A tenant's namespaces, full names."""
+        """A tenant's namespaces, full names, or a page of them."""
         tenant, book = tenant_named(call).tenant, self._daemon.book()
-        if tenant not in tenants(book):
+        if not is_tenant(book, tenant):
             raise TenantMissing("Tenant not found")
-        return json_reply(sorted(name for name in book.namespaces() if tenant_of(name) == tenant))
+        async with self._turns.long_work:
+            names = (name if tenant_of(name) == tenant else "" for name in namespaces(book))
+            return await names_reply(call, names, Slice(self._turns))
 
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""

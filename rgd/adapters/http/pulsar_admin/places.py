@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from rgd.adapters.http.errors import NamespaceMissing, PreconditionFailed, TenantMissing
+from rgd.adapters.http.pulsar_admin.known import is_namespace, is_tenant
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
 from rgd.core.policies.book import PolicyBook
@@ -19,7 +20,6 @@ from rgd.core.policies.names import (
     check_subscription,
     namespace_of,
     parse_topic,
-    tenant_of,
     topic_of,
 )
 
@@ -87,11 +87,6 @@ def subscription_named(domain: str) -> Naming:
     return named
 
 
-def tenants(book: PolicyBook) -> set[str]:
-    """Every tenant of which anything is named."""
-    return {*book.attach.tenants, *map(tenant_of, book.namespaces())}
-
-
 def check_known(book: PolicyBook, named: Named) -> None:
     """Refuse what does not exist.
 
@@ -99,9 +94,9 @@ def check_known(book: PolicyBook, named: Named) -> None:
         TenantMissing, NamespaceMissing
     """
     if not named.namespace:
-        if named.tenant not in tenants(book):
+        if not is_tenant(book, named.tenant):
             raise TenantMissing("Tenant does not exist")
-    elif named.namespace not in book.namespaces():
+    elif not is_namespace(book, named.namespace):
         raise NamespaceMissing("Namespace not found" if named.topic else "Namespace does not exist")
 
 

@@ -34,8 +34,8 @@ _DISPATCH_BYTES: Final = "dispatchThrottlingRateInByte"
 #: Makes a limit of the one that was.
 Edit = Callable[[LocalLimit], LocalLimit]
 
-_dispatch_body = BodyDecoder(DispatchRateBody)
-_publish_body = BodyDecoder(PublishRateBody)
+_dispatch_body = BodyDecoder(DispatchRateBody, names_once=False)
+_publish_body = BodyDecoder(PublishRateBody, names_once=False)
 
 
 class RateForm(Protocol):

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from rgd.adapters.http.errors import ResourceGroupInUse, ResourceGroupMissing
+from rgd.adapters.http.paging import names_reply
 from rgd.adapters.http.pulsar_admin.bodies import ResourceGroup, ResourceGroupBody
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.turns import Slice, Turns
 from rgd.core.errors import GroupInUse, UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rate, Rates
 from rgd.core.policies.names import check_entity
@@ -26,20 +28,22 @@ from rgd.ports.daemon import Daemon
 #: Pulsar's words, which scripts may look for.
 MISSING: Final = "ResourceGroup does not exist"
 
-_body = BodyDecoder(ResourceGroupBody)
+_body = BodyDecoder(ResourceGroupBody, names_once=False)
 
 
 class ResourceGroupCalls:
     """Resource groups in Pulsar's words."""
 
-    def __init__(self, daemon: Daemon, writing: asyncio.Lock) -> None:
+    def __init__(self, daemon: Daemon, writing: asyncio.Lock, turns: Turns) -> None:
         self._daemon = daemon
+        self._turns = turns
         #: As in `attachments`: nothing is attached while it is looked whether something is.
         self._writing = writing
 
-    async def list(self, _call: Call) -> Reply:
-        """The names of all groups."""
-        return json_reply(sorted(self._daemon.book().groups))
+    async def list(self, call: Call) -> Reply:
+        """The names of all groups, or a page of them."""
+        async with self._turns.long_work:
+            return await names_reply(call, self._daemon.book().groups, Slice(self._turns))
 
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""

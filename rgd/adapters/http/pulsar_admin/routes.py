@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, Says
+from rgd.adapters.http.paging import WHOLE_QUERY
 from rgd.adapters.http.pulsar_admin import attachments, backlog_quotas, rates
 from rgd.adapters.http.pulsar_admin.attachments import AttachmentCalls, AttachmentPlace
 from rgd.adapters.http.pulsar_admin.backlog_quotas import TYPE, BacklogCalls
@@ -31,7 +32,8 @@ from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.pulsar_admin.rates import RateCalls
 from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls
 from rgd.adapters.http.reply import NO_CONTENT, Handler
-from rgd.adapters.http.usual import BAD_BODY, DONE, IN_USE, NO_GROUP, NOT_NOW
+from rgd.adapters.http.turns import Turns
+from rgd.adapters.http.usual import BAD_BODY, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
 from rgd.core.policies.model import BacklogType
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
@@ -54,6 +56,7 @@ _TYPE: Final = Query(
     MappingProxyType({"type": "string", "enum": list(BacklogType)}),
 )
 
+_NAMES: Final = {200: Says("Names.", list[str], headers_if_any=("Link",)), **BAD_PAGE}
 _BAD_NAME: Final = {412: Says("A name in the path is malformed.", Reason)}
 _BAD_GROUP: Final = {412: Says("A name is malformed, or there is no such group.", Reason)}
 _MISSING: Final = {404: Says("Nobody ever named the tenant or namespace.", Reason)}
@@ -70,12 +73,13 @@ class PulsarAdmin:
     daemon: Daemon
     #: Held while groups are deleted or attached to.
     writing: asyncio.Lock
+    turns: Turns
 
 
 def endpoints(admin: PulsarAdmin) -> Iterator[Endpoint]:
     """Every call under `/admin/v2`."""
-    yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing))
-    yield from _namespaces(NamespaceCalls(admin.daemon))
+    yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing, admin.turns))
+    yield from _namespaces(NamespaceCalls(admin.daemon, admin.turns))
     yield from _attachments(admin, _Place("a tenant", _TENANT), attachments.TENANTS)
     yield from _of_namespaces(admin)
     for domain in _DOMAINS:
@@ -120,7 +124,8 @@ def _of_topics(admin: PulsarAdmin, domain: str) -> Iterator[Endpoint]:
 
 def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:
     groups, group = f"{_ROOT}/resourcegroups", f"{_ROOT}/resourcegroups/{{group}}"
-    yield _get(groups, calls.list, "The names of all groups", {200: Says("Names.", list[str])})
+    about = "The names of all groups, or a page of them"
+    yield _get(groups, calls.list, about, _NAMES, WHOLE_QUERY)
     shown = {200: Says("The rates; -1 is unlimited.", ResourceGroup), **NO_GROUP}
     yield _get(group, calls.get, "A group's four rates", shown)
     yield Endpoint(
@@ -146,10 +151,12 @@ def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:
         "The cluster's name, of all of Pulsar's settings",
         {200: Says("The settings.", dict[str, str])},
     )
-    yield _get(f"{_ROOT}/tenants", calls.tenants, "Every tenant of which anything is named", names)
+    about = "Every tenant of which anything is named, or a page of them"
+    yield _get(f"{_ROOT}/tenants", calls.tenants, about, _NAMES, WHOLE_QUERY)
     path = f"{_ROOT}/namespaces/{{tenant}}"
-    told = {**names, **_MISSING, **_BAD_NAME}
-    yield _get(path, calls.list, "A tenant's namespaces, full names", told)
+    told = {**_NAMES, **_MISSING, **_BAD_NAME}
+    about = "A tenant's namespaces, full names, or a page of them"
+    yield _get(path, calls.list, about, told, WHOLE_QUERY)
     policies = {200: Says("Its policies.", NamespacePolicies), **_MISSING, **_BAD_NAME}
     yield _get(_NAMESPACE, calls.policies, "What is set for a namespace", policies)
 

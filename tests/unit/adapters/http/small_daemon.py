@@ -6,6 +6,8 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
+from collections.abc import Collection
+
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
@@ -79,6 +81,8 @@ class SmallDaemon:
         self.down = False
         self.broken: Exception | None = None
         self.asked: list[Request] = []
+        #: Names of other brokers.
+        self.peers: list[str] = []
         self.state = Health(ready=True)
         self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
         self._records = PolicyRecords()
@@ -100,9 +104,6 @@ class SmallDaemon:
     def book(self) -> PolicyBook:
         return self._book
 
-    def groups(self) -> tuple[GroupView, ...]:
-        return tuple(self.group(name) for name in sorted(self._book.groups))
-
     def group(self, name: str) -> GroupView:
         group = self._group(name)
         attached = self._book.attached_to(name)
@@ -120,10 +121,16 @@ class SmallDaemon:
             topics=tuple(attached.topics),
         )
 
-    def brokers(self) -> tuple[BrokerView, ...]:
+    def broker_names(self) -> list[str]:
+        return [*reversed(self.peers), self.broker]
+
+    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
         rows = len(self._book.groups)
-        return (
-            BrokerView(self.broker, "rgd", self=True, since_s=1, age_s=0, sequence=7, rows=rows),
+        return tuple(
+            BrokerView(
+                name, "rgd", self=name == self.broker, since_s=1, age_s=0, sequence=7, rows=rows
+            )
+            for name in sorted(among)
         )
 
     def explain(self, name: Request) -> ExplainView:

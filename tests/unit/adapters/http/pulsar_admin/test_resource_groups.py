@@ -12,6 +12,7 @@ import pytest
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls, resource_group_of
 from rgd.adapters.http.reply import Call
+from rgd.adapters.http.turns import Turns
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.records import GROUP, Change
 from tests.unit.adapters.http.small_daemon import SmallDaemon, rates
@@ -27,7 +28,7 @@ def daemon() -> SmallDaemon:
 
 @pytest.fixture
 def admin(daemon: SmallDaemon) -> ResourceGroupCalls:
-    return ResourceGroupCalls(daemon, asyncio.Lock())
+    return ResourceGroupCalls(daemon, asyncio.Lock(), Turns())
 
 
 async def put(admin: ResourceGroupCalls, name: str, body: object) -> None:

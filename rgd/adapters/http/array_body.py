@@ -1,0 +1,163 @@
+"""Takes an array of questions apart, however large it is, without holding up the event loop.
+
+Laws:
+- What comes out is what decoding the whole array at once would give: the questions in order, and raw
+  where one of them is at fault; or a `BadBody` for all of them, before any of them is asked.
+- One call of the decoder sees at most `PIECE_BYTES` of whole items, or one item of at most
+  `OBJECT_BYTES_MAX`, because no other thread and no other caller runs during it.
+- Reading stops at the first item beyond `http.batch_max`.
+
+An array of at most `PIECE_BYTES` is decoded in one call. A larger one is first cut between its items:
+by a pattern, as long as they are flat (every good one is), and by a parser that looks at no more than
+`OBJECT_BYTES_MAX` where one is nested.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from rgd.adapters.http.bodies import AcquireBody
+from rgd.adapters.http.errors import BadBody, BatchTooLarge
+from rgd.adapters.http.shown import cut
+from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE, may_repeat_a_name
+from rgd.adapters.http.turns import Slice
+
+#: Bytes of whole items that are decoded in one call (some 0.5 ms).
+PIECE_BYTES: Final = 16 << 10
+
+#: Items that are cut from a large array in one go (some 0.5 ms).
+PIECE_ITEMS: Final = 512
+
+Items = list[AcquireBody | msgspec.Raw]
+
+
+class _Skipped(msgspec.Struct, gc=False):
+    """Any object, its members passed over: counts objects without keeping them."""
+
+
+_decode_many = msgspec.json.Decoder(list[AcquireBody]).decode
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_skipped = msgspec.json.Decoder(list[_Skipped]).decode
+_decode_members = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+
+#: An object whose values are no objects and no arrays. Possessive: it never tries twice.
+_FLAT: Final = re.compile(rb'\{[^][{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^][{}"]*+)*+\}', re.DOTALL)
+_BEFORE: Final = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
+_AFTER_ITEM: Final = re.compile(rb"[ \t\r\n]*+([],])[ \t\r\n]*+")
+
+#: Finds the end of a nested item. Numbers are not read, so that a thousand digits cost nothing.
+_parse = json.JSONDecoder(
+    parse_int=len, parse_float=len, parse_constant=len, strict=False
+).raw_decode
+
+
+async def read_array(body: bytes, batch_max: int, work: Slice) -> Items:
+    """The questions of an array; raw where at least one of its piece is at fault.
+
+    Raises:
+        BadBody: it is not an array of objects.
+        BatchTooLarge: there are more than `batch_max`.
+    """
+    if len(body) <= PIECE_BYTES:
+        return _decoded(body, batch_max)
+    items: Items = []
+    for piece in _pieces(body):
+        items += _decoded(b"[%b]" % piece, batch_max - len(items), batch_max)
+        await work.rest()
+    return items
+
+
+def _decoded(array: bytes, items_max: int, batch_max: int | None = None) -> Items:
+    """The questions of a small array."""
+    questions: list[AcquireBody]
+    try:
+        # Counted before they are kept.
+        if array.count(b"{") > items_max and len(_decode_skipped(array)) > items_max:
+            raise BatchTooLarge(items_max if batch_max is None else batch_max)
+        questions = _decode_many(array)
+        names = sum(map(len, _decode_members(array)))
+    except UNREADABLE:
+        return [*_raw_items_of(array)]
+    if may_repeat_a_name(array, names):
+        return [*_raw_items_of(array)]
+    return [*questions]
+
+
+def _raw_items_of(array: bytes) -> list[msgspec.Raw]:
+    try:
+        _decode_skipped(array)
+        return _decode_raw(array)
+    except RecursionError:
+        raise BadBody("body: expected an array of objects, got one nested too deeply") from None
+    except msgspec.ValidationError as exc:
+        raise BadBody(f"body: expected an array of objects: {cut(str(exc))}") from None
+    except ValueError as exc:
+        raise BadBody(f"body: expected JSON in UTF-8: {cut(str(exc))}") from None
+
+
+def _pieces(body: bytes) -> Iterator[bytes]:
+    """Cut a large array between its items; each piece is whole items with commas in between.
+
+    Raises:
+        BadBody: it is not an array of objects, or one of them is too large.
+    """
+    before = _BEFORE.match(body, 0, OBJECT_BYTES_MAX)
+    if before is None:
+        raise BadBody(_TOO_MUCH_SPACE)
+    begin = end = before.end()
+    if body.startswith(b"]", begin):
+        _check_nothing_after(body, begin + 1)
+        return
+    items = 0
+    while True:
+        item_end = _end_of_item(body, end)
+        items += 1
+        after = _AFTER_ITEM.match(body, item_end, item_end + OBJECT_BYTES_MAX)
+        if after is None:
+            raise BadBody(f"{_EXPECTED}, got other bytes after one (byte {item_end})")
+        end = after.end()
+        is_last = after[1] == b"]"
+        if is_last or items == PIECE_ITEMS or item_end - begin >= PIECE_BYTES:
+            yield body[begin:item_end]
+            begin, items = end, 0
+        if is_last:
+            break
+    _check_nothing_after(body, end)
+
+
+_EXPECTED: Final = "body: expected an array of objects"
+_TOO_MUCH_SPACE: Final = (
+    f"{_EXPECTED} with less than {OBJECT_BYTES_MAX} bytes of white space in one place"
+)
+
+
+def _end_of_item(body: bytes, begin: int) -> int:
+    if not body.startswith(b"{", begin):
+        raise BadBody(f"{_EXPECTED}, got another item (byte {begin})")
+    flat = _FLAT.match(body, begin, begin + OBJECT_BYTES_MAX)
+    if flat is not None:
+        return flat.end()
+    # One byte is one character of this text, so that places in it are places in the body.
+    window = body[begin : begin + OBJECT_BYTES_MAX].decode("latin-1")
+    try:
+        _, length = _parse(window)
+    except RecursionError:
+        raise BadBody(f"{_EXPECTED}, got one nested too deeply") from None
+    except ValueError:
+        if begin + OBJECT_BYTES_MAX < len(body):
+            raise BadBody(
+                f"{_EXPECTED} of at most {OBJECT_BYTES_MAX} bytes each, got another item "
+                f"(byte {begin})"
+            ) from None
+        raise BadBody("body: expected JSON in UTF-8, got an item without its end") from None
+    return begin + length
+
+
+def _check_nothing_after(body: bytes, end: int) -> None:
+    if len(body) - end > OBJECT_BYTES_MAX:
+        raise BadBody(_TOO_MUCH_SPACE)
+    if body[end:].strip(b" \t\r\n"):
+        raise BadBody(f"{_EXPECTED}, got other bytes after it (byte {end})")

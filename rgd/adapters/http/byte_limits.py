@@ -1,0 +1,99 @@
+"""How many bytes the door may hold for its callers: bodies that arrive, answers that nobody reads.
+
+Laws: each budget is one number for all connections together, and what happens at it is said here. A
+body beyond the budget is refused with a word (503); an unread answer beyond it costs the connection
+that has let its answer wait longest.
+
+It knows no HTTP library: whoever reads bodies and writes answers tells how many bytes there are.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Self
+
+from rgd.adapters.http.errors import Overloaded
+
+
+class BodyBudget:
+    """The bytes of bodies that are being read or answered."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.used = 0
+
+    def hold(self) -> "HeldBody":
+        """A body that takes bytes while it is in work; a context manager."""
+        return HeldBody(self)
+
+
+class HeldBody:
+    """The bytes of one body."""
+
+    __slots__ = ("_budget", "_count")
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self._count = 0
+
+    def take(self, count: int) -> None:
+        """Take bytes of the budget until the body is done with.
+
+        Raises:
+            Overloaded: there are not so many left; nothing was taken.
+        """
+        budget = self._budget
+        if budget.used + count > budget.bytes_max:
+            raise Overloaded(
+                f"bodies of {budget.used} bytes are in work already, of at most {budget.bytes_max} "
+                "(http.bodies_max_bytes); come back"
+            )
+        budget.used += count
+        self._count += count
+
+    def grow_to(self, count: int) -> None:
+        """Take what the body is longer than it was known to be.
+
+        Raises:
+            Overloaded: there are not so many left.
+        """
+        if count > self._count:
+            self.take(count - self._count)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._budget.used -= self._count
+        self._count = 0
+
+
+class UnreadAnswers:
+    """The bytes of answers that peers have not read yet."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        #: By the owner of the connection, longest waiting first: bytes, and how to abort it.
+        self._waiting: OrderedDict[object, tuple[int, Callable[[], None]]] = OrderedDict()
+        self.total = 0
+
+    def add(self, owner: object, count: int, abort: Callable[[], None]) -> None:
+        """Count an answer that waits; those that wait longest are aborted while all are too many.
+
+        Args:
+            owner: of the connection; it has at most one answer that waits.
+            count: bytes that wait.
+            abort: closes the connection at once and drops what was not read.
+        """
+        self._waiting[owner] = (count, abort)
+        self.total += count
+        while self.total > self._bytes_max:
+            longest, (freed, end) = self._waiting.popitem(last=False)
+            self.total -= freed
+            end()
+            if longest is owner:
+                break
+
+    def remove(self, owner: object) -> None:
+        """The answer was read, or its connection is gone. Idempotent."""
+        count, _ = self._waiting.pop(owner, (0, None))
+        self.total -= count
