@@ -105,7 +105,7 @@ def reduce_all(log: Path) -> float:
     """Seconds that this process takes to read and reduce every segment."""
     begun = time.perf_counter()
     for segment in sorted(log.rglob("*.log")):
-        for _ in segment_pieces(str(segment), 1000):
+        for _ in segment_pieces(str(segment), 1000, round_ms=1000.0):
             pass
     return time.perf_counter() - begun
 

@@ -30,7 +30,7 @@ from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.frame import Entry
 
 #: Clocks are put right where they are off by more than this many rounds: less is within what the
-#: sightings can tell, and moves nothing by more than it moves anyway.
+#: sightings can resolve, and brokers' rounds differ by as much anyway.
 TOLERANCE_ROUNDS: Final = 2.0
 
 #: Clock errors that one report lists, the largest; more are counted.

@@ -9,7 +9,7 @@ logged. So between two records of one incarnation
 
 An orderly stop writes a closing record. An incarnation without one was killed, if others outlived it, or
 still ran when its log was read. Either way the counts of its last round, up to a round's length, were
-in its memory only. Records of before the closing record do not tell.
+in its memory only. Older records do not say how a broker ended.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

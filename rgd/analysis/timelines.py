@@ -8,7 +8,7 @@ Law: `later` was made after `earlier` in every sighting, whatever was lost or la
 known for sure (a peer's restart in an old record, a sequence before the log begins) is left out.
 
 A timeline consists of *pieces*: in one piece both clocks ran at the same pace. A wall clock that jumps
-forward against the monotonic one was set, or the machine slept, which only other brokers can tell.
+forward against the monotonic one was set, or the machine slept, which only a comparison with other brokers shows.
 What the orders come to is `rgd.analysis.clocks`'s business.
 """
 
