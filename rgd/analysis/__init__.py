@@ -1,4 +1,4 @@
-"""Beside the daemon: what the usage logs say about fairness, reckoned with Spark.
+"""Beside the daemon: what the usage logs say about fairness, computed with Spark.
 
 `segments` finds and reads segment files; `source` makes Spark tables of them; `pieces` reduces a
 segment to what each broker did in each window; `windows` joins the brokers of a group; `fairness`,

@@ -15,7 +15,7 @@ brokers that differ, the first by name is taken for right.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.frame import Entry
 
 #: Clocks are put right where they are off by more than this many rounds: less is within what the
-#: sightings can tell, and moves nothing by more than it moves anyway.
+#: sightings can resolve, and brokers' rounds differ by as much anyway.
 TOLERANCE_ROUNDS: Final = 2.0
 
 #: Clock errors that one report lists, the largest; more are counted.
@@ -101,7 +101,7 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
     courses |= _alone(records, courses)
     common = np.empty(len(records.local_ms))
     for number, course in courses.items():
-        own = records.timeline == number
+        own = records.of_timeline(number)
         common[own] = course.common(records.local_ms[own])
     error = records.clock_ms - common
     brokers = {one.broker for one in records.timelines}
@@ -111,7 +111,7 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
         {
             records.timelines[number].key: course
             for number, course in courses.items()
-            if (np.abs(error[records.timeline == number]) > tolerance_ms).any()
+            if (np.abs(error[records.of_timeline(number)]) > tolerance_ms).any()
         },
         _errors(records, common, error, tolerance_ms),
         tuple(sorted(brokers - aligned)),
@@ -120,19 +120,17 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
 
 def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
     """The course of each timeline of which a piece is placed; its other pieces go on from there."""
-    courses = {}
-    for number in range(len(records.timelines)):
-        own = np.flatnonzero(records.timeline == number)
-        parts = [
-            placed[piece].within(records.local_ms[own[records.piece[own] == piece]])
-            for piece in np.unique(records.piece[own]).tolist()
-            if piece in placed
-        ]
-        if parts:
-            at_ms = np.concatenate([one.at_ms for one in parts])
-            add_ms = np.concatenate([one.add_ms for one in parts])
-            courses[number] = Course(at_ms, add_ms)
-    return courses
+    parts: dict[int, list[Course]] = {}
+    for piece in sorted(placed):
+        own = records.of_piece(piece)
+        number = int(records.timeline[own.start])
+        parts.setdefault(number, []).append(placed[piece].within(records.local_ms[own]))
+    return {
+        number: Course(
+            np.concatenate([one.at_ms for one in of]), np.concatenate([one.add_ms for one in of])
+        )
+        for number, of in parts.items()
+    }
 
 
 def _on_the_shared_clock(
@@ -141,14 +139,15 @@ def _on_the_shared_clock(
     """The courses moved so that the clock error that most brokers share is none."""
     if not courses:
         return courses
-    own = {number: np.flatnonzero(records.timeline == number) for number in courses}
+    own = {number: records.of_timeline(number) for number in courses}
     error = np.concatenate(
         [
             records.clock_ms[own[number]] - course.common(records.local_ms[own[number]])
             for number, course in courses.items()
         ]
     )
-    weight = np.concatenate([_weights(records)[own[number]] for number in courses])
+    weights = _weights(records)
+    weight = np.concatenate([weights[own[number]] for number in courses])
     zero = _shared_error(error, weight, tolerance_ms)
     return {number: Course(one.at_ms, one.add_ms + zero) for number, one in courses.items()}
 
@@ -156,8 +155,9 @@ def _on_the_shared_clock(
 def _weights(records: Records) -> Floats:
     """Of each record, so that all brokers count the same; the first by name decides a tie."""
     brokers = sorted({one.broker for one in records.timelines})
-    place = np.array([brokers.index(one.broker) for one in records.timelines], np.int64)
-    broker = place[records.timeline]
+    index_of = {broker: index for index, broker in enumerate(brokers)}
+    index = np.array([index_of[one.broker] for one in records.timelines], np.int64)
+    broker = index[records.timeline]
     weight = 1.0 / np.bincount(broker, minlength=len(brokers))[broker]
     return np.where(broker == 0, weight * 1.001, weight)
 
@@ -173,15 +173,21 @@ def _shared_error(error: Floats, weight: Floats, tolerance_ms: float) -> float:
 
 def _of_kin(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
     """Of incarnations that were in contact with nobody: the clock error of the broker's nearest other."""
+    kin: dict[str, list[int]] = {}
+    for number in courses:
+        kin.setdefault(records.timelines[number].broker, []).append(number)
+    begun = {
+        broker: [records.timelines[one].clock_ms[0] for one in of] for broker, of in kin.items()
+    }
     found = {}
     for number, timeline in enumerate(records.timelines):
-        kin = [one for one in courses if records.timelines[one].broker == timeline.broker]
-        if number in courses or not kin:
+        if number in courses or timeline.broker not in kin:
             continue
-        own = np.concatenate([np.flatnonzero(records.timeline == one) for one in kin])
-        nearest = own[np.abs(records.clock_ms[own] - timeline.clock_ms[0]).argmin()]
-        common = courses[int(records.timeline[nearest])].common(records.local_ms[nearest])
-        error = records.clock_ms[nearest] - common
+        away = np.abs(np.array(begun[timeline.broker]) - timeline.clock_ms[0])
+        near = kin[timeline.broker][int(away.argmin())]
+        own = records.timelines[near]
+        nearest = np.abs(own.clock_ms - timeline.clock_ms[0]).argmin()
+        error = own.clock_ms[nearest] - courses[near].common(own.local_ms[nearest])
         found[number] = Course(
             timeline.local_ms[:1], timeline.clock_ms[:1] - timeline.local_ms[:1] - error
         )
@@ -203,15 +209,23 @@ def _errors(
     records: Records, common: Floats, error: Floats, tolerance_ms: float
 ) -> tuple[ClockError, ...]:
     """When which clock was off, and by how much; the largest first."""
-    found = []
+    runs = []
     for number, timeline in enumerate(records.timelines):
-        own = np.flatnonzero((records.timeline == number) & np.isfinite(error))
+        own = records.of_timeline(number)
         for run in _runs(error[own], tolerance_ms):
-            ahead = float(np.median(error[own][run]))
-            if abs(ahead) > tolerance_ms:
-                at_ms = common[own][run]
-                found.append(ClockError(timeline.broker, int(at_ms[0]), int(at_ms[-1]), ahead))
-    return tuple(sorted(found, key=lambda one: (-abs(one.ahead_ms), one.from_ms, one.broker)))
+            at_ms, ahead = common[own][run], float(np.median(error[own][run]))
+            runs.append(ClockError(timeline.broker, int(at_ms[0]), int(at_ms[-1]), ahead))
+    found: list[ClockError] = []
+    for one in sorted(runs, key=lambda one: (one.broker, one.from_ms)):
+        before = found[-1] if found else None
+        is_same = before is not None and before.broker == one.broker
+        if before is not None and is_same and abs(before.ahead_ms - one.ahead_ms) <= tolerance_ms:
+            # A restart does not set the clock.
+            found[-1] = replace(before, to_ms=one.to_ms)
+        else:
+            found.append(one)
+    off = [one for one in found if abs(one.ahead_ms) > tolerance_ms]
+    return tuple(sorted(off, key=lambda one: (-abs(one.ahead_ms), one.from_ms, one.broker)))
 
 
 def _runs(error: Floats, tolerance_ms: float) -> Iterator[slice]:

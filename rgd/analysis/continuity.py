@@ -9,7 +9,7 @@ silent or its record was lost, and the two must not be confused. Evidence, in th
 
 A sequence alone proves nothing, because early reports and silent rounds take numbers too. The totals
 themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
-When a broker stood still, and whether it ended in order, is noted here and told by `.presence`.
+When a broker stood still, and whether it ended in order, is noted here and evaluated by `.presence`.
 """
 
 from collections.abc import Iterable, Iterator

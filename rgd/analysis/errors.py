@@ -1,7 +1,7 @@
 """What a report can fail of; each error says what to do.
 
 `Unavailable` (no Java, no PySpark) and `ConfigError` (asked wrongly) come from `rgd.errors`; a
-damaged log is no error: what can be read is reported on, and the damage is told.
+damaged log is no error: what can be read is reported on, and the damage is listed.
 """
 
 from rgd.errors import RgdError, Unavailable

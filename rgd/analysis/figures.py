@@ -1,6 +1,6 @@
 """Figures for people: rates, parts, lengths of time, moments.
 
-Law: a number has its unit, a time its zone where it is told, and what cannot be said is a dash, never a 0.
+Law: a number has its unit, a time its zone, and an unknown value is a dash, never a 0.
 """
 
 from datetime import UTC, datetime

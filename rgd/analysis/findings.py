@@ -1,7 +1,7 @@
 """What there is to say about one group, kind and dimension over the whole log.
 
 Law: rates are means by time over the windows that somebody has a record of, so that they agree with
-the totals; the worst is told beside the mean, with when and who. What only a part of a window tells
+the totals; the worst is stated beside the mean, with when and who. What only a part of a window tells
 (the first and the last may be cut off) counts in the means and not among the worst.
 
 The keys of `summarise` are those of `summary.json`, "groups" (design 13; docs/report.md).

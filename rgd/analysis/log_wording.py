@@ -125,7 +125,7 @@ def _of_ends(facts: LogFacts) -> list[str]:
     if any(end.ending is Ending.UNKNOWN for end in facts.ends):
         said.append(
             "Some records are of a version without closing records: whether their brokers were "
-            f"killed, and so lost up to {length} of counts, cannot be told."
+            f"killed, and so lost up to {length} of counts, is unknown."
         )
     return said
 

@@ -2,7 +2,7 @@
 
 A row says what a cumulative counter was at the end of a round, and how long the round was. So each
 broker, incarnation, group and kind has a curve, the total over time, of which a row is a straight
-piece. Curves are cut at the windows' borders and what lies in one window is one *piece*: the
+piece. Curves are split at the windows' borders and what lies in one window is one *piece*: the
 earliest moment and the totals there (`before`), the latest and the totals there (`after`).
 
 Law: pieces merge in any order and grouping (least `before`, greatest `after`, sums for the rest), and
@@ -79,8 +79,10 @@ def merge(table: Table, *keys: Ints) -> tuple[Table, Ints]:
     return merged, np.append(starts[1:], len(keys[0])) - 1
 
 
-def cut(from_ms: Floats, to_ms: Floats, window_ms: int) -> tuple[Ints, Ints, Floats, Floats]:
-    """Cut stretches of time at the borders of windows.
+def split_at_borders(
+    from_ms: Floats, to_ms: Floats, window_ms: int
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """Split stretches of time at the borders of windows.
 
     Returns:
         For each part: which stretch it is of, which window it is in (the window's number), and where
@@ -116,7 +118,7 @@ def reduce_rows(batch: Any, window_ms: int, round_ms: float) -> Any:
     batch, series = batch.take(pa.array(order)), series[order]
     rows = _curve(batch, series)
     _shorten(rows, round_ms)
-    pieces, stretch, window = _cut_rows(rows, window_ms)
+    pieces, stretch, window = _split_rows(rows, window_ms)
     merged, last = merge(pieces, series[stretch], window)
     row = stretch[last]
     columns = {name: pa.array(merged[name], pa.float64()) for name in merged}
@@ -144,7 +146,7 @@ def _series(batch: Any) -> tuple[Ints, dict[str, Any]]:
 
 
 def _curve(batch: Any, series: Ints) -> Table:
-    """Each row's piece of its curve, not yet cut; rows are in the order of series and time."""
+    """Each row's piece of its curve, not yet split; rows are in the order of series and time."""
     to_ms = _numbers(batch, "broker_timestamp")
     period_ms = np.maximum(_numbers(batch, "period_ms"), PIECE_MS_MIN)
     is_first = np.ones(len(series), bool)
@@ -189,9 +191,9 @@ def _shorten(rows: Table, round_ms: float) -> None:
     rows["covers"] = np.where(is_silent, 0.0, 1.0)
 
 
-def _cut_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
-    """Cut the rows at the windows' borders; and which row and window each piece is of."""
-    stretch, window, begin, end = cut(rows["from_ms"], rows["to_ms"], window_ms)
+def _split_rows(rows: Table, window_ms: int) -> tuple[Table, Ints, Ints]:
+    """Split the rows at the windows' borders; and which row and window each piece is of."""
+    stretch, window, begin, end = split_at_borders(rows["from_ms"], rows["to_ms"], window_ms)
     from_ms, length = rows["from_ms"][stretch], (rows["to_ms"] - rows["from_ms"])[stretch]
     covered = length * (end - begin) * rows["covers"][stretch]
     pieces: Table = {

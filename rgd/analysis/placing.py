@@ -92,7 +92,7 @@ class _Bounds:
 
     def put(self, piece: int, course: Course) -> None:
         """Note where a piece is."""
-        own = self._records.piece == piece
+        own = self._records.of_piece(piece)
         self._common[own] = course.common(self._records.local_ms[own])
 
     def course_of(self, piece: int, round_ms: float, stretch_rounds: float) -> Course | None:

@@ -9,7 +9,7 @@ logged. So between two records of one incarnation
 
 An orderly stop writes a closing record. An incarnation without one was killed, if others outlived it, or
 still ran when its log was read. Either way the counts of its last round, up to a round's length, were
-in its memory only. Records of before the closing record do not tell.
+in its memory only. Older records do not say how a broker ended.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -125,13 +125,16 @@ def find_ends(
         round_ms: length of a round.
     """
     ends = []
+    newest_ms: dict[str, int] = {}
+    for life in lives:
+        newest_ms[life.broker] = max(life.last_ms, newest_ms.get(life.broker, 0))
     for one, following in [*pairwise(lives), (lives[-1], None)] if lives else []:
         forgotten_ms = FORGOTTEN_ROUNDS * round_ms
         at_ms = seen_ms.get((one.broker, one.incarnation), 0)
         if at_ms <= one.last_ms + forgotten_ms:
             # Peers know it for some rounds after it is gone: its last record is as good.
             at_ms = one.last_ms
-        others_ms = max((life.last_ms for life in lives if life.broker != one.broker), default=0)
+        others_ms = max((at for broker, at in newest_ms.items() if broker != one.broker), default=0)
         is_followed = following is not None and following.broker == one.broker
         is_outlived = is_followed or others_ms > at_ms + forgotten_ms
         ending = _ending(one, is_outlived=is_outlived)

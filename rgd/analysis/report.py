@@ -94,7 +94,7 @@ def run_report(
             it must be one that all machines see.
         master: Spark's master URL; None is this machine.
         window_s: length of a window in seconds; None is one round, rounded to whole seconds.
-        progress: told in a few words what is being done.
+        progress: called with a few words on what is being done.
 
     Raises:
         ConfigError: `out` or `window_s` cannot be used.
@@ -156,13 +156,13 @@ def _run_jobs(
     try:
         windows = judged.where("group is not null").drop("findings")
         windows.write.parquet(str(staging / output.WINDOWS))
-        told = judged.where("findings is not null").select("group", "findings").collect()
+        found = judged.where("findings is not null").select("group", "findings").collect()
     finally:
         judged.unpersist()
-    stats = [Stats.from_json(row.findings) for row in told if row.group is None]
+    stats = [Stats.from_json(row.findings) for row in found if row.group is None]
     check_distinct(run for one in stats for run in one.runs)
     facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks)
-    groups = [json.loads(row.findings) for row in told if row.group is not None]
+    groups = [json.loads(row.findings) for row in found if row.group is not None]
     return facts, sorted(groups, key=_order)
 
 

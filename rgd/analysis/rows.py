@@ -79,21 +79,25 @@ def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
     """What the rows of one record have in common, once for each of its rows."""
     import pyarrow as pa
 
-    told = [logged.record for logged in records]
+    logged_records = [logged.record for logged in records]
     columns = {
         "segment": _text([segment] * len(records)),
         "offset": pa.array([logged.offset for logged in records], pa.int64()),
         "index": pa.array([logged.index for logged in records], pa.int64()),
         "broker_timestamp": pa.array([logged.timestamp_ms for logged in records], pa.int64()),
-        "broker": _text([record.speaker.broker for record in told]),
-        "incarnation": _text([incarnation_name(record.speaker.incarnation) for record in told]),
-        "sequence": pa.array([record.sequence for record in told], pa.int64()),
-        "period_ms": pa.array([record.period_ns / NS_PER_MS for record in told], pa.float64()),
-        "isolated": pa.array([record.isolated for record in told], pa.bool_()),
-        "weight": pa.array([record.weight for record in told], pa.int64()),
-        "peers": _text([json.dumps(dict(record.peers)) for record in told]),
+        "broker": _text([record.speaker.broker for record in logged_records]),
+        "incarnation": _text(
+            [incarnation_name(record.speaker.incarnation) for record in logged_records]
+        ),
+        "sequence": pa.array([record.sequence for record in logged_records], pa.int64()),
+        "period_ms": pa.array(
+            [record.period_ns / NS_PER_MS for record in logged_records], pa.float64()
+        ),
+        "isolated": pa.array([record.isolated for record in logged_records], pa.bool_()),
+        "weight": pa.array([record.weight for record in logged_records], pa.int64()),
+        "peers": _text([json.dumps(dict(record.peers)) for record in logged_records]),
     }
-    counts = [len(record.rows) for record in told]
+    counts = [len(record.rows) for record in logged_records]
     places = pa.array(np.repeat(np.arange(len(records)), counts))
     return {name: column.take(places) for name, column in columns.items()}
 

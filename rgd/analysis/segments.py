@@ -1,6 +1,6 @@
 """Segment files on disk: which there are, and the records in one of them.
 
-Law: whatever is in a file, reading ends; each stretch that is not a record is told (`Damage`) or
+Law: whatever is in a file, reading ends; each stretch that is not a record is reported (`Damage`) or
 counted (somebody else's entries, a torn tail), never fatal, and everything else is still read.
 
 A path is a log folder (searched through its subfolders) or one segment file. A time range is
@@ -189,7 +189,7 @@ def overlaps(segment: Path, following: Path | None, within: TimeRange) -> bool:
 
 
 def first_timestamp(segment: Path) -> int | None:
-    """The broker's timestamp of a segment's first entry; None where that cannot be told."""
+    """The broker's timestamp of a segment's first entry; None where that is unknown."""
     with segment.open("rb") as file:
         return _peek(file)[1]
 
@@ -266,7 +266,7 @@ class _Reading:
 
 
 def _seek(file: BinaryIO, within: TimeRange) -> int:
-    """Where to begin to read: the first entry of the range, or the first that cannot be passed over."""
+    """Where to begin to read: the first entry of the range, or the first whose time is unknown."""
     offset = 0
     if within.from_ms is None:
         return offset
@@ -279,7 +279,7 @@ def _seek(file: BinaryIO, within: TimeRange) -> int:
 
 
 def _peek(file: BinaryIO) -> tuple[int, int | None]:
-    """The length of the entry here, and the broker's timestamp; None where it cannot be told."""
+    """The length of the entry here, and the broker's timestamp; None where that is unknown."""
     head = file.read(LENGTH_SIZE + PEEK_SIZE)
     try:
         length = decode_length(head[:LENGTH_SIZE])

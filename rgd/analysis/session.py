@@ -1,4 +1,4 @@
-"""Starts Spark for a report: quiet, local and small unless told otherwise.
+"""Starts Spark for a report: quiet, local and small unless asked otherwise.
 
 Law: what is missing is said before anything is started, with the remedy; nothing listens beyond
 loopback; Java's chatter goes to a file, whose end is shown if Spark does not start; and nothing is

@@ -5,7 +5,7 @@
 
 Law: one partition a segment, read in the executor, in Arrow batches; damage is a row, never a
 failure. Options: `from_ms` (inclusive) and `to_ms` (exclusive), ms since 1970 by the brokers' clocks;
-segments outside are not opened by any task, entries before are passed over by their broker metadata.
+segments outside are not opened by any task, earlier entries are skipped by their broker metadata.
 
 Comparisons of `broker_timestamp` are pushed down as the same range, if the option `push_filters` says
 so: Spark refuses a source that offers this while `spark.sql.python.filterPushdown.enabled` is off,

@@ -3,7 +3,7 @@
 The log shows no events, only rates, so a step is found where the level of the max-min parts changes:
 the medians of `LEVEL_WINDOWS` windows before and after differ, summed over the brokers, by more than
 `STEP_MIN` of the larger level and by more than `NOISE_TIMES` what they usually differ by from one window
-to the next around there. Whether the quota, the demand or the brokers changed, the parts tell.
+to the next around there. A change of the quota, of the demand and of the brokers all show in the parts.
 
 A step is at the first window that is wholly after it. From there the windows are counted until the
 first in which every broker admitted its part to within `FAIR_WITHIN` (or one unit): 0 is "at once",

@@ -8,19 +8,26 @@ Law: `later` was made after `earlier` in every sighting, whatever was lost or la
 known for sure (a peer's restart in an old record, a sequence before the log begins) is left out.
 
 A timeline consists of *pieces*: in one piece both clocks ran at the same pace. A wall clock that jumps
-forward against the monotonic one was set, or the machine slept, which only other brokers can tell.
+forward against the monotonic one was set, or the machine slept, which only a comparison with other brokers shows.
 What the orders come to is `rgd.analysis.clocks`'s business.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from rgd.analysis.continuity import low_bits
 from rgd.analysis.headers import UNKNOWN_INCARNATION
 from rgd.analysis.pieces import Floats, Ints
+
+#: Jumps of one incarnation's clock that begin pieces; of more the largest count.
+JUMPS_MAX: Final = 64
+
+#: More than there are numbers of incarnations.
+_NAME_STEP: Final = 1 << 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,14 @@ class Records:
     clock_ms: Floats
     sightings: Sightings
 
+    def of_timeline(self, number: int) -> slice:
+        """The records of a timeline."""
+        return _slice_of(self.timeline, number)
+
+    def of_piece(self, number: int) -> slice:
+        """The records of a piece."""
+        return _slice_of(self.piece, number)
+
     @property
     def pieces(self) -> int:
         """How many pieces there are."""
@@ -89,6 +104,12 @@ def gather_records(headers: Any, tolerance_ms: float) -> Records:
         clock_ms=_joined([one.clock_ms for one in timelines], np.float64),
         sightings=_sightings(headers, timelines, starts, place),
     )
+
+
+def _slice_of(numbers: Ints, number: int) -> slice:
+    """Where a number stands in ascending ones."""
+    first, end = np.searchsorted(numbers, [number, number + 1])
+    return slice(int(first), int(end))
 
 
 def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
@@ -132,6 +153,8 @@ def _timelines(headers: Any) -> tuple[list[Timeline], Ints]:
 def _pieces(timeline: Timeline, tolerance_ms: float) -> Ints:
     """The piece that each record is of, counted from 0."""
     gained = np.diff(timeline.clock_ms - timeline.local_ms)
+    if (gained > tolerance_ms).sum() > JUMPS_MAX:
+        tolerance_ms = float(np.partition(gained, -JUMPS_MAX - 1)[-JUMPS_MAX - 1])
     return np.concatenate([[0], np.cumsum(gained > tolerance_ms)]).astype(np.int64)
 
 
@@ -148,24 +171,34 @@ def _sightings(headers: Any, timelines: Sequence[Timeline], starts: Ints, place:
     encoded = lists["peers"].flatten().dictionary_encode()
     name = encoded.indices.to_numpy().astype(np.int64)
     names = encoded.dictionary.to_pylist()
+    code = name * _NAME_STEP + incarnation - UNKNOWN_INCARNATION
+    order = np.argsort(code, kind="stable")
+    codes, first = np.unique(code[order], return_index=True)
+    timeline_of = _timelines_seen(timelines)
     found_later, found_earlier = [], []
-    for number, timeline in enumerate(timelines):
-        if timeline.broker not in names:
+    for one, seen in zip(codes.tolist(), np.split(order, first)[1:], strict=True):
+        broker, low = names[one // _NAME_STEP], one % _NAME_STEP + UNKNOWN_INCARNATION
+        number = timeline_of.get((broker, low))
+        if number is None:
             continue
-        of_broker = name == names.index(timeline.broker)
-        seen = np.flatnonzero(of_broker & _is_of(timeline, timelines, incarnation))
-        row = np.searchsorted(timeline.sequence, sequence[seen], side="right") - 1
+        row = np.searchsorted(timelines[number].sequence, sequence[seen], side="right") - 1
         is_known = row >= 0
         found_later.append(later[seen[is_known]])
         found_earlier.append(starts[number] + row[is_known])
     return Sightings(_joined(found_later, np.int64), _joined(found_earlier, np.int64))
 
 
-def _is_of(timeline: Timeline, timelines: Sequence[Timeline], incarnation: Ints) -> Any:
-    """Whether sightings of a broker are of this incarnation; where that is unknown, if it is the only one."""
-    is_only = sum(one.broker == timeline.broker for one in timelines) == 1
-    low = low_bits(timeline.incarnation)
-    return (incarnation == low) | ((incarnation == UNKNOWN_INCARNATION) & is_only)
+def _timelines_seen(timelines: Sequence[Timeline]) -> dict[tuple[str, int], int]:
+    """By what a record says of a peer, which timeline it means.
+
+    A record that does not know the incarnation means the only one of that broker.
+    """
+    incarnations = Counter(one.broker for one in timelines)
+    seen = {(one.broker, low_bits(one.incarnation)): place for place, one in enumerate(timelines)}
+    for place, one in enumerate(timelines):
+        if incarnations[one.broker] == 1:
+            seen[one.broker, UNKNOWN_INCARNATION] = place
+    return seen
 
 
 def _joined(arrays: Sequence[Any], dtype: Any) -> Any:

@@ -1,7 +1,7 @@
 """Joins the pieces of all brokers of one group and kind into windows of rates.
 
 Law: nothing that a counter counted is lost or doubled. What a curve grew between two of its pieces
-is spread evenly over the time between them if records are missing there (it is then also told as
+is spread evenly over the time between them if records are missing there (it is then also reported as
 `recovered`), and belongs to the later piece if not: chunks and segments end in the middle of things.
 What a broker had counted before its first piece is before the log and is left out.
 
@@ -27,8 +27,8 @@ from rgd.analysis.pieces import (
     Floats,
     Ints,
     Table,
-    cut,
     merge,
+    split_at_borders,
 )
 from rgd.core.units import MILLI
 
@@ -54,7 +54,7 @@ class Rates:
     quota_logged: Ints
     #: (W,); the largest quota that any broker logged in the window or the one before; inf: unlimited.
     quota_max: Floats
-    #: (W,); how much of `admitted` only the totals tell of.
+    #: (W,); how much of `admitted` is known from the totals only.
     recovered: Floats
 
     @property
@@ -137,7 +137,9 @@ class _Grid:
 
     def spread(self, gaps: Table, amount: str) -> Floats:
         """Spread what lies in gaps evenly over their time; (W, B)."""
-        stretch, window, begin, end = cut(gaps["from_ms"], gaps["to_ms"], self.window_ms)
+        stretch, window, begin, end = split_at_borders(
+            gaps["from_ms"], gaps["to_ms"], self.window_ms
+        )
         row = np.searchsorted(self.numbers, window)
         return self.add(row, gaps["broker"][stretch], gaps[amount][stretch] * (end - begin))
 
@@ -167,7 +169,7 @@ def _owners(pieces: Any) -> tuple[tuple[str, ...], Ints, Ints]:
 
 
 def _in_order_of_birth(broker: Ints, series: Ints, from_ms: Floats) -> Ints:
-    """Number the series anew: each broker's together, its incarnations one after the other."""
+    """Renumber the series: each broker's together, its incarnations one after the other."""
     _, first, number = np.unique(series, return_index=True, return_inverse=True)
     born_ms = np.full(len(first), np.inf)
     np.minimum.at(born_ms, number, from_ms)
@@ -207,7 +209,7 @@ def _close_gaps(table: Table, series: Ints, broker: Ints) -> Table:
 
 
 def _windows_of(gaps: Table, window_ms: int) -> Ints:
-    return cut(gaps["from_ms"], gaps["to_ms"], window_ms)[1]
+    return split_at_borders(gaps["from_ms"], gaps["to_ms"], window_ms)[1]
 
 
 def _seconds(table: Table, numbers: Ints, window_ms: int) -> Floats:

@@ -96,7 +96,7 @@ def _of_groups(findings: Sequence[Finding]) -> list[str]:
         return ["Every group was given all that it wanted."]
     said = [_of_group(finding) for finding in short[:NAMED_MAX]]
     if len(short) > NAMED_MAX:
-        said.append(f"{len(short) - NAMED_MAX} more were short of their wishes: see the table.")
+        said.append(f"{len(short) - NAMED_MAX} more got less than they wanted: see the table.")
     return said
 
 

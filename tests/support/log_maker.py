@@ -180,7 +180,9 @@ class LogMaker:
         totals = self._totals.setdefault((usage.group, usage.kind), [0.0] * 4)
         for place, rate in enumerate(usage.counted):
             totals[place] += rate * self.period_ms / 1000
-        rates = [to_milli(rate * usage.rate_factor) for rate in usage.counted]
+        # Over all of a round that was stood still in.
+        factor = usage.rate_factor * self.period_ms / (self.period_ms + self._standing_ms)
+        rates = [to_milli(rate * factor) for rate in usage.counted]
         counts = [round(total) for total in totals]
         refused = [
             max(0, round((usage.counted[place + 2] - usage.counted[place]) * self.period_ms / 1000))

@@ -221,7 +221,9 @@ def test_a_restart_begins_a_timeline_of_its_own() -> None:
 
     clocks = align(records_of(daemons), round_ms=ROUND_MS)
 
-    assert {one.broker for one in clocks.errors} == {"b2"}
+    (found,) = clocks.errors
+    assert found.broker == "b2"
+    assert found.to_ms - found.from_ms > 100_000
     assert worst_error(clocks, daemons) < 1
 
 

@@ -48,7 +48,7 @@ def starved(found: dict[str, Any]) -> list[str]:
     return [one["broker"] for one in found["starved"]]
 
 
-def test_a_clock_an_hour_ahead_changes_no_figure_and_is_told(
+def test_a_clock_an_hour_ahead_changes_no_figure_and_is_stated(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
     for ahead_ms in (HOUR_MS, -HOUR_MS):
@@ -137,7 +137,7 @@ def test_a_broker_that_was_stopped_is_silent_and_not_starved(
     stopped.stand_still(15_000)
     play(makers[:2], 15, Usage("gold", admitted=45, wanted=60, quota=90))
     # What waited in its sockets was wanted at once when it went on, and mostly refused.
-    stopped.round(Usage("gold", admitted=40, wanted=600, quota=90, rate_factor=1 / 16))
+    stopped.round(Usage("gold", admitted=40, wanted=600, quota=90))
     play(makers[:2], 1)
     play(makers, 19)
     stop(makers)
@@ -261,7 +261,7 @@ def test_nothing_is_missing_where_all_stopped_in_order(tmp_path: Path, read_logs
     assert said.startswith("Nothing is missing")
 
 
-def test_records_of_before_closing_records_do_not_tell_of_kills(
+def test_records_of_before_closing_records_do_not_say_who_was_killed(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
     makers = brokers(tmp_path)
@@ -273,7 +273,7 @@ def test_records_of_before_closing_records_do_not_tell_of_kills(
     facts = read_logs(tmp_path).facts()
 
     said = " ".join(log_wording.of_gaps(facts, recovered=False))
-    assert "cannot be told" in said
+    assert "is unknown" in said
     assert "Nothing is missing" not in said
 
 

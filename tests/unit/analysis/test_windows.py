@@ -222,7 +222,7 @@ def test_a_clock_that_stands_still_loses_nothing(tmp_path: Path, read_logs: Read
 @given(
     phases=st.lists(st.integers(0, 999), min_size=1, max_size=3),
     rounds=st.lists(
-        st.sampled_from(["busy", "slow", "lost", "silent", "roll", "restart"]),
+        st.sampled_from(["busy", "slow", "lost", "silent", "roll", "restart", "stopped"]),
         min_size=1,
         max_size=25,
     ),
@@ -258,6 +258,8 @@ def _play(maker: LogMaker, rounds: list[str]) -> int:
         elif kind == "restart":
             since = 0  # what was lost right before is lost for good
             maker.restart(down_ms=500)
+        elif kind == "stopped":
+            maker.stand_still(2500)
         elif kind == "lost":
             maker.lose(2, GOLD)
             since += 140
