@@ -219,6 +219,19 @@ class Core(RuleBasedStateMachine):
             if times > 1:
                 self.pass_time(gap)
 
+    @rule(
+        request=requests(),
+        most=amounts,
+        count=st.sampled_from([3, 14, 29]),
+        gap=st.sampled_from([20 * NS_PER_MS, 100 * NS_PER_MS, 210 * NS_PER_MS]),
+    )
+    def step_down(self, request: Request, most: int, count: int, gap: int) -> None:
+        """Much for a while, and then little."""
+        for amount in (most, 1):
+            for _ in range(count):
+                self.acquire(request._replace(messages=amount, bytes=amount))
+                self.pass_time(gap)
+
     @rule(span=spans)
     def wait(self, span: int) -> None:
         self.pass_time(span)
