@@ -31,7 +31,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates, SharePolicyName, lower
 from rgd.core.policies.table import changed_keys
-from rgd.core.shares.apportion import even, floors
+from rgd.core.shares.apportion import least_floor
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
 from rgd.core.units import Kind, Nanos
@@ -394,10 +394,10 @@ class Sharing:
     def _floor(self, quota: Rate) -> Rate:
         if quota is None:
             return None
-        return floors(quota, self.known_brokers(), self._settings.floor_ppm)[-1]
+        return least_floor(quota, self.known_brokers(), self._settings.floor_ppm)
 
     def _equal(self, quota: Rate) -> Rate:
-        return None if quota is None else even(quota, self.known_brokers())[-1]
+        return None if quota is None else quota // self.known_brokers()
 
     def _policies(self, places: Ints) -> list[SharePolicyName]:
         keys = self._usage.index.keys

@@ -37,3 +37,8 @@ def by_weight(total: Milli, weights: Sequence[int]) -> list[Milli]:
 def floors(quota: Milli, count: int, floor_ppm: int) -> list[Milli]:
     """The floor of each live broker: `floor_fraction` of the quota, split evenly (design 3, law 1)."""
     return even(quota * floor_ppm // PPM, count)
+
+
+def least_floor(quota: Milli, count: int, floor_ppm: int) -> Milli:
+    """The floor of the last of so many brokers, which no other's is below."""
+    return quota * floor_ppm // PPM // count

@@ -1,0 +1,154 @@
+"""Faults in the core itself: at random moments some method of a member raises what nobody foresaw.
+
+About every `mean_s` one method of one member is armed; its next call raises, before it has done anything
+or after it has done all of it, as the dice has it, and however long that takes. So each place is met as
+often as any other, what is done after a fault too, and the rate of faults stays below what would end a
+daemon.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from rgd.core.buckets.decision import Answer, Decision, Request
+from rgd.core.units import NS_PER_S, Nanos
+from sim.member import Member
+from sim.world import World
+
+#: Handlers and inner rooms: the way to an object from the broker, and a method of it.
+PLACES = (
+    ("", "_notice_gap"),
+    ("", "_on_message_received"),
+    ("", "_on_demand_unreported"),
+    ("", "_on_woken"),
+    ("", "_read_back"),
+    ("", "_report"),
+    ("rounds", "begin"),
+    ("rounds", "step"),
+    ("rounds", "_close"),
+    ("rounds", "_reckon"),
+    ("rounds", "_conclude"),
+    ("rounds", "_take_back_the_gone"),
+    ("rounds", "finish"),
+    ("rounds", "early"),
+    ("rounds", "told"),
+    ("rounds._estimator", "update"),
+    ("rounds._suppression", "pick"),
+    ("rounds._suppression", "_note"),
+    ("rounds._suppression", "next_round"),
+    ("membership", "hear"),
+    ("membership", "read_back"),
+    ("membership", "check"),
+    ("membership", "_take_report"),
+    ("membership", "_repair"),
+    ("membership", "recover"),
+    ("standing", "check"),
+    ("standing", "maybe_go_live"),
+    ("standing", "recover"),
+    ("peers", "hear"),
+    ("peers", "advance"),
+    ("usage", "apply"),
+    ("usage", "_merge"),
+    ("usage", "_rewrite"),
+    ("link", "said"),
+    ("link", "heard"),
+    ("sharing", "work"),
+    ("sharing", "settle"),
+    ("sharing", "refresh"),
+    ("sharing", "refresh_all"),
+    ("sharing", "recover"),
+    ("sharing", "set_book"),
+    ("sharing", "_aim"),
+    ("sharing", "_apply"),
+    ("sharing", "_targets"),
+    ("sharing", "_read_book"),
+    ("sharing._settling", "aim"),
+    ("sharing._ranks", "share_out"),
+    ("sharing._ranks", "renew"),
+    ("limiter", "set_share"),
+    ("limiter", "set_book"),
+    ("limiter", "end_round"),
+    ("limiter", "work"),
+    ("limiter._chains", "of"),
+    ("limiter._chains._levels", "_refresh"),
+)
+
+
+class InjectedFault(Exception):
+    """Nobody foresaw it."""
+
+
+class Injector:
+    """Arms one place after another, until it is told to stop."""
+
+    def __init__(
+        self, world: World, seed: int, mean_s: float, places: Sequence[tuple[str, str]] = PLACES
+    ) -> None:
+        self._places = places
+        self.raised: Counter[str] = Counter()
+        self._world = world
+        self._dice = Random(seed)
+        self._mean_s = mean_s
+        #: (member, place) whose next call raises.
+        self._armed: set[tuple[str, str]] = set()
+        self._is_on = False
+
+    def reach(self, member: Member) -> None:
+        """Let every place of a member raise when it is armed."""
+        for path, method in PLACES:
+            owner: Any = member.broker
+            for name in filter(None, path.split(".")):
+                owner = getattr(owner, name)
+            setattr(
+                owner, method, self._wrapped(getattr(owner, method), f"{path}.{method}", member)
+            )
+        # The table of handlers was made before.
+        member.broker._handlers = member.broker._handlers_by_event()
+        limiter = member.broker.limiter
+        # mypy takes a method for one that stays.
+        setattr(limiter, "acquire", self._answered(limiter.acquire))  # noqa: B010
+
+    def start(self) -> None:
+        """Begin to arm."""
+        self._is_on = True
+        self._arm_soon()
+
+    def stop(self) -> None:
+        """Let nothing raise any more."""
+        self._is_on = False
+        self._armed.clear()
+
+    def _arm_soon(self) -> None:
+        gap_ns = round(self._dice.expovariate(1 / self._mean_s) * NS_PER_S)
+        self._world.at(self._world.now + gap_ns, self._arm)
+
+    def _arm(self) -> None:
+        if self._is_on:
+            path, method = self._dice.choice(self._places)
+            member = self._dice.choice(sorted(self._world.members))
+            self._armed.add((member, f"{path}.{method}"))
+            self._arm_soon()
+
+    def _answered(self, acquire: Callable[[Request, Nanos], Answer]) -> Callable[..., Answer]:
+        """A caller whose request raised gets no answer, as over HTTP, and has to do without."""
+
+        def answered(request: Request, now: Nanos) -> Answer:
+            try:
+                return acquire(request, now)
+            except InjectedFault:
+                return Decision(granted=False, messages=0, bytes=0, retry_after_ms=1)
+
+        return answered
+
+    def _wrapped(self, call: Callable[..., Any], place: str, member: Member) -> Callable[..., Any]:
+        def raising(*args: Any, **kwargs: Any) -> Any:
+            if (member.name, place) not in self._armed:
+                return call(*args, **kwargs)
+            self._armed.remove((member.name, place))
+            self.raised[place] += 1
+            if self._dice.random() < 0.5:
+                call(*args, **kwargs)
+            raise InjectedFault(place)
+
+        return raising

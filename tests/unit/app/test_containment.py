@@ -1,0 +1,285 @@
+"""Internal errors are logged once for each place, counted, and end the daemon only where they are too many.
+
+A whole daemon on a bus in memory goes on answering while its tasks raise. Not covered: what the core
+does with its own (tests/unit/core/broker/test_contained_faults.py).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgd.app.containment import INTERNAL_ERRORS_MAX, PLACES_MAX, InternalErrors
+from rgd.app.telemetry import Telemetry
+from rgd.core.buckets.decision import Decision, Request
+from rgd.core.errors import InvariantBroken, UnknownGroup
+from rgd.core.exchange.messages import Goodbye
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_S, Nanos
+from rgd.errors import InternalError
+from rgd.wire.codec import decode
+from tests.support.running_daemon import RunningDaemon, running_daemon
+
+GOLD = Request(group="gold")
+WAIT_S = 20.0
+
+
+def boom(*_args: Any, **_kwargs: Any) -> Any:
+    raise OverflowError("a number too large")
+
+
+class Ledger:
+    """Internal errors on a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.ends: list[str] = []
+        self.errors = InternalErrors(lambda: Nanos(round(self.now_s * NS_PER_S)), self.ends.append)
+
+    def note(self, where: str = "round", *, may_end: bool = True) -> None:
+        """Meet one, always at the same place."""
+        try:
+            boom()
+        except OverflowError as error:
+            self.errors.note(where, error, about="x" * 10_000, may_end=may_end)
+
+    def trouble(self) -> str:
+        """What is degraded, or nothing."""
+        return self.errors.trouble or ""
+
+
+def test_a_place_is_logged_once_with_its_traceback_and_counted_each_time() -> None:
+    ledger = Ledger()
+    with capture_logs() as logs:
+        for _ in range(5):
+            ledger.note()
+        ledger.note("sharing")
+    assert [one["where"] for one in logs] == ["round", "sharing"]
+    assert "OverflowError: a number too large" in logs[0]["traceback"]
+    assert len(logs[0]["about"]) <= 200
+    assert ledger.errors.counts == {"round": 5, "sharing": 1}
+
+
+def test_of_many_places_only_so_many_are_logged() -> None:
+    ledger = Ledger()
+    with capture_logs() as logs:
+        for number in range(2 * PLACES_MAX):
+            ledger.note(f"place {number}", may_end=False)
+    assert len(logs) == PLACES_MAX
+
+
+def test_it_is_degraded_until_a_minute_has_passed_without_another() -> None:
+    ledger = Ledger()
+    assert not ledger.trouble()
+    ledger.note()
+    ledger.now_s = 60
+    assert "1 since the start, the last one in round" in ledger.trouble()
+    ledger.now_s = 60.1
+    assert not ledger.trouble()
+
+
+def test_more_than_so_many_within_a_minute_end_it_once() -> None:
+    ledger = Ledger()
+    for _ in range(INTERNAL_ERRORS_MAX):
+        ledger.note()
+    assert ledger.ends == []
+    ledger.note()
+    ledger.note()
+    (reason,) = ledger.ends
+    assert f"more than {INTERNAL_ERRORS_MAX} internal errors within 60 s" in reason
+
+
+def test_as_many_over_a_longer_time_end_nothing() -> None:
+    ledger = Ledger()
+    for _ in range(10 * INTERNAL_ERRORS_MAX):
+        ledger.note()
+        ledger.now_s += 60 / INTERNAL_ERRORS_MAX + 0.01
+    assert ledger.ends == []
+
+
+def test_what_a_caller_can_bring_about_ends_nothing() -> None:
+    ledger = Ledger()
+    for _ in range(10 * INTERNAL_ERRORS_MAX):
+        ledger.note("acquire", may_end=False)
+    assert ledger.ends == []
+    assert ledger.trouble()
+
+
+def test_one_broken_invariant_ends_it() -> None:
+    ledger = Ledger()
+    ledger.errors.note("core", InvariantBroken("a story"))
+    assert ledger.ends == ["an invariant is broken: a story"]
+
+
+async def test_a_task_that_raises_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0)
+    ledger, calls = Ledger(), 0
+
+    async def work() -> None:
+        nonlocal calls
+        calls += 1
+        if calls < 4:
+            raise OverflowError
+
+    await ledger.errors.keep("send", work)
+    assert calls == 4
+    assert ledger.errors.counts == {"task_send": 3}
+
+
+async def test_a_task_that_is_cancelled_ends() -> None:
+    ledger = Ledger()
+    task = asyncio.create_task(ledger.errors.keep("time", asyncio.Event().wait))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not ledger.errors.counts
+
+
+# A whole daemon.
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
+    monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0.001)
+    book = PolicyBook({"gold": Group("gold", Limit(Rates(1_000_000)))})
+    with running_daemon(tmp_path, book) as daemon:
+        yield daemon
+
+
+def wait_until(running: RunningDaemon, holds: Callable[[], bool]) -> None:
+    """Wait for a condition on the daemon's own loop."""
+
+    async def waited() -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not holds():  # noqa: ASYNC110 -- nothing tells
+                await asyncio.sleep(0.005)
+
+    assert running.loop is not None
+    asyncio.run_coroutine_threadsafe(waited(), running.loop).result(WAIT_S + 1)
+
+
+def test_a_request_that_raises_is_an_internal_error_and_others_are_answered(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = running.daemon
+    assert isinstance(running.ask(GOLD)[0], Decision)
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon.core.limiter, "acquire", boom)
+        for _ in range(2 * INTERNAL_ERRORS_MAX):
+            with pytest.raises(InternalError):
+                running.ask(GOLD)
+    assert isinstance(running.ask(GOLD)[0], Decision)
+    with pytest.raises(UnknownGroup):
+        running.ask(Request(group="none"))
+    assert daemon.errors.counts == {"acquire": 2 * INTERNAL_ERRORS_MAX}
+    assert daemon.halted is None
+    health = daemon.health()
+    assert health.ready
+    assert any(note.startswith("internal errors: ") for note in health.degraded)
+    samples = {(one.name, one.labels): one.value for one in Telemetry(daemon).samples()}
+    assert samples["rgd_internal_errors_total", ("acquire",)] == 2 * INTERNAL_ERRORS_MAX
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        ("core", "handle"),
+        ("", "_until_wake_s"),
+        ("", "_take"),
+        ("", "_carry_out"),
+        ("traffic", "_encoded"),
+        ("traffic", "_send_one"),
+        ("recorder", "_append"),
+        ("recorder", "_take"),
+        ("parts.exchange", "receive"),
+        ("parts.policies", "_take_all"),
+    ],
+)
+def test_whatever_part_raises_now_and_then_the_daemon_goes_on_answering(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, path: str, method: str
+) -> None:
+    daemon, dice = running.daemon, Random(1)
+    owner: Any = daemon
+    for name in filter(None, path.split(".")):
+        owner = getattr(owner, name)
+    call = getattr(owner, method)
+
+    def sometimes(*args: Any, **kwargs: Any) -> Any:
+        if dice.random() < 0.2:
+            boom()
+        return call(*args, **kwargs)
+
+    monkeypatch.setattr(owner, method, sometimes)
+    # The memory's table is told of a change, and the exchange and the log of each round.
+    before = daemon.core.sequence
+    wait_until(
+        running,
+        lambda: isinstance(daemon.acquire(GOLD), Decision) and daemon.core.sequence > before + 15,
+    )
+    monkeypatch.undo()
+    assert daemon.halted is None
+    if method != "_take_all":
+        assert daemon.errors.counts.total() > 0
+    # And it is whole again: what it says comes back, and rounds are logged.
+    heard, logged = daemon.core.link.heard_at or 0, daemon.parts.usage_log.appended
+    wait_until(
+        running,
+        lambda: (
+            isinstance(daemon.acquire(GOLD), Decision)
+            and (daemon.core.link.heard_at or 0) > heard
+            and daemon.parts.usage_log.appended > logged
+        ),
+    )
+
+
+def test_a_message_that_a_bug_cannot_decode_is_dropped_and_ends_nothing(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = running.daemon
+    with monkeypatch.context() as patch:
+        patch.setattr("rgd.app.traffic.decode", boom)
+        wait_until(running, lambda: daemon.traffic.dropped["internal_error"] >= 3)
+    assert daemon.errors.counts["decode"] >= 3
+    assert daemon.halted is None
+
+
+def test_a_daemon_in_which_everything_raises_ends_in_order_with_a_goodbye(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, said = running.daemon, []
+    publish = daemon.parts.exchange.publish
+
+    async def noted(payload: bytes) -> None:
+        said.append(decode(payload))
+        await publish(payload)
+
+    monkeypatch.setattr(daemon.parts.exchange, "publish", noted)
+    monkeypatch.setattr(daemon, "_until_wake_s", boom)
+    assert running.until is not None
+    wait_until(running, running.until.is_set)
+    assert daemon.halted is not None
+    assert f"more than {INTERNAL_ERRORS_MAX} internal errors" in daemon.halted
+    wait_until(running, lambda: any(isinstance(one, Goodbye) for one in said))
+
+
+def test_a_view_and_a_figure_that_raise_leave_the_others(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = running.daemon
+    running.ask(GOLD)
+    monkeypatch.setattr(daemon.core.rounds, "told_wanted", boom)
+    monkeypatch.setattr("rgd.app.daemon.group_view", boom)
+    with pytest.raises(InternalError):
+        daemon.group("gold")
+    names = {one.name for one in Telemetry(daemon).samples()}
+    assert {"rgd_peers", "rgd_log_entries_total", "rgd_internal_errors_total"} <= names
+    monkeypatch.setattr("rgd.app.daemon.health", boom)
+    assert daemon.health().ready
+    assert daemon.errors.counts == {"view": 2, "metrics": 1}
