@@ -272,7 +272,10 @@ class Broker:
     def _say_what_is_due(self, now: Nanos) -> list[Effect]:
         """What cannot wait for the end of the round."""
         effects: list[Effect] = []
-        if self._answer_at is not None and now >= self._answer_at and not self.name.is_lost:
+        if self.name.is_lost:
+            # Whoever asked has the answer of the one whose name it is.
+            self._answer_at = None
+        if self._answer_at is not None and now >= self._answer_at:
             effects.append(self._report(self.rounds.told(), now, full=True))
         if self.rounds.is_ending:
             # What was picked so far counts as told, and is told in a moment.
