@@ -20,7 +20,6 @@ from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import MILLI, NS_PER_S
 from sim.caller import Caller
 from sim.cluster import Cluster
-from sim.fault import Deed
 from sim.integral import StepIntegral
 from sim.laws import laws_of
 from sim.member import Brain, Member
@@ -144,7 +143,11 @@ class Checkers:
     def _views(self, group: int) -> list[Mapping[str, Rates]] | None:
         """What each live member reckons all shares to be; None as soon as two differ or one has none."""
         views: list[Mapping[str, Rates]] = []
-        for member in self._cluster.live:
+        live = self._cluster.live
+        if len({self._cluster.brokers[self._places[member.name]] for member in live}) < len(live):
+            # Two use one name, and have yet to find out.
+            return None
+        for member in live:
             view = member.brain.shares(self._keys[group])
             if view is None or (views and view != views[0]):
                 return None
@@ -207,7 +210,7 @@ class Checkers:
         network = cluster.world.network
         is_rough = bool(network.loss or network.straggling or network.duplication)
         begin_ns = self._scenario.warmup * self._scenario.round_ns
-        acting = [fault for fault in cluster.acting if fault.deed is not Deed.JOIN]
+        acting = [fault for fault in cluster.acting if not fault.deed.is_late_start]
         if acting or is_rough or now < begin_ns or not cluster.faults:
             self._ordered_since = now
             return

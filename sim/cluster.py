@@ -29,6 +29,7 @@ from sim.caller import (
 )
 from sim.clock import Clock
 from sim.fault import Deed, Fault
+from sim.forger import forgery
 from sim.member import Member
 from sim.network import Network
 from sim.recording import Recording
@@ -61,6 +62,12 @@ class Cluster:
             burst_ns=scenario.burst_ms * NS_PER_MS,
         )
         self.names = [f"broker-{place:03}" for place in range(scenario.daemons)]
+        #: By place: its broker's name, which a twin has from another place.
+        self.brokers = list(self.names)
+        for fault in self.faults:
+            if fault.deed is Deed.TWIN:
+                for place in fault.places:
+                    self.brokers[place] = self.names[fault.of]
         self.keys = [GroupKey(f"group-{g:03}", Kind.PUBLISH) for g in range(scenario.groups)]
         self.quota = (
             scenario.quota_per_daemon * scenario.daemons,
@@ -108,7 +115,9 @@ class Cluster:
 
     def _put_members(self, seed: int) -> None:
         scenario = self.scenario
-        late = {place for fault in self.faults if fault.deed is Deed.JOIN for place in fault.places}
+        late = {
+            place for fault in self.faults if fault.deed.is_late_start for place in fault.places
+        }
         spread_ns = int(scenario.stagger * scenario.round_ns)
         for place in range(scenario.daemons):
             moment = int(self._dice.uniform(0, 1) * spread_ns)
@@ -144,11 +153,13 @@ class Cluster:
             self.gone.append(former)
         settings = replace(
             self.settings,
-            speaker=Speaker(self.names[place], self.world.dice.getrandbits(62)),
+            speaker=Speaker(self.brokers[place], self.world.dice.getrandbits(62)),
             stored_peers=frozenset() if former is None else frozenset(former.remembered),
         )
         clock = self._clock() if former is None else former.clock
-        member = self.members[place] = self.world.add(settings, self.book, clock=clock)
+        member = self.members[place] = self.world.add(
+            settings, self.book, clock=clock, address=self.names[place]
+        )
         for row in self.callers:
             row[place].member = member
         self.world.start(member)
@@ -166,8 +177,10 @@ class Cluster:
         for place in fault.places:
             member = self.members[place]
             match fault.deed:
-                case Deed.JOIN:
+                case Deed.JOIN | Deed.TWIN:
                     self._start(place)
+                case Deed.FORGE:
+                    self._forge(fault, place)
                 case Deed.LEAVE if member is not None:
                     self.world.stop(member)
                 case Deed.CRASH if member is not None:
@@ -188,6 +201,13 @@ class Cluster:
             elif fault.deed is Deed.SLOW:
                 self.world.network.slow_ns.pop(self.names[place], None)
         self._cut()
+
+    def _forge(self, fault: Fault, place: int) -> None:
+        member = self.members[place]
+        if fault not in self.acting or member is None:
+            return
+        self.world.forge(forgery(member.broker, self.world.dice))
+        self.world.at(self.world.now + fault.amount_ns, self._forge, fault, place)
 
     def _cut(self) -> None:
         cut: set[tuple[str, str]] = set()

@@ -17,6 +17,10 @@ class Deed(StrEnum):
 
     #: Not there from the start: starts at the moment.
     JOIN = "join"
+    #: The same, under the name of the broker at the place `of`.
+    TWIN = "twin"
+    #: Somebody writes messages in their names, one every `amount_ns`.
+    FORGE = "forge"
     #: Says goodbye; starts again at the end.
     LEAVE = "leave"
     #: Falls silent; starts again at the end, with another incarnation.
@@ -39,11 +43,19 @@ class Deed(StrEnum):
     @property
     def is_membership(self) -> bool:
         """Whether it is in order: shares must be fair again after it, not only after its end."""
-        return self in (Deed.JOIN, Deed.LEAVE)
+        return self in (Deed.JOIN, Deed.TWIN, Deed.LEAVE)
+
+    @property
+    def is_late_start(self) -> bool:
+        """Whether the places it names are empty until then."""
+        return self in (Deed.JOIN, Deed.TWIN)
 
 
 #: Deeds that take messages away.
 _CUTTING = frozenset({Deed.CUT, Deed.SPLIT, Deed.MUTE, Deed.DEAF})
+
+#: Deeds that `random_faults` draws from.
+_RANDOM = tuple(deed for deed in Deed if deed not in (Deed.JOIN, Deed.TWIN, Deed.FORGE, Deed.CLOCK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,8 @@ class Fault:
     at_ns: int
     end_ns: int | None = None
     amount_ns: int = 0
+    #: Whose name a twin takes.
+    of: int = 0
 
     def clock_ahead_ns(self, place: int, at_ns: int) -> int:
         """By how much this puts the wall clock of a place ahead at a moment."""
@@ -85,7 +99,6 @@ def random_faults(
     dice: np.random.Generator, *, daemons: int, begin_ns: int, end_ns: int, round_ns: int
 ) -> tuple[Fault, ...]:
     """A mix of everything: at most one fault at a time at one place, all over by `end_ns`."""
-    deeds = [deed for deed in Deed if deed not in (Deed.JOIN, Deed.CLOCK)]
     faults: list[Fault] = []
     free_at = [begin_ns] * daemons
     moment = begin_ns
@@ -94,7 +107,7 @@ def random_faults(
         duration = int(dice.uniform(0.1, 6) * round_ns)
         if moment + duration >= end_ns:
             return tuple(faults)
-        deed = deeds[int(dice.integers(len(deeds)))]
+        deed = _RANDOM[int(dice.integers(len(_RANDOM)))]
         free = [place for place in range(daemons) if free_at[place] <= moment]
         most = len(free) // 2 if deed in _CUTTING else 1
         # Somebody always stays as it is.

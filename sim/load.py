@@ -56,6 +56,9 @@ class Load:
         self._next()
 
     def _ask(self, request: Request) -> None:
+        if self.member.halted is not None or self.world.now < self.member.frozen_until:
+            # Nobody answers, and the caller gives up.
+            return
         answer = self.world.acquire(self.member, request)
         if answer.granted:
             self.admitted += answer.messages

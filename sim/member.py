@@ -125,6 +125,7 @@ class Member:
     """One place in the world, with what its brain asked the world to keep."""
 
     def __init__(self, name: str, brain: Brain, clock: Clock) -> None:
+        #: Its address in the world: its broker's name, unless two members use that.
         self.name = name
         self.brain = brain
         self.clock = clock

@@ -85,6 +85,34 @@ def _false_clocks(ground: Ground) -> tuple[Fault, ...]:
     )
 
 
+def _zombie(ground: Ground) -> tuple[Fault, ...]:
+    """The first one is stopped; another one is started in its place; the first one goes on."""
+    begin = 3 + float(ground.dice.uniform(0, 1))
+    return (
+        Fault(Deed.FREEZE, (0,), _at(ground, begin), _at(ground, begin + _FAULT_ROUNDS)),
+        Fault(Deed.TWIN, (ground.daemons - 1,), _at(ground, begin + _FAULT_ROUNDS / 2)),
+    )
+
+
+def _zombies(ground: Ground) -> tuple[Fault, ...]:
+    """Half of them have a twin: started while the first is stopped, cut off or slow, or not."""
+    dice, half = ground.dice, ground.daemons // 2
+    faults = []
+    for place in range(half):
+        begin = float(dice.uniform(1, 8))
+        length = float(dice.uniform(0.5, 12))
+        deed = (Deed.FREEZE, Deed.CUT, Deed.SLOW)[int(dice.integers(3))]
+        end_ns = _at(ground, begin + length)
+        slow_ns = 2 * ground.round_ns if deed is Deed.SLOW else 0
+        faults.append(Fault(deed, (place,), _at(ground, begin), end_ns, slow_ns))
+        twin_ns = _at(ground, begin + float(dice.uniform(-1, 1.2)) * length)
+        faults.append(Fault(Deed.TWIN, (half + place,), max(twin_ns, ground.begin_ns), of=place))
+        forged_ns = _at(ground, float(dice.uniform(0, 20)))
+        every_ns = int(dice.uniform(0.05, 1) * ground.round_ns)
+        faults.append(Fault(Deed.FORGE, (place,), forged_ns, forged_ns + ground.round_ns, every_ns))
+    return tuple(faults)
+
+
 def _mix(ground: Ground) -> tuple[Fault, ...]:
     # The last third is quiet: there everybody must agree again.
     quiet_ns = (ground.end_ns - ground.begin_ns) // 3
@@ -240,6 +268,26 @@ _ALL: Final = (
         workloads.steady(1.5),
         faults=_one_fault(Deed.MUTE, lambda _ground: (0,)),
         bounds=replace(_LOOSE, shares=1.3),
+    ),
+    Scenario(
+        "zombie",
+        "a broker is stopped, another daemon is started under its name, and the first one goes on",
+        workloads.steady(1.5),
+        daemons=5,
+        rounds=36,
+        faults=_zombie,
+        bounds=Bounds(shares=None, heals_in_rounds=14),
+        targets={"rounds_to_fair": "<= 12"},
+    ),
+    Scenario(
+        "zombies",
+        "stopped, cut off and slow brokers with twins, while somebody forges messages",
+        workloads.steady(3.0),
+        daemons=6,
+        rounds=50,
+        asks_per_s=100.0,
+        faults=_zombies,
+        bounds=replace(_LOOSE, heals_in_rounds=16),
     ),
     Scenario(
         "skew",

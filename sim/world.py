@@ -34,6 +34,9 @@ from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
 from sim.network import Network
 
+#: The address of whoever forges messages.
+FORGER = "forger"
+
 #: From settings and the moment (of the member's own clock) to a brain.
 BrainMaker = Callable[[BrokerSettings, Nanos], Brain]
 
@@ -51,7 +54,7 @@ class World:
         self.now = Nanos(0)
         self.network = network or Network()
         self.dice = Random(seed)
-        #: By name; a restarted member takes the place of the one that crashed.
+        #: By address; a restarted member takes the place of the one that crashed.
         self.members: dict[str, Member] = {}
         #: Called after every event, to check what must always hold.
         self.checks: list[Callable[[], None]] = []
@@ -64,12 +67,20 @@ class World:
     # Who is there.
 
     def add(
-        self, settings: BrokerSettings, book: PolicyBook, *, clock: Clock | None = None
+        self,
+        settings: BrokerSettings,
+        book: PolicyBook,
+        *,
+        clock: Clock | None = None,
+        address: str | None = None,
     ) -> Member:
-        """Make a member; it takes part once it is started. A former one of its name is gone."""
+        """Make a member; it takes part once it is started. A former one at its address is gone.
+
+        The address is its broker's name, unless another member is to use that name as well.
+        """
         clock = clock or Clock()
         brain = self.make_brain(settings, clock.local_time(self.now))
-        member = Member(settings.speaker.broker, brain, clock)
+        member = Member(address or settings.speaker.broker, brain, clock)
         self.members[member.name] = member
         brain.listen(lambda: self.at(self.now, self._tell_unreported, member))
         self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), book)))
@@ -94,6 +105,10 @@ class World:
     def freeze(self, member: Member, duration_ns: int) -> None:
         """Let nothing happen at a member for a while, and then everything at once."""
         member.frozen_until = max(member.frozen_until, self.now + duration_ns)
+
+    def forge(self, message: Message) -> None:
+        """Let somebody who is no member write a message, in whosever name."""
+        self._broadcast(FORGER, message)
 
     def set_book(self, book: PolicyBook) -> None:
         """Put a policy book in force everywhere."""
@@ -143,7 +158,7 @@ class World:
         for effect in effects:
             match effect:
                 case Publish(message):
-                    self._broadcast(member, message)
+                    self._broadcast(member.name, message)
                 case Append(record):
                     member.records.append(record)
                     member.recorded_at.append(self.now)
@@ -156,14 +171,14 @@ class World:
                 case Fault():
                     member.faults.append(effect)
 
-    def _broadcast(self, sender: Member, message: Message) -> None:
+    def _broadcast(self, sender: str, message: Message) -> None:
         network = self.network
         if network.is_uniform:
             # One entry is as good as one each, where all of them are due at the same moment.
             self.at(self.now + network.delay_min_ns, self._deliver_to_all, message)
             return
         agenda, order, deliver, push = self._agenda, self._order, self._deliver, heapq.heappush
-        for moment, name in network.arrivals(self.now, sender.name, self.members, self.dice):
+        for moment, name in network.arrivals(self.now, sender, self.members, self.dice):
             push(agenda, (moment, next(order), deliver, (name, message)))
 
     def _deliver_to_all(self, message: Message) -> None:

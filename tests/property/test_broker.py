@@ -23,10 +23,11 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings, OnIsolation
+from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import told_hash
 from rgd.core.exchange.usage_map import UsageMap
@@ -41,7 +42,13 @@ ME = Speaker("b1", 5)
 #: Most wakes in one moment: a round ends in a slice for each group, and what was held for too long
 #: before anybody looked is given up at once.
 WAKES_MAX = 3
-SPEAKERS = [Speaker("b0", 1), Speaker("b0", 2), Speaker("b2", 1), Speaker("b1", 9)]
+SPEAKERS = [
+    Speaker("b0", 1),
+    Speaker("b0", 2),
+    Speaker("b2", 1),
+    Speaker("b1", 9),
+    Speaker("b1", 3),
+]
 
 rates = st.sampled_from([0, 1_000, 30_000, 500_000])
 rows = st.builds(
@@ -53,18 +60,22 @@ rows = st.builds(
     rates,
 )
 reports = st.builds(
-    lambda speaker, sequence, told, full, is_whole: Report(
+    lambda speaker, sequence, told, full, is_whole, claim, names_us: Report(
         speaker,
         sequence,
         1,
         UsageColumns.of(*told),
         full,
         told_hash(row for row in told if not row.is_idle) if is_whole else 7,
+        claim=claim,
+        rival=ME.incarnation if names_us else 0,
     ),
     st.sampled_from(SPEAKERS),
     st.integers(1, 6),
     st.lists(rows, max_size=2, unique_by=lambda row: row.group),
     st.booleans(),
+    st.booleans(),
+    st.sampled_from(Claim),
     st.booleans(),
 )
 messages: st.SearchStrategy[Message] = st.one_of(
@@ -198,6 +209,8 @@ def test_whatever_happens_a_broker_keeps_its_laws(
                     # Two rounds are enough to know that the name is ours.
                     assert life.now < 2 * life.broker.settings.round_ns
                     return
+                if life.broker.name.is_lost:
+                    assert life.broker.mode is Mode.YIELDING
             case "read back", _:
                 life.read_back()
             case ("gold" | "silver") as group, int(count):
@@ -206,5 +219,6 @@ def test_whatever_happens_a_broker_keeps_its_laws(
                 life.change(groups_chosen)
             case _:
                 raise AssertionError(step)
+    is_lost = life.broker.name.is_lost
     *_, goodbye = life.live(Stopping(Nanos(life.now)))
-    assert goodbye == Publish(Goodbye(ME))
+    assert (goodbye == Publish(Goodbye(ME))) is not is_lost

@@ -54,7 +54,7 @@ def heard(network: Network, count: int = 400) -> tuple[Counter[str], list[int]]:
 
     world._deliver = note  # type: ignore[method-assign]
     for _ in range(count):
-        world._broadcast(members[0], Hello(Speaker("a", 0)))
+        world._broadcast(members[0].name, Hello(Speaker("a", 0)))
     world.run_until(NS_PER_S)
     return arrivals, delays
 

@@ -75,11 +75,15 @@ class Cluster:
         name: str | None = None,
         retries: int = 0,
         stored_peers: frozenset[str] = frozenset(),
+        address: str | None = None,
     ) -> Member:
-        """Make, start and load one more member (a restart, if the name is taken)."""
+        """Make, start and load one more member.
+
+        Where the name is taken it is a restart; with an address of its own it is a second one.
+        """
         speaker = Speaker(name or f"broker-{len(self.members)}", self.world.dice.getrandbits(62))
         settings = replace(self.settings, speaker=speaker, stored_peers=stored_peers)
-        member = self.world.add(settings, self.book)
+        member = self.world.add(settings, self.book, address=address)
         self.members.append(member)
         self.world.start(member)
         self.loads.append(Load(self.world, member, REQUEST, rate, retries=retries).start())

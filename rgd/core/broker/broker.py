@@ -153,7 +153,7 @@ class Broker:
         due = (
             self._now if self.rounds.is_ending else self._round_end,
             self._early_at,
-            None if self.name.is_lost else self._answer_at,
+            self._answer_at,
             self._alive_at,
             self.own_name.due_at,
             self.membership.check_at,
@@ -307,7 +307,10 @@ class Broker:
     def _say_what_is_due(self, now: Nanos) -> list[Effect]:
         """What cannot wait for the end of the round."""
         effects: list[Effect] = []
-        if self._answer_at is not None and now >= self._answer_at and not self.name.is_lost:
+        if self.name.is_lost:
+            # Whoever asked has the answer of the one whose name it is.
+            self._answer_at = None
+        if self._answer_at is not None and now >= self._answer_at:
             effects += self._run(Part.REPORTS, self._report_all, now)
         if self.rounds.is_ending:
             # What was picked so far counts as told, and is told in a moment.
