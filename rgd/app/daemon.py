@@ -41,6 +41,7 @@ from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
 from rgd.errors import RgdError
@@ -120,9 +121,9 @@ class RgdDaemon:
         """The policies in force."""
         return self.core.sharing.book
 
-    def group(self, name: str) -> GroupView:
+    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
         """One group with its rows."""
-        return group_view(self.core, name, self.parts.clock.now())
+        return group_view(self.core, name, self.parts.clock.now(), attached)
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""
