@@ -45,6 +45,7 @@ from rgd.core.errors import CoreError, InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
 from rgd.errors import InternalError, RgdError
@@ -123,9 +124,9 @@ class RgdDaemon:
         return self.core.sharing.book
 
     @contained("view")
-    def group(self, name: str) -> GroupView:
+    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
         """One group with its rows."""
-        return group_view(self.core, name, self.parts.clock.now())
+        return group_view(self.core, name, self.parts.clock.now(), attached)
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""

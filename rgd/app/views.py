@@ -10,13 +10,15 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import Attachments, Rates
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair, to_units
 from rgd.ports.daemon import BrokerView, GroupView, Health, KindView, RatesView, RowView
 
 
-def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
-    """One group with its rows.
+def group_view(
+    broker: Broker, name: str, now: Nanos, attached: Attachments | None = None
+) -> GroupView:
+    """One group with its rows; what is attached to it is looked for if it is not given.
 
     Raises:
         UnknownGroup: there is no such group.
@@ -25,7 +27,8 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     group = book.groups.get(name)
     if group is None:
         raise UnknownGroup(name)
-    attached = book.attached_to(name)
+    if attached is None:
+        attached = book.attached_to(name)
     return GroupView(
         group=name,
         blocked=group.blocked,

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
 
 
@@ -231,8 +232,13 @@ class Daemon(Protocol):
     def book(self) -> PolicyBook:
         """The policies in force."""
 
-    def group(self, name: str) -> GroupView:
+    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
         """One group with its rows.
+
+        Args:
+            name: of the group.
+            attached: what is attached to it, where that is known already: it is looked for among all
+                attachments.
 
         Raises:
             UnknownGroup: there is no such group.

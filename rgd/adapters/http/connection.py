@@ -96,7 +96,14 @@ class Connections(web.Server):
 class Connection(web.RequestHandler):
     """One client."""
 
-    __slots__ = ("_admission", "_bounds", "_head_timer", "_is_answering", "_on_malformed")
+    __slots__ = (
+        "_admission",
+        "_answer_timer",
+        "_bounds",
+        "_head_timer",
+        "_is_answering",
+        "_on_malformed",
+    )
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -105,6 +112,8 @@ class Connection(web.RequestHandler):
         self._admission: Admission | None = None
         #: Runs while a request head has begun to arrive and is not whole.
         self._head_timer: asyncio.TimerHandle | None = None
+        #: Runs while the client does not read its answer.
+        self._answer_timer: asyncio.TimerHandle | None = None
         self._is_answering = False
 
     @property
@@ -149,6 +158,7 @@ class Connection(web.RequestHandler):
             self._bounds.connections.leave(self._admission)
             self._admission = None
         self._end_head_timer()
+        self._end_waiting()
         super().connection_lost(exc)
 
     @override
@@ -175,7 +185,7 @@ class Connection(web.RequestHandler):
         """Write the answer, and wait until the client has read nearly all of it."""
         answered = await super().finish_response(request, resp, start_time)
         if self.writing_paused:
-            await self._until_read()
+            await self._drain_helper()
         self._is_answering = False
         if self._admission is not None and not self._messages:
             self._bounds.connections.idle(self._admission)
@@ -184,10 +194,30 @@ class Connection(web.RequestHandler):
         return answered
 
     @override
+    def pause_writing(self) -> None:
+        """The client does not read what was written: from now on it has so much time."""
+        super().pause_writing()
+        transport = self.transport
+        if transport is None or self._admission is None:
+            return
+        self._answer_timer = self._loop.call_later(
+            self._bounds.answer_timeout_s, self._end, Closed.SLOW_READER
+        )
+        count = transport.get_write_buffer_size()
+        # Later: a transport that is writing cannot be aborted.
+        self._bounds.unread.add(self, count, self._end_soon)
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_waiting()
+
+    @override
     def force_close(self) -> None:
         transport = self.transport
         super().force_close()
-        self._close_later(transport)
+        if self._admission is not None:
+            self._close_later(transport)
 
     @override
     def handle_error(
@@ -207,20 +237,6 @@ class Connection(web.RequestHandler):
         response.force_close()
         return response
 
-    async def _until_read(self) -> None:
-        """Wait until a large answer was read, within the limits of bytes and time."""
-        transport = self.transport
-        if transport is None:
-            return
-        timer = self._loop.call_later(self._bounds.answer_timeout_s, self._end, Closed.SLOW_READER)
-        count = transport.get_write_buffer_size()
-        self._bounds.unread.add(self, count, lambda: self._end(Closed.UNREAD_LIMIT))
-        try:
-            await self._drain_helper()
-        finally:
-            self._bounds.unread.remove(self)
-            timer.cancel()
-
     def _close_later(self, transport: asyncio.Transport | None) -> None:
         """See that a closed connection ends although nobody reads the rest of its answer."""
         if transport is not None and transport.get_write_buffer_size():
@@ -234,11 +250,22 @@ class Connection(web.RequestHandler):
             transport.abort()
 
     def _end(self, reason: Closed) -> None:
+        if self._admission is None:
+            return
         self._bounds.connections.closed[reason] += 1
         transport = self.transport
         self.force_close()
         if transport is not None:
             transport.abort()
+
+    def _end_soon(self) -> None:
+        self._loop.call_soon(self._end, Closed.UNREAD_LIMIT)
+
+    def _end_waiting(self) -> None:
+        self._bounds.unread.remove(self)
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
     def _end_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -257,6 +284,8 @@ class TlsGreeter(asyncio.Protocol):
         self._connections = connections
         self._context = context
         self._limits = connections.bounds.connections
+        #: What arrived before the handshake began.
+        self._early = bytearray()
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -265,23 +294,33 @@ class TlsGreeter(asyncio.Protocol):
         if admission is None:
             accepted.abort()
             return
-        # Nothing is read before the handshake begins.
         accepted.pause_reading()
         task = asyncio.get_running_loop().create_task(self._greet(accepted, admission))
         self._connections.greeting.add(task)
         task.add_done_callback(self._connections.greeting.discard)
 
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
     async def _greet(self, transport: asyncio.Transport, admission: Admission) -> None:
         connection = self._connections()
         is_taken = False
         try:
-            secured = await asyncio.get_running_loop().start_tls(
-                transport,
-                connection,
-                self._context,
-                server_side=True,
-                ssl_handshake_timeout=self._connections.bounds.request_timeout_s,
+            # uvloop begins to read only after `connection_made`, whatever was said there.
+            transport.pause_reading()
+            handshake = asyncio.get_running_loop().create_task(
+                asyncio.get_running_loop().start_tls(
+                    transport,
+                    connection,
+                    self._context,
+                    server_side=True,
+                    ssl_handshake_timeout=self._connections.bounds.request_timeout_s,
+                )
             )
+            if self._early:
+                await self._hand_on(transport)
+            secured = await handshake
             is_taken = secured is not None and connection.take_over(secured, admission)
         except OSError:
             # Whoever breaks a handshake off, or speaks another protocol, hears nothing from us.
@@ -290,6 +329,21 @@ class TlsGreeter(asyncio.Protocol):
             if not is_taken:
                 transport.abort()
                 self._limits.leave(admission)
+
+    async def _hand_on(self, transport: asyncio.Transport) -> None:
+        """Give the handshake what arrived before it began."""
+        # In the first turn it takes the transport over, in the second it may be given bytes; what
+        # arrives later is read at that turn's end.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        protocol = cast("asyncio.BufferedProtocol", transport.get_protocol())
+        left = memoryview(bytes(self._early))
+        while left and not transport.is_closing():
+            buffer = memoryview(protocol.get_buffer(len(left)))
+            count = min(len(buffer), len(left))
+            buffer[:count] = left[:count]
+            protocol.buffer_updated(count)
+            left = left[count:]
 
 
 def response_of(reply: Reply) -> web.Response:

@@ -7,17 +7,19 @@ elsewhere (design 2, "Zero").
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.paging import PAGE_BYTES, Page, array_of, page_names, page_of
+from rgd.adapters.http.paging import NAMES_SLICE, PAGE_BYTES, Page, array_of, page_names, page_of
 from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import Slice, Turns
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.model import Group, Limit, Rates, rate_of
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP
 from rgd.ports.daemon import Daemon
@@ -46,6 +48,7 @@ class Groups:
         async with self._turns.long_work:
             work = Slice(self._turns)
             names, has_more = await page_names(self._daemon.book().groups, page, work)
+            attached = await attachments_to(names, self._daemon.book(), work)
             written: list[bytes] = []
             size, last = 0, page.after
             for name in names:
@@ -55,14 +58,17 @@ class Groups:
                 last = name
                 # A group that was deleted since the page was begun is not in it.
                 with suppress(UnknownGroup):
-                    written.append(encode(self._daemon.group(name)))
+                    written.append(encode(self._daemon.group(name, attached[name])))
                     size += len(written[-1])
                 await work.rest()
         return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
 
     async def get(self, call: Call) -> Reply:
         """One group."""
-        return json_reply(self._daemon.group(check_entity(call.path["group"], "group")))
+        name = check_entity(call.path["group"], "group")
+        async with self._turns.long_work:
+            attached = await attachments_to([name], self._daemon.book(), Slice(self._turns))
+        return json_reply(self._daemon.group(name, attached[name]))
 
     async def put(self, call: Call) -> Reply:
         """Create or replace a group; answers with it, in force."""
@@ -91,6 +97,23 @@ class Groups:
                 await work.rest()
         last = names[-1] if names else ""
         return Reply(200, array_of(written), _link(page, BROKERS, last, has_more=has_more))
+
+
+async def attachments_to(
+    groups: Collection[str], book: PolicyBook, work: Slice
+) -> dict[str, Attachments]:
+    """What is attached to each of some groups: one walk through all attachments, in slices."""
+    found = {group: (dict[str, str](), dict[str, str](), dict[str, str]()) for group in groups}
+    everything = (book.attach.tenants, book.attach.namespaces, book.attach.topics)
+    for sort, attachments in enumerate(everything):
+        left = iter(attachments.items())
+        while part := list(islice(left, NAMES_SLICE)):
+            for name, group in part:
+                if group in found:
+                    found[group][sort][name] = group
+            if len(part) == NAMES_SLICE:
+                await work.rest()
+    return {group: Attachments(*attached) for group, attached in found.items()}
 
 
 def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 import logging
 import ssl
-import subprocess
 from pathlib import Path
 
 import aiohttp
@@ -181,21 +180,6 @@ async def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture
 def test_a_server_that_strangers_could_reach_is_not_made() -> None:
     with pytest.raises(ConfigError, match=r"http\.listen: .*http\.tokens_file.*--insecure"):
         HttpServer(SmallDaemon(), HttpSettings(host="0.0.0.0"), metrics=metrics)
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of its own for 127.0.0.1, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    return cert, key
 
 
 async def test_tls_is_spoken_with_the_certificate(certificate: tuple[Path, Path]) -> None:

@@ -104,9 +104,10 @@ class SmallDaemon:
     def book(self) -> PolicyBook:
         return self._book
 
-    def group(self, name: str) -> GroupView:
+    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
         group = self._group(name)
-        attached = self._book.attached_to(name)
+        if attached is None:
+            attached = self._book.attached_to(name)
         return GroupView(
             group=name,
             blocked=group.blocked,

@@ -1,0 +1,259 @@
+"""Long work on a real server: others are answered meanwhile. Judged by counts of answers, never by time."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.shown import REASON_CHARS_MAX
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Attachments, Group
+from rgd.ports.daemon import GroupView
+from tests.integration.http.door import Door, check, open_door, read_answer
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+GROUPS = 5000
+
+
+async def probes_during(
+    door: Door, method: str, path: str, body: bytes | None = None
+) -> tuple[Any, int]:
+    """Call, and ask for health one after the other until it is answered; how often that was answered."""
+    calling = asyncio.ensure_future(door.send(method, path, body))
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    begun = len(door.observed)
+    async with asyncio.timeout(60):
+        while not calling.done():
+            writer.write(HEALTH)
+            assert (await read_answer(reader)).status == 200
+    writer.transport.abort()
+    answer = await calling
+    part = msgspec.json.encode(answer.json[:20]) if isinstance(answer.json, list) else answer.body
+    check(door.description, method, path, answer._replace(body=part))
+    position = next(
+        number for number, seen in enumerate(door.observed[begun:]) if seen.route != "/healthz"
+    )
+    return answer, position
+
+
+def nested(count: int) -> bytes:
+    item = b'{"messages":[' + b"[]," * 300 + b"[]]}"
+    return b"[" + b",".join([item] * count) + b"]"
+
+
+@pytest.mark.parametrize(
+    ("body", "statuses", "least"),
+    [
+        pytest.param(b"[" + b",".join([b"{}"] * 10_000) + b"]", {400}, 40, id="empty objects"),
+        pytest.param(nested(5000), {400}, 40, id="nested faults"),
+        pytest.param(
+            msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(10_000)]),
+            {404},
+            20,
+            id="unknown groups",
+        ),
+        pytest.param(
+            msgspec.json.encode(
+                [{"tenant": "acme", "namespace": "orders", "topic": f"t{n}"} for n in range(5000)]
+            ),
+            {None},
+            20,
+            id="new topics",
+        ),
+    ],
+)
+async def test_others_are_answered_while_a_long_array_is(
+    door: Door, body: bytes, statuses: set[int | None], least: int
+) -> None:
+    answer, probes = await probes_during(door, "POST", "/v1/acquire", body)
+
+    assert answer.status == 200
+    assert {item.get("status") for item in answer.json} == statuses
+    assert probes >= least
+
+
+async def test_eight_megabytes_of_empty_objects_are_refused_after_the_first_few(door: Door) -> None:
+    body = b"[" + b"{}," * 2_700_000 + b"{}]"
+
+    answer, _ = await probes_during(door, "POST", "/v1/acquire", body)
+
+    assert answer.status == 413
+    assert door.daemon.asked == []
+
+
+class Counting(SmallDaemon):
+    """Notes which question was asked while how many others had been answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.door: Door | None = None
+        self.in_between: list[int] = []
+
+    def acquire(self, request: Request) -> Answer:
+        assert self.door is not None
+        self.in_between.append(len(self.door.observed))
+        return super().acquire(request)
+
+
+async def test_long_arrays_of_many_callers_let_others_in_after_each_slice() -> None:
+    daemon = Counting()
+    body = msgspec.json.encode([{"group": "idle"}] * 4000)
+    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
+        daemon.door = door
+        calls = [asyncio.ensure_future(door.send("POST", "/v1/acquire", body)) for _ in range(10)]
+        _, probes = await probes_during(door, "POST", "/v1/acquire", body)
+        answers = await asyncio.gather(*calls)
+
+    assert {len(answer.json) for answer in answers} == {4000}
+    assert probes >= 50
+
+
+# --- lists ---------------------------------------------------------------------------------------------
+
+
+class Crowded(SmallDaemon):
+    """A daemon of many groups and brokers."""
+
+    def __init__(self) -> None:
+        names = [f"group-{number:04}" for number in range(GROUPS)]
+        super().__init__(
+            PolicyBook(
+                groups={name: Group(name) for name in names},
+                attach=Attachments(namespaces={f"acme/ns-{name}": name for name in names}),
+            )
+        )
+        self.peers = [f"broker-{number:04}" for number in range(2, 1500)]
+        self.looked_at = 0
+
+    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
+        assert attached is not None, "a walk through all attachments for each group"
+        self.looked_at += 1
+        return super().group(name, attached)
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Crowded:
+    return Crowded()
+
+
+async def test_a_list_of_groups_is_a_page_and_others_are_answered_meanwhile(
+    crowded: Crowded,
+) -> None:
+    async with open_door(HttpSettings(port=0), daemon=crowded) as door:
+        crowded.looked_at = 0
+        answer, _ = await probes_during(door, "GET", "/v1/groups")
+        assert [view["group"] for view in answer.json] == [f"group-{n:04}" for n in range(100)]
+        assert crowded.looked_at == 100
+        assert answer.headers["Link"] == '</v1/groups?limit=100&after=group-0099>; rel="next"'
+
+        answer, probes = await probes_during(
+            door, "GET", "/v1/groups?limit=1000&after=group-1799&prefix=group-1"
+        )
+        assert [view["group"] for view in answer.json] == [f"group-{n}" for n in range(1800, 2000)]
+        assert "Link" not in answer.headers
+        # One group for each turn of the loop; an answer takes some turns.
+        assert probes >= 20
+
+
+@pytest.mark.parametrize("path", ["/v1/groups", "/v1/brokers"])
+async def test_following_the_links_gives_the_whole_list_once(crowded: Crowded, path: str) -> None:
+    found: list[str] = []
+    following = f"{path}?limit=1000"
+    async with open_door(HttpSettings(port=0), daemon=crowded) as door:
+        while following:
+            answer = await door.send("GET", following)
+            found += [view[path.removeprefix("/v1/").removesuffix("s")] for view in answer.json]
+            link = answer.headers.get("Link", "")
+            following = link.partition("<")[2].partition(">")[0]
+
+    everything = crowded.book().groups if path == "/v1/groups" else crowded.broker_names()
+    assert found == sorted(everything)
+
+
+async def test_a_page_ends_where_its_entries_are_large() -> None:
+    attached = {f"acme/{'x' * 300}-{number}": f"g{number % 4}" for number in range(20_000)}
+    daemon = SmallDaemon(
+        PolicyBook({f"g{n}": Group(f"g{n}") for n in range(4)}, Attachments(namespaces=attached))
+    )
+    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
+        answer = await door.call("GET", "/v1/groups")
+
+    assert len(answer.json) < 4
+    assert 'rel="next"' in answer.headers["Link"]
+
+
+@pytest.mark.parametrize("path", ["resourcegroups", "tenants", "namespaces/acme"])
+async def test_pulsars_lists_are_whole_unless_a_page_is_asked_for(
+    crowded: Crowded, path: str
+) -> None:
+    async with open_door(HttpSettings(port=0), daemon=crowded) as door:
+        whole = await door.call("GET", f"/admin/v2/{path}")
+        page = await door.call("GET", f"/admin/v2/{path}?limit=1")
+
+    assert len(whole.json) == {"resourcegroups": GROUPS, "tenants": 1}.get(path, GROUPS)
+    assert whole.json == sorted(whole.json)
+    assert page.json == whole.json[:1]
+    assert ("Link" in page.headers) == (len(whole.json) > 1)
+    assert "Link" not in whole.headers
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "offset=3", "limit=1&limit=2"]
+)
+async def test_a_page_that_is_asked_for_wrongly_is_400(door: Door, query: str) -> None:
+    for path in ("/v1/groups", "/v1/brokers"):
+        assert (await door.call("GET", f"{path}?{query}")).status == 400
+
+
+# --- what is quoted ------------------------------------------------------------------------------------
+
+LONG = "x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/acquire", {LONG: 1}),
+        ("POST", "/v1/acquire", [{LONG: 1}]),
+        ("POST", "/v1/acquire", [{"x" * 30_000: 1}] * 3),
+        ("POST", "/v1/acquire", {"tenant": LONG, "namespace": "orders"}),
+        ("POST", "/v1/acquire", {"tenant": "a" * 30_000, "namespace": "orders"}),
+        ("POST", "/v1/acquire", {"group": "gold", "topic": "t" * 30_000}),
+        ("POST", "/v1/acquire", {"group": "gold", "kind": "k" * 30_000}),
+        ("POST", "/v1/acquire", b'{"messages":1' + b"0" * 400 + b"}"),
+        ("POST", "/v1/acquire", b'{"messages":1' + b"0" * 30_000 + b"}"),
+        ("POST", "/v1/acquire", b'{"messages":1e999}'),
+        ("POST", "/v1/acquire", b'{"bytes":Infinity}'),
+        ("POST", "/v1/acquire", b'{"group":"gold","group":"trial"}'),
+        ("POST", "/v1/acquire", b'{"group":"\\ud800"}'),
+        ("POST", "/v1/acquire", b'{"group":"a\\u0000"}'),
+        ("PUT", "/v1/groups/" + "g" * 4000, {}),
+        ("PUT", "/v1/groups/gold", {"publish": {"y" * 30_000: 1}}),
+        ("PUT", "/v1/groups/gold", b'{"publish":{"messages":1' + b"0" * 400 + b"}}"),
+        ("PUT", "/v1/groups/gold", b'{"publish":{"messages":5,"messages":6}}'),
+        ("PATCH", "/v1/groups/gold", {LONG: 1}),
+        ("GET", "/v1/explain?" + "z" * 4000 + "=1&tenant=a&namespace=b", None),
+        ("GET", "/v1/explain?tenant=" + "z" * 4000 + "&namespace=b", None),
+        ("GET", "/v1/groups?" + "z" * 4000 + "=1", None),
+        ("PUT", "/admin/v2/resourcegroups/gold", {"publishRateInMsgs": "7" * 30_000}),
+        ("PUT", "/admin/v2/resourcegroups/gold", {"publishRateInMsgs": 1e300}),
+        ("PUT", "/admin/v2/resourcegroups/gold", {LONG: 1}),
+        ("POST", "/admin/v2/namespaces/acme/orders/backlogQuota", {"policy": "p" * 30_000}),
+        ("GET", "/admin/v2/namespaces/" + "n" * 4000, None),
+    ],
+)
+async def test_nothing_is_quoted_at_length(
+    door: Door, method: str, path: str, body: object
+) -> None:
+    answer = await door.call(method, path, body)
+
+    assert answer.status in {200, 400, 412}
+    reasons = [answer.json] if isinstance(answer.json, dict) else answer.json
+    assert reasons
+    for told in reasons:
+        assert len(told["reason"]) <= REASON_CHARS_MAX + 3
+    assert door.daemon.asked == []

@@ -1,0 +1,154 @@
+"""Clients that send and never read, and bodies that come slowly: what the daemon holds for them is bounded."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from rgd.adapters.http.settings import HttpSettings
+from tests.integration.http.door import Door, check, open_door, read_answer
+from tests.integration.http.test_connections import ended, figure, until
+from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+ITEMS = 2000
+#: Some 30 kB, whose answer is some 500 kB: more than the operating system takes in.
+ARRAY = msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(ITEMS)])
+REQUEST = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(ARRAY),
+    ARRAY,
+)
+PIPELINED = 200
+
+
+@asynccontextmanager
+async def deaf(door: Door) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A client with a small buffer that reads nothing unless it is told to."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", door.server.port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+    transport = writer.transport
+    transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport reads
+    try:
+        yield reader, writer
+    finally:
+        transport.abort()
+
+
+def unread(door: Door) -> float:
+    return figure(door, "rgd_http_unread_bytes")
+
+
+class Counting(SmallDaemon):
+    """Counts what it was asked, and knows no group."""
+
+    def count(self) -> int:
+        return len(self.asked)
+
+
+async def test_who_reads_nothing_is_soon_read_no_more() -> None:
+    daemon = Counting()
+    async with (
+        open_door(HttpSettings(port=0), daemon=daemon) as door,
+        deaf(door) as (reader, writer),
+    ):
+        writer.write(REQUEST * PIPELINED)
+        await until(lambda: unread(door) > 0)
+        asked = daemon.count()
+        # Others are served as ever; nothing more is answered to this one.
+        for _ in range(50):
+            assert (await door.call("GET", "/healthz")).status == 200
+        assert daemon.count() == asked <= 20 * ITEMS
+        assert unread(door) <= 1_000_000
+        left = writer.transport.get_write_buffer_size()
+        assert left > len(REQUEST) * PIPELINED // 4
+
+        # Once it reads, it gets every answer in order.
+        reader._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
+        async with asyncio.timeout(30):
+            for _ in range(PIPELINED // 10):
+                answer = await read_answer(reader)
+                assert len(answer.json) == ITEMS
+        assert daemon.count() > asked
+
+
+async def test_unread_answers_of_all_are_bounded_and_the_longest_waiting_ends() -> None:
+    async with (
+        open_door(HttpSettings(port=0, unread_max_bytes=50_000)) as door,
+        deaf(door) as (first, writer),
+        deaf(door) as (_, second),
+        deaf(door) as (_, third),
+    ):
+        writer.write(REQUEST * 20)
+        await until(lambda: unread(door) > 0)
+        for other in (second, third):
+            other.write(REQUEST * 20)
+        await until(lambda: figure(door, "rgd_http_connections_closed_total", "unread_limit") >= 1)
+        assert unread(door) <= 50_000
+        first._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
+        assert await ended(first)
+
+
+async def test_an_answer_that_is_not_read_in_time_ends_its_connection() -> None:
+    async with (
+        open_door(HttpSettings(port=0, answer_timeout_s=0.05)) as door,
+        deaf(door) as (_, writer),
+    ):
+        writer.write(REQUEST * 20)
+        await until(lambda: figure(door, "rgd_http_connections_closed_total", "slow_reader") == 1)
+        await until(lambda: figure(door, "rgd_http_connections") == 0)
+        assert unread(door) == 0
+
+
+async def test_a_client_that_goes_away_with_its_answer_unread_is_not_counted_any_more() -> None:
+    async with open_door(HttpSettings(port=0)) as door:
+        async with deaf(door) as (_, writer):
+            writer.write(REQUEST * 20)
+            await until(lambda: unread(door) > 0)
+        await until(lambda: unread(door) == 0)
+        assert (await door.call("GET", "/healthz")).status == 200
+
+
+# --- bodies --------------------------------------------------------------------------------------------
+
+HEAD = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+CHUNKED = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def test_bodies_at_once_are_bounded_in_all() -> None:
+    settings = HttpSettings(port=0, body_max_bytes=100_000, bodies_max_bytes=150_000)
+    body = b"[" + b" " * 20_000 + b'{"group":"gold"}]'
+    async with open_door(settings) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        writer.write(HEAD % 100_000 + b"[")
+        await until(lambda: figure(door, "rgd_http_body_bytes") == 100_000)
+
+        assert (await door.call("POST", "/v1/acquire", body)).status == 200
+        refused = await door.raw(HEAD % 60_000 + b"[")
+        check(door.description, "POST", "/v1/acquire", refused)
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        assert "http.bodies_max_bytes" in refused.reason
+        chunk = b"%x\r\n%s\r\n" % (60_000, b" " * 60_000)
+        assert (await door.raw(CHUNKED + chunk)).status == 503
+
+        writer.write(b" " * 20_000 + b'{"group":"gold"}' + b"]")
+        writer.write(b" " * (100_000 - 20_018))
+        async with asyncio.timeout(10):
+            answered = await read_answer(reader)
+        assert answered.status in {200, 400}
+        await until(lambda: figure(door, "rgd_http_body_bytes") == 0)
+        assert (await door.call("POST", "/v1/acquire", body)).status == 200
+        writer.close()
+
+
+async def test_a_body_that_ends_early_gives_its_bytes_back(door: Door) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    writer.write(HEAD % 100_000 + b"[")
+    await until(lambda: figure(door, "rgd_http_body_bytes") == 100_000)
+
+    writer.transport.abort()
+
+    await until(lambda: figure(door, "rgd_http_body_bytes") == 0)

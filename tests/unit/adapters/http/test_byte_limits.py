@@ -1,0 +1,51 @@
+"""Budgets of bytes: bodies in work, answers that nobody reads."""
+
+import pytest
+
+from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
+from rgd.adapters.http.errors import Overloaded
+
+
+def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
+    budget = BodyBudget(100)
+    with budget.hold() as held:
+        held.take(60)
+        held.grow_to(70)
+        held.grow_to(50)
+        assert budget.used == 70
+    assert budget.used == 0
+
+
+def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
+    budget = BodyBudget(100)
+    with budget.hold() as first, budget.hold() as second:
+        first.take(60)
+        with pytest.raises(Overloaded, match=r"http\.bodies_max_bytes") as caught:
+            second.take(41)
+        assert caught.value.headers == {"Retry-After": "1"}
+        second.take(40)
+    assert budget.used == 0
+
+
+def test_those_that_wait_longest_are_aborted_while_all_are_too_many() -> None:
+    unread = UnreadAnswers(100)
+    aborted: list[str] = []
+    for name in ("first", "second", "third"):
+        unread.add(name, 40, lambda name=name: aborted.append(name))  # type: ignore[misc]  # bound
+
+    assert aborted == ["first"]
+    assert unread.total == 80
+    unread.remove("first")
+    unread.remove("second")
+    assert unread.total == 40
+
+
+def test_an_answer_that_is_too_large_by_itself_is_aborted() -> None:
+    unread = UnreadAnswers(100)
+    aborted: list[str] = []
+    unread.add("small", 1, lambda: aborted.append("small"))
+
+    unread.add("large", 101, lambda: aborted.append("large"))
+
+    assert aborted == ["small", "large"]
+    assert unread.total == 0
