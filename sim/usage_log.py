@@ -15,6 +15,7 @@ from urllib.parse import quote
 from rgd.core.units import NS_PER_MS
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.record_parts import parts_of
 from rgd.wire.segment import encode_stored, segment_name
 from sim.cluster import Cluster
 from sim.member import Member
@@ -44,14 +45,15 @@ def _write_log(folder: Path, broker: str, members: list[Member]) -> int:
         for member in members:
             for record, at_ns in zip(member.records, member.recorded_at, strict=True):
                 stamp = EPOCH_MS + at_ns // NS_PER_MS
-                entry = Entry(
-                    producer_name=broker,
-                    sequence_id=index,
-                    publish_time=stamp,
-                    payload=encode_record(record),
-                    properties=RECORD_PROPERTIES,
-                    broker=BrokerEntryMetadata(stamp, index),
-                )
-                file.write(encode_stored(encode_entry(entry)))
-                index += 1
+                for part in parts_of(record):
+                    entry = Entry(
+                        producer_name=broker,
+                        sequence_id=index,
+                        publish_time=stamp,
+                        payload=encode_record(part),
+                        properties=RECORD_PROPERTIES,
+                        broker=BrokerEntryMetadata(stamp, index),
+                    )
+                    file.write(encode_stored(encode_entry(entry)))
+                    index += 1
     return index

@@ -37,6 +37,7 @@ def segment_pieces(
             run.first_sequence,
             run.last_sequence,
             run.missing,
+            *run.parts,
         )
         for run in continuity.runs
     ]

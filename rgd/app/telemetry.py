@@ -15,7 +15,6 @@ from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
-UNLOGGED: Final = "unlogged"
 
 
 class Telemetry:
@@ -48,7 +47,6 @@ class Telemetry:
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         for reason, count in daemon.traffic.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
-        yield Sample("rgd_reports_dropped_total", (UNLOGGED,), daemon.recorder.lost)
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
@@ -59,6 +57,7 @@ class Telemetry:
         yield Sample("rgd_log_entries_total", (), log.appended)
         yield Sample("rgd_log_synced_index", (), log.synced_index)
         yield Sample("rgd_log_damaged_total", (), log.damaged)
+        yield Sample("rgd_log_lost_total", (), self._daemon.recorder.lost_total)
 
 
 def _of_group(state: GroupState) -> Iterator[Sample]:

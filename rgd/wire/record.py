@@ -4,6 +4,8 @@ Law: an entry is rgd's report when its metadata carries the property `rgd`, the 
 record's schema (proto/rgd/v1/record.proto); any other payload is not looked into. Decoding gives the
 record back with its rows in order (by group, publish before dispatch).
 
+A round that is too large for one entry is written as several (`rgd.wire.record_parts`), each of them a
+record of some of its rows and peers.
 The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
 A record of before there were weights (no `weight`) has a weight of 1.
 Payloads are not compressed. Where entries go and how they are indexed is the log adapter's business.
@@ -45,6 +47,8 @@ RECORD_PROPERTIES: Final = ((RECORD_PROPERTY, str(RECORD_VERSION)),)
 
 #: Most peers that one record may name.
 PEERS_MAX: Final = 10_000
+#: Most parts of one round: far more than any round has rows for.
+PARTS_MAX: Final = 1_000_000
 
 _POLICY_NUMBERS: Final = {
     SharePolicyName.MAX_MIN: record_pb2.SHARE_POLICY_MAX_MIN,
@@ -89,6 +93,7 @@ def encode_record(record: RoundRecord) -> bytes:
         Malformed: a row or peer comes twice, or a name or number cannot be one.
     """
     rows = in_order(record).rows
+    part, parts = _checked_part(record.part, record.parts)
     try:
         proto = record_pb2.RoundRecord(
             broker=check_broker(record.speaker.broker),
@@ -101,7 +106,10 @@ def encode_record(record: RoundRecord) -> bytes:
                 for broker, sequence in _checked_peers(record.peers)
             ],
             weight=check_weight(record.weight),
+            lost=check_count(record.lost, "lost"),
         )
+        if parts > 1:
+            proto.part, proto.parts = part, parts
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
     encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
@@ -126,6 +134,7 @@ def decode_record(payload: bytes) -> RoundRecord:
         raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
     period_ns = check_count(proto.period_ns, "period")
+    part, parts = _checked_part(proto.part or 1, proto.parts or 1)
     return RoundRecord(
         speaker=Speaker(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
@@ -134,6 +143,9 @@ def decode_record(payload: bytes) -> RoundRecord:
         peers=_checked_peers(peers),
         isolated=proto.isolated,
         weight=check_weight(proto.weight or MILLI),
+        part=part,
+        parts=parts,
+        lost=check_count(proto.lost, "lost"),
     )
 
 
@@ -159,6 +171,9 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "incarnation": record.speaker.incarnation,
         "sequence": record.sequence,
         "period_ms": record.period_ns / NS_PER_MS,
+        "part": record.part,
+        "parts": record.parts,
+        "lost": record.lost,
         "isolated": record.isolated,
         "weight": to_units(record.weight),
         "peers": dict(record.peers),
@@ -194,6 +209,12 @@ def _units(rate: Milli | None) -> float | None:
 
 def _counts(pair: Pair) -> dict[str, Json]:
     return {"messages": pair.messages, "bytes": pair.bytes}
+
+
+def _checked_part(part: int, parts: int) -> tuple[int, int]:
+    if not 1 <= part <= parts <= PARTS_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"part: expected 1 to {parts} of at most {PARTS_MAX}")
+    return part, parts
 
 
 def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

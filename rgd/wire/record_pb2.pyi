@@ -58,6 +58,9 @@ class RoundRecord(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     incarnation: _builtins.int
     sequence: _builtins.int
@@ -65,6 +68,14 @@ class RoundRecord(_message.Message):
     isolated: _builtins.bool
     weight: _builtins.int
     """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
+    part: _builtins.int
+    """A round that is too large for one entry is in several, which share `broker`, `incarnation`,
+    `sequence` and `period_ns`; rows and peers are divided among them. This is part 1, 2 ... of so
+    many; 0 (a record of before there were parts) is 1.
+    """
+    parts: _builtins.int
+    lost: _builtins.int
+    """Rounds and entries that the daemon's log had lost since the daemon's start, when this was written."""
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
         """Last sequence seen of each peer, so that logs stamped by different clocks can be aligned."""
@@ -85,10 +96,13 @@ class RoundRecord(_message.Message):
         usage: _usage_pb2.UsageColumns | None = ...,
         shares: Global___ShareColumns | None = ...,
         weight: _builtins.int = ...,
+        part: _builtins.int = ...,
+        parts: _builtins.int = ...,
+        lost: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "incarnation", b"incarnation", "isolated", b"isolated", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "incarnation", b"incarnation", "isolated", b"isolated", "lost", b"lost", "part", b"part", "parts", b"parts", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,6 +5,7 @@ an encoder refuses, and that has tests of its own in tests/unit/wire.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ share_rows = st.builds(
     pairs,
     st.booleans(),
 )
-round_records = st.builds(
+_round_records = st.builds(
     RoundRecord,
     speakers,
     counts,
@@ -119,6 +120,13 @@ round_records = st.builds(
     st.dictionaries(printable, counts, max_size=4).map(lambda peers: tuple(peers.items())),
     st.booleans(),
     weights,
+    lost=counts,
+)
+_parts = st.integers(1, 1_000_000).flatmap(
+    lambda parts: st.tuples(st.integers(1, parts), st.just(parts))
+)
+round_records = st.builds(
+    lambda record, part: replace(record, part=part[0], parts=part[1]), _round_records, _parts
 )
 
 _stock_groups = st.builds(

@@ -124,6 +124,11 @@ METRICS: Final = (
         "Highest index of the usage log known to be on disk; -1 before the first.",
     ),
     Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    Metric(
+        "rgd_log_lost_total",
+        MetricType.COUNTER,
+        "Rounds, and entries of rounds, that could not be kept in the usage log.",
+    ),
     # The door.
     HTTP_REQUEST_SECONDS,
 )

@@ -84,3 +84,9 @@ class RoundRecord:
     isolated: bool = False
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
+    #: A round too large for one entry is in several: this is part 1, 2 ... of `parts`, with some of
+    #: the rows and peers.
+    part: int = 1
+    parts: int = 1
+    #: Rounds and entries that the log had lost since the start, when this was written.
+    lost: int = 0

@@ -58,6 +58,9 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
         "sequence": 17,
         "period_ms": 1000.5,
         "isolated": True,
+        "part": 1,
+        "parts": 1,
+        "lost": 0,
         "weight": 2.5,
         "peers": {"b2": 3, "b0": 0},
         "rows": [
