@@ -66,6 +66,8 @@ _WARNINGS: Final = frozenset(
         AlarmCode.NAME_CONFLICT,
         AlarmCode.POLICIES_DIFFER,
         AlarmCode.ISOLATED,
+        AlarmCode.PEER_ROWS_REFUSED,
+        AlarmCode.GROUPS_WITHOUT_SLOT,
     }
 )
 
@@ -305,8 +307,7 @@ class RgdDaemon:
     async def _introduce(self, rows: UsageColumns) -> None:
         """Give the groups of a whole state their places, thousands of new ones slice by slice."""
         for begin in range(0, len(rows), NAMES_SLICE):
-            end = begin + NAMES_SLICE
-            self.core.index.places(rows.groups[begin:end], rows.kinds[begin:end])
+            self.core.usage.introduce(rows, begin, begin + NAMES_SLICE)
             await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:

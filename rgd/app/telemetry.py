@@ -49,6 +49,10 @@ class Telemetry:
             yield Sample("rgd_reports_dropped_total", (reason,), count)
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
+        yield Sample("rgd_group_slots", (), core.index.given)
+        yield Sample("rgd_group_slots_unknown", (), core.index.unknown)
+        yield Sample("rgd_group_slots_refused_total", (), core.index.refused)
+        yield Sample("rgd_groups_without_slot", (), core.sharing.slotless)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))
 

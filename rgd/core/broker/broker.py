@@ -28,12 +28,13 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.slots import Slots
 from rgd.core.broker.standing import HELLO_ROUNDS, NAMESAKE_ROUNDS, Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
-from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
@@ -77,6 +78,8 @@ class Broker:
             topic_split=settings.topic_split,
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
+        self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
+        self.slots.set_groups({}, self.sharing.book.groups)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing)
         self.standing = Standing(
             settings,
@@ -128,7 +131,7 @@ class Broker:
         if not self._is_started:
             return None
         due = (
-            self._now if self.rounds.is_ending or self.limiter.is_behind else self._round_end,
+            self._now if self._is_behind else self._round_end,
             self._early_at,
             self._answer_at,
             self._alive_at,
@@ -137,6 +140,11 @@ class Broker:
             self.standing.due_at,
         )
         return min(at for at in due if at is not None)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether there is work that only waits for its turn."""
+        return self.rounds.is_ending or self.limiter.is_behind or self.slots.is_behind
 
     @property
     def is_past_start(self) -> bool:
@@ -164,6 +172,9 @@ class Broker:
         for state in self.limiter.states():
             group = self.sharing.book.groups[state.key.group]
             if (group.policy or self.settings.policy) is not SharePolicyName.MAX_MIN:
+                continue
+            if self.sharing.slot_of(state.key) == NO_PLACE:
+                # It is granted its floor, and so does everybody for whom it is one too many.
                 continue
             shares = list(self.shares(state.key).values())
             for name in ("messages", "bytes"):
@@ -201,6 +212,7 @@ class Broker:
         if not is_reading:
             # One slice at a time.
             self.limiter.work(now)
+            self.slots.work()
         return effects
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
@@ -222,6 +234,8 @@ class Broker:
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
+        self.slots.set_groups(self.sharing.book.groups, event.book.groups)
+        self.membership.policies_changed()
         self.sharing.set_book(event.book, event.now)
         self.limiter.set_book(event.book, event.now)
         return []
@@ -252,14 +266,13 @@ class Broker:
     def _say_what_is_due(self, now: Nanos) -> list[Effect]:
         """What cannot wait for the end of the round."""
         effects: list[Effect] = []
+        # What was picked in a round that is ending counts as told, and is told in a moment.
+        is_between = not self.rounds.is_ending
+        if is_between and self._early_at is not None and now >= self._early_at:
+            effects += self._report_early(now)
         if self._answer_at is not None and now >= self._answer_at:
             effects.append(self._report(self.rounds.told(), now, full=True))
-        if self.rounds.is_ending:
-            # What was picked so far counts as told, and is told in a moment.
-            return effects
-        if self._early_at is not None and now >= self._early_at:
-            effects += self._report_early(now)
-        if self._alive_at is not None and now >= self._alive_at:
+        if is_between and self._alive_at is not None and now >= self._alive_at:
             effects.append(self._report(NO_USAGE, now))
         return effects
 
@@ -280,7 +293,7 @@ class Broker:
         effects.append(report)
         if self.link.reached_at is None:
             effects.append(self._hello(now))
-        return effects
+        return [*effects, *self.slots.end_round(now)]
 
     def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()

@@ -28,6 +28,9 @@ from rgd.core.units import Nanos
 #: Of so many reports of a broker one is compared with what we hold, however many rows it changes.
 REPORTS_A_COMPARISON: Final = 8
 
+#: A broker that sent more rows than are kept is asked again after so many rounds: its state does not fit.
+PARTIAL_ROUNDS: Final = 60
+
 #: How often in a round silent peers are looked for.
 CHECKS_A_ROUND: Final = 4
 
@@ -55,6 +58,8 @@ class Membership:
         self._answered: set[str] = set()
         #: Brokers, this one too, of which we held what they told when it was last compared.
         self._equal: set[str] = set()
+        #: Peers that sent more than is kept, and are to be asked again under the policies in force.
+        self._incomplete: set[str] = set()
         #: Most brokers that anybody who answered knows of.
         self._members = 1
         #: When to look again for peers that are silent.
@@ -111,6 +116,10 @@ class Membership:
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
+    def policies_changed(self) -> None:
+        """Rows that were not kept may be of groups that are known now: they are asked for once."""
+        self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
+
     def forgive(self, now: Nanos) -> None:
         """Start everybody's silence anew: we did not listen."""
         self._peers.forgive(now)
@@ -155,8 +164,11 @@ class Membership:
         self.reports_received += 1
         if report.weight != weight:
             self._sharing.refresh_all(now)
+        was_partial = self._usage.is_partial(report.speaker.broker)
         self._sharing.refresh(self._usage.apply(report), now)
         effects = self._compare_policies(report, now)
+        if self._usage.is_partial(report.speaker.broker) and not was_partial:
+            effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, report.speaker.broker))
         if self._is_compared(report, steps):
             effects += self._repair(report, now)
         return effects
@@ -175,10 +187,15 @@ class Membership:
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
-        if not self._peers.may_ask(broker, now, self._settings.round_ns):
+        if not self._peers.may_ask(broker, now, self._ask_interval_ns(broker)):
             return []
+        self._incomplete.discard(broker)
         ask = Publish(Ask(self._settings.speaker, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
+
+    def _ask_interval_ns(self, broker: str) -> int:
+        is_due = broker in self._incomplete or not self._usage.is_partial(broker)
+        return (1 if is_due else PARTIAL_ROUNDS) * self._settings.round_ns
 
     def _is_compared(self, report: Report, steps: int) -> bool:
         """Whether to compare a report that is `steps` after the one before; see the module's law."""
@@ -238,6 +255,7 @@ class Membership:
         self._differing_since.pop(broker, None)
         self._answered.discard(broker)
         self._equal.discard(broker)
+        self._incomplete.discard(broker)
         self._sharing.refresh_all(now)
 
     def _remember(self) -> Effect:
