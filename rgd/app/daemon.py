@@ -284,6 +284,7 @@ class RgdDaemon:
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
                 self.parts.remember(peers)
+                self.traffic.keep_names({*peers, self.broker})
             case Alarm(code, broker):
                 say = _log.warning if code in _WARNINGS else _log.info
                 say(code.value.replace("_", " "), broker=broker or self.broker)
@@ -296,6 +297,8 @@ class RgdDaemon:
     async def _take(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)
         if message is None:
+            # Also between messages that are dropped: there may be thousands of them.
+            await asyncio.sleep(0)
             return
         if isinstance(message, Report) and message.full:
             await self._introduce(message.rows)

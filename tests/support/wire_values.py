@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import (
+    ALL_ROWS,
     Ask,
     Goodbye,
     Hello,
     Message,
     Report,
     RoundRecord,
+    Span,
     Speaker,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -80,7 +82,9 @@ usage_columns = st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(
     lambda rows: UsageColumns.of(*rows)
 )
 weights = st.integers(1, 1_000_000_000)
-reports = st.builds(
+_spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < ends[1])
+spans = st.just(ALL_ROWS) | _spans.map(lambda ends: Span(*ends))
+_reports = st.builds(
     Report,
     speakers,
     sequence=counts,
@@ -90,6 +94,10 @@ reports = st.builds(
     rows_hash=u64s,
     weight=weights,
     policies_hash=u64s,
+    more=st.booleans(),
+)
+reports = st.builds(
+    lambda report, span: replace(report, span=span if report.full else ALL_ROWS), _reports, spans
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,

@@ -23,6 +23,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.full_state import FullState
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
 from rgd.core.broker.rounds import Rounds
@@ -35,8 +36,18 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord
+from rgd.core.exchange.messages import (
+    ALL_ROWS,
+    Ask,
+    Goodbye,
+    Hello,
+    Message,
+    Report,
+    RoundRecord,
+    Span,
+)
 from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import NS_PER_MS, Nanos
@@ -78,6 +89,7 @@ class Broker:
             topic_split=settings.topic_split,
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
+        self.full_state = FullState(self.rounds, self.index)
         self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
         self.slots.set_groups({}, self.sharing.book.groups)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing)
@@ -144,7 +156,8 @@ class Broker:
     @property
     def _is_behind(self) -> bool:
         """Whether there is work that only waits for its turn."""
-        return self.rounds.is_ending or self.limiter.is_behind or self.slots.is_behind
+        is_ending = self.rounds.is_ending or self.full_state.is_pending
+        return is_ending or self.limiter.is_behind or self.slots.is_behind
 
     @property
     def is_past_start(self) -> bool:
@@ -256,9 +269,9 @@ class Broker:
             self.rounds.begin()
         while self.rounds.is_ending:
             self.rounds.step(event.now)
-        _, record = self._finish_round(event.now)
+        reports, record = self._finish_round(event.now)
         # Nobody needs the report of one that says goodbye.
-        self.reports_sent -= 1
+        self.reports_sent -= len(reports)
         return [Append(record), Publish(Goodbye(self.settings.speaker))]
 
     # What we say.
@@ -270,8 +283,16 @@ class Broker:
         is_between = not self.rounds.is_ending
         if is_between and self._early_at is not None and now >= self._early_at:
             effects += self._report_early(now)
-        if self._answer_at is not None and now >= self._answer_at:
-            effects.append(self._report(self.rounds.told(), now, full=True))
+        if (
+            self._answer_at is not None
+            and now >= self._answer_at
+            and not self.full_state.is_pending
+        ):
+            self._answer_at = None
+            self.full_state.begin()
+        part = self.full_state.next()
+        if part is not None:
+            effects.append(self._report(part.rows, now, span=part.span))
         if is_between and self._alive_at is not None and now >= self._alive_at:
             effects.append(self._report(NO_USAGE, now))
         return effects
@@ -288,16 +309,18 @@ class Broker:
         if self.rounds.is_ending:
             return []
         self.limiter.end_round(now)
-        report, record = self._finish_round(now)
+        reports, record = self._finish_round(now)
         effects: list[Effect] = [Append(record)] if len(record.rows) else []
-        effects.append(report)
+        effects += reports
         if self.link.reached_at is None:
             effects.append(self._hello(now))
         return [*effects, *self.slots.end_round(now)]
 
-    def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
+    def _finish_round(self, now: Nanos) -> tuple[list[Effect], RoundRecord]:
         rows, shown = self.rounds.finish()
-        report = self._report(rows, now)
+        *parts, last = parts_of_rows(rows)
+        reports = [self._report(part, now, more=True) for part in parts]
+        reports.append(self._report(last, now))
         record = RoundRecord(
             speaker=self.settings.speaker,
             sequence=self.sequence,
@@ -308,7 +331,7 @@ class Broker:
             weight=self.settings.weight,
         )
         self._round_began = now
-        return report, record
+        return reports, record
 
     def _report_early(self, now: Nanos) -> list[Effect]:
         self._early_at = None
@@ -318,13 +341,14 @@ class Broker:
             self._early_at = Nanos(now + self.settings.min_interval_ns)
         return [self._report(rows, now)] if len(rows) else []
 
-    def _report(self, rows: UsageColumns, now: Nanos, *, full: bool = False) -> Effect:
+    def _report(
+        self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
+    ) -> Effect:
+        """Send rows that changed, or all rows of a span; `more` of the same follow."""
         self.sequence += 1
         self.reports_sent += 1
         self._reported_at = now
         self._alive_at = None
-        if full:
-            self._answer_at = None
         self.link.said(self.sequence, now)
         return Publish(
             Report(
@@ -332,11 +356,14 @@ class Broker:
                 sequence=self.sequence,
                 period_ns=max(1, now - self._round_began),
                 rows=rows,
-                full=full,
+                full=span is not None,
                 rows_hash=self.rounds.told_hash,
                 weight=self.settings.weight,
                 policies_hash=self.membership.policies_hash,
                 members=len(self.sharing.brokers),
+                span=span or ALL_ROWS,
+                # Nor can anybody hold all of it while a full state is under way.
+                more=more or self.full_state.is_pending,
             )
         )
 

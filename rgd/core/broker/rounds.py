@@ -115,6 +115,14 @@ class Rounds:
         """What the peers were told and was not taken back."""
         return self._suppression.told()
 
+    def told_places(self) -> Ints:
+        """The slots of `told`."""
+        return self._suppression.told_places()
+
+    def told_at(self, places: Ints) -> UsageColumns:
+        """What the peers were told of some of these."""
+        return self._suppression.told_at(places)
+
     def told_wanted(self, key: GroupKey) -> Pair:
         """What the peers think that we want of a group, Milli per second."""
         place = self._sharing.slot_of(key)

@@ -6,6 +6,7 @@ start), never differences, so a lost one changes nothing lasting.
 """
 
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
 
@@ -17,6 +18,17 @@ class Speaker:
     broker: str
     #: Random, new at each start: tells a restart from a reordering.
     incarnation: int
+
+
+class Span(NamedTuple):
+    """A range of the hashes of groups and kinds (`GroupIndex.hashes`): from `begin` to before `end`."""
+
+    begin: int = 0
+    end: int = 1 << 64
+
+
+#: Every group and kind.
+ALL_ROWS: Final = Span()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +44,7 @@ class Report:
     #: The period that the rates cover, in ns.
     period_ns: int
     rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
-    #: These rows are all of the speaker's rows: forget the others.
+    #: These rows are all of the speaker's rows in `span`: forget the others there.
     full: bool = False
     #: `told_hash` over every row the speaker has told and not taken back.
     rows_hash: int = 0
@@ -42,6 +54,10 @@ class Report:
     policies_hash: int = 0
     #: How many live brokers the speaker knows of, itself included.
     members: int = 1
+    #: Of a full report: which part of the state it is. A state too large for one message is in several.
+    span: Span = ALL_ROWS
+    #: More reports of the same state follow at once: only with the last of them `rows_hash` holds.
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

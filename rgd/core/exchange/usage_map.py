@@ -23,7 +23,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import FEW_ROWS, Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
-from rgd.core.exchange.messages import Report
+from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.runs import Places, run_of
@@ -116,7 +116,7 @@ class UsageMap:
         if not len(told) and not report.full:
             return _NO_PLACES
         named = self._name(number, report)
-        if not report.full or len(told) == len(holding):
+        if not report.full or (report.span == ALL_ROWS and len(told) == len(holding)):
             rows = named.held_by(holding)
             if rows is not None and not told.is_idle.any():
                 holding.is_partial &= not report.full
@@ -292,7 +292,7 @@ class UsageMap:
         is_held = rows != NO_ROW
         gone = rows[is_held & idle]
         if report.full:
-            missing = np.setdiff1d(holding.rows, rows, assume_unique=True)
+            missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
             gone = np.union1d(gone, missing)
         kept = np.flatnonzero(is_held & ~idle)
         changed = [
@@ -302,10 +302,23 @@ class UsageMap:
         self._forget(holding, gone)
         fresh = np.flatnonzero(~is_held & ~idle)
         fits = self._kept(holding, places[fresh])
-        holding.is_partial = not fits.all() or (holding.is_partial and not report.full)
+        holding.is_partial = not fits.all() or (
+            # A pass over a whole state begins with the least hashes.
+            holding.is_partial and not (report.full and report.span.begin == 0)
+        )
         fresh = fresh[fits]
         changed.append(self._insert(number, places[fresh], Amounts.of(told, fresh)))
         return np.concatenate(changed)
+
+    def _rows_in(self, holding: Holding, span: Span) -> Ints:
+        """The rows of one broker whose groups and kinds hash into a span."""
+        if span == ALL_ROWS:
+            return holding.rows
+        hashes = self.index.hashes[holding.places]
+        is_in = hashes >= np.uint64(span.begin)
+        if span.end < ALL_ROWS.end:
+            is_in &= hashes < np.uint64(span.end)
+        return holding.rows[is_in]
 
     def _kept(self, holding: Holding, places: Ints) -> Flags:
         """[places] whether there is room for another row of a broker; places are those without one."""
