@@ -31,6 +31,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
@@ -79,6 +80,8 @@ class Bench:
         self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
         self.changed = changed
         self.sequence = 0
+        #: Of the others' reports.
+        self.sequences = [0] * len(self.rows_of)
         #: What the others have told, for the hash that they say of it.
         self.told = UsageMap()
         self.numbering = Numbering()
@@ -98,11 +101,12 @@ class Bench:
                 if self.sequence > 1
                 else groups
             )
-            payload = encode(self.report(place, told), self.numbering_of[place])
-            with self.watch.measure("decode"):
-                message = decode(payload, self.numberings, has_totals=False)
-            self._handle(MessageReceived(self.now, message), "apply")
-            self._let_work(self.now)
+            for report in self.reports(place, told):
+                payload = encode(report, self.numbering_of[place])
+                with self.watch.measure("decode"):
+                    message = decode(payload, self.numberings, has_totals=False)
+                self._handle(MessageReceived(self.now, message), "apply")
+                self._let_work(self.now)
         # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
         self._let_work(Nanos(self.sequence * NS_PER_S))
 
@@ -136,6 +140,14 @@ class Bench:
         report = Report(speaker, self.sequence, NS_PER_S, rows=rows)
         self.told.apply(report)
         return replace(report, rows_hash=self.told.hash_of(speaker.broker))
+
+    def reports(self, place: int, groups: Any) -> Iterator[Report]:
+        """The same in as many reports as it takes."""
+        whole = self.report(place, groups)
+        parts = parts_of_rows(whole.rows)
+        for left, rows in zip(range(len(parts) - 1, -1, -1), parts, strict=True):
+            self.sequences[place] += 1
+            yield replace(whole, sequence=self.sequences[place], rows=rows, more=left > 0)
 
     def _let_work(self, until: Nanos) -> None:
         """Wake the core whenever it wants up to a moment, as the daemon would."""

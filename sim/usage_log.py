@@ -18,6 +18,7 @@ from urllib.parse import quote
 from rgd.core.units import NS_PER_MS
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.record import RECORD_PROPERTIES, encode_record
+from rgd.wire.record_parts import parts_of
 from rgd.wire.segment import encode_stored, segment_name
 from sim.cluster import Cluster
 from sim.fault import Fault
@@ -58,14 +59,15 @@ def _write_log(
             for record, at_ns in zip(member.records, member.recorded_at, strict=True):
                 told = clock_ms(at_ns)
                 stamp = max(stamp, told)
-                entry = Entry(
-                    producer_name=broker,
-                    sequence_id=index,
-                    publish_time=told,
-                    payload=encode_record(record),
-                    properties=RECORD_PROPERTIES,
-                    broker=BrokerEntryMetadata(stamp, index),
-                )
-                file.write(encode_stored(encode_entry(entry)))
-                index += 1
+                for part in parts_of(record):
+                    entry = Entry(
+                        producer_name=broker,
+                        sequence_id=index,
+                        publish_time=told,
+                        payload=encode_record(part),
+                        properties=RECORD_PROPERTIES,
+                        broker=BrokerEntryMetadata(stamp, index),
+                    )
+                    file.write(encode_stored(encode_entry(entry)))
+                    index += 1
     return index

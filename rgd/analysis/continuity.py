@@ -7,12 +7,14 @@ silent or its record was lost, and the two must not be confused. Evidence, in th
 2. Otherwise records are missing where all three say so: the sequence skips, the time skips by whole
    rounds, and the totals have grown by more than the record's own round explains (`is_loss`).
 
+3. Of a round in parts each part is there: a part that is not is one missing record.
+
 A sequence alone proves nothing, because early reports and silent rounds take numbers too. The totals
 themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
 When a broker stood still, and whether it ended in order, is noted here and evaluated by `.presence`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
+from rgd.analysis.round_parts import RoundPart, parts_between
 from rgd.analysis.segments import Contents, Logged
 from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
@@ -72,8 +75,11 @@ class Run:
     is_closed: bool | None = None
     #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
     silent: list[tuple[int, int]] = field(default_factory=list)
-    #: Records that are missing though the indexes do not show it (evidence 2).
+    #: Records that are missing though the indexes do not show it (evidence 2 and 3).
     missing: int = 0
+    #: Which part of its round the first and the last record are.
+    first_part: RoundPart | None = None
+    last_part: RoundPart | None = None
     _has_record: bool = False
     _lost_entries: int = 0
     _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
@@ -81,9 +87,16 @@ class Run:
     def note(self, logged: Logged, lost_entries: int) -> None:
         """Take the next record; `lost_entries` is what the indexes have shown so far."""
         record = logged.record
+        part = RoundPart.of(record)
+        if self.first_part is None:
+            self.first_part = part
         if lost_entries == self._lost_entries:
             self.missing += self._missing_before(logged)
-        self._note_silence(logged)
+            if self.last_part is not None:
+                self.missing += parts_between(self.last_part, part)
+        if part.part == 1:
+            self._note_silence(logged)
+        self.last_part = part
         self.last_sequence = record.sequence
         self.last_ms = logged.timestamp_ms
         self.is_closed = record.last if record.ended_ns else None
@@ -91,6 +104,13 @@ class Run:
         self._lost_entries = lost_entries
         usage = record.rows.usage
         self._totals.update(zip(_keys(usage), map(tuple, _totals(usage).tolist()), strict=True))
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Which part of how many the first and the last record are."""
+        assert self.first_part is not None, "a run has a record"
+        assert self.last_part is not None, "a run has a record"
+        return self.first_part[1:], self.last_part[1:]
 
     def _note_silence(self, logged: Logged) -> None:
         """Note when the broker stood still before this record: in its round, or in the gap before that."""
@@ -176,6 +196,19 @@ class Stretch:
     last_ms: int = 0
     is_closed: bool | None = None
     silent: tuple[tuple[int, int], ...] = ()
+    #: Which part of its round the first and the last record are: part, of so many.
+    first_part: tuple[int, int] = (1, 1)
+    last_part: tuple[int, int] = (1, 1)
+
+    @property
+    def first(self) -> RoundPart:
+        """The first record's round and part."""
+        return RoundPart(self.first_sequence, *self.first_part)
+
+    @property
+    def last(self) -> RoundPart:
+        """The last record's round and part."""
+        return RoundPart(self.last_sequence, *self.last_part)
 
     @property
     def life(self) -> Life:
@@ -203,21 +236,37 @@ def low_bits(incarnation: str) -> int:
 
 
 def check_distinct(stretches: Iterable[Stretch]) -> None:
-    """Refuse records that were given twice: each sequence of a run is in one segment only.
+    """Refuse records that were given twice: each part of each round of a run is in one segment only.
 
     Raises:
         DuplicateLog: naming the two segments.
     """
     ordered = sorted(
-        stretches, key=lambda one: (one.broker, one.incarnation, one.first_sequence, one.segment)
+        stretches, key=lambda one: (one.broker, one.incarnation, one.first, one.segment)
     )
     for before, after in pairwise(ordered):
         same_run = (before.broker, before.incarnation) == (after.broker, after.incarnation)
-        if same_run and after.first_sequence <= before.last_sequence:
+        if same_run and after.first <= before.last:
             raise DuplicateLog(
                 f"{before.segment} and {after.segment} hold the same records of broker "
                 f"{before.broker!r}; give each log once"
             )
+
+
+def missing_between(stretches: Iterable[Stretch], lossy: Container[str]) -> int:
+    """Parts of rounds that are missing where one stretch ends and the next of the run begins.
+
+    Args:
+        stretches: of all segments.
+        lossy: segments before which the indexes show a loss: what is missing there counts there.
+    """
+    ordered = sorted(stretches, key=lambda one: (one.broker, one.incarnation, one.first))
+    return sum(
+        parts_between(before.last, after.first)
+        for before, after in pairwise(ordered)
+        if (before.broker, before.incarnation) == (after.broker, after.incarnation)
+        and after.segment not in lossy
+    )
 
 
 def _keys(usage: UsageColumns) -> Iterator[tuple[str, int]]:

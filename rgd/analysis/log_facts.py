@@ -6,6 +6,7 @@ within one do.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -14,7 +15,7 @@ from statistics import median
 from typing import Any, Final
 
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
-from rgd.analysis.continuity import Stretch, low_bits
+from rgd.analysis.continuity import Stretch, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
 from rgd.analysis.presence import (
     End,
@@ -58,11 +59,15 @@ class Stats:
     def from_json(cls, text: str) -> "Stats":
         """Back from the column."""
         values = json.loads(text)
-        return cls(
-            Contents(**values["contents"]),
-            [Stretch(**run) for run in values["runs"]],
-            [(broker, low, at_ms) for broker, low, at_ms in values["seen"]],
-        )
+        runs = [
+            Stretch(
+                **run
+                | {"first_part": tuple(run["first_part"]), "last_part": tuple(run["last_part"])}
+            )
+            for run in values["runs"]
+        ]
+        seen = [(broker, low, at_ms) for broker, low, at_ms in values["seen"]]
+        return cls(Contents(**values["contents"]), runs, seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,9 @@ def gather(
     runs = [run for one in stats for run in one.runs]
     lives = whole_lives((run.life for run in runs), round_ms)
     ends = find_ends(lives, _seen(stats, lives), round_ms)
+    lost = Counter[str]()
+    for segment, count in _lost_before(contents):
+        lost[segment] += count
     damages = [(one.segment, offset, reason) for one in contents for offset, reason in one.damages]
     return LogFacts(
         segments=len(contents),
@@ -172,8 +180,9 @@ def gather(
         damages=tuple(damages[:DAMAGES_NAMED_MAX]),
         torn_bytes=sum(one.torn_bytes for one in contents),
         missing=sum(one.lost_entries for one in contents)
-        + sum(_lost_between(contents))
-        + sum(run.missing for run in runs),
+        + lost.total()
+        + sum(run.missing for run in runs)
+        + missing_between(runs, [segment for segment, count in lost.items() if count]),
         silences=tuple(find_silences(lives, ends, round_ms)),
         ends=tuple(ends),
         clocks=clocks,
@@ -238,17 +247,17 @@ def _periods(segment: Path) -> list[float]:
     return found
 
 
-def _lost_between(contents: Sequence[Contents]) -> Iterator[int]:
-    """Entries that are lost at the ends of segments: each is named by its first index."""
+def _lost_before(contents: Sequence[Contents]) -> Iterator[tuple[str, int]]:
+    """Entries that are lost at the ends of segments, by the later one: each is named by its first index."""
     for before, after in pairwise(contents):
         if Path(before.segment).parent == Path(after.segment).parent:
             first = _named_index(before)
             last = first - 1 if before.last_index is None else before.last_index
-            yield max(0, _named_index(after) - last - 1)
+            yield after.segment, max(0, _named_index(after) - last - 1)
     for one in contents:
         # Without damage, a name that is not the first index is only a name.
         if one.damaged and one.first_index is not None:
-            yield max(0, one.first_index - _named_index(one))
+            yield one.segment, max(0, one.first_index - _named_index(one))
 
 
 def _named_index(contents: Contents) -> int:

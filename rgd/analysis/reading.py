@@ -48,6 +48,7 @@ def segment_pieces(
             run.last_ms,
             run.is_closed,
             tuple(run.silent),
+            *run.parts,
         )
         for run in continuity.runs
     ]

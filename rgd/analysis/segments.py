@@ -120,8 +120,8 @@ class Contents:
         self.last_index = entry.index
 
     def note_record(self, logged: Logged) -> None:
-        """Count a record."""
-        self.records += 1
+        """Count a record; of a round in parts the first one."""
+        self.records += logged.record.part == 1
         self.rows += len(logged.record.rows)
         if self.first_ms is None:
             self.first_ms = logged.timestamp_ms

@@ -34,6 +34,8 @@ _WARNINGS: Final = frozenset(
         AlarmCode.WEIGHT_BOUNDED,
         AlarmCode.POLICIES_DIFFER,
         AlarmCode.ISOLATED,
+        AlarmCode.PEER_ROWS_REFUSED,
+        AlarmCode.GROUPS_WITHOUT_SLOT,
     }
 )
 

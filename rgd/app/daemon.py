@@ -294,6 +294,7 @@ class RgdDaemon:
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
                 self.parts.remember(peers)
+                self.traffic.keep_names({*peers, self.broker})
             case Alarm():
                 self._alarms.tell(effect, self.parts.clock.now())
             case Halt(reason):
@@ -312,6 +313,8 @@ class RgdDaemon:
     async def _take(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)
         if message is None:
+            # Also between messages that are dropped: there may be thousands of them.
+            await asyncio.sleep(0)
             return
         if isinstance(message, Report) and message.full:
             await self._introduce(message.rows)
@@ -323,8 +326,7 @@ class RgdDaemon:
     async def _introduce(self, rows: UsageColumns) -> None:
         """Give the groups of a whole state their places, thousands of new ones slice by slice."""
         for begin in range(0, len(rows), NAMES_SLICE):
-            end = begin + NAMES_SLICE
-            self.core.index.places(rows.groups[begin:end], rows.kinds[begin:end])
+            self.core.usage.introduce(rows, begin, begin + NAMES_SLICE)
             await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:

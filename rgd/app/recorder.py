@@ -1,25 +1,34 @@
-"""Carries round records to the usage log: a bounded queue, encoded in order.
+"""Carries round records to the usage log: a bounded queue, divided and encoded in order.
 
-Law: the event loop never waits for a large record to be encoded, and a queue that is full loses its
-oldest record and counts it, as is one that cannot be encoded; logging never holds limiting up.
+Law: the event loop never waits for a large record to be encoded; a round that is too large for one
+entry becomes several; a queue that is full loses its oldest record, a record that cannot be written is
+lost, and both are counted (`rgd_log_lost_total`). Logging never holds limiting up.
 Where entries go from here is the `UsageLog`'s business.
 """
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from typing import Final
 
 from rgd.app.containment import InternalErrors
 from rgd.core.exchange.messages import RoundRecord
 from rgd.ports.usagelog import UsageLog
 from rgd.wire.record import encode_record
+from rgd.wire.record_parts import parts_of
 
 #: Rounds that wait to be logged; then the oldest is lost, and counted (`lost`).
 RECORDS_MAX: Final = 64
 
-#: A record of more rows is encoded in a thread: inline it would keep requests waiting for more than a
-#: millisecond.
+#: Rows and peers of all rounds that wait, about 250 bytes of memory each; the same.
+WAITING_ROWS_MAX: Final = 500_000
+
+#: A record of more rows and peers is divided and encoded in a thread: inline it would keep requests
+#: waiting for more than a millisecond.
 INLINE_ROWS_MAX: Final = 1_000
+
+#: A record, and the broker's time in milliseconds since 1970.
+_Stamped = tuple[RoundRecord, int]
 
 
 class Recorder:
@@ -28,17 +37,29 @@ class Recorder:
     def __init__(self, usage_log: UsageLog, errors: InternalErrors) -> None:
         self._usage_log = usage_log
         self._errors = errors
-        self._records: deque[tuple[RoundRecord, int]] = deque()
+        self._waiting: deque[_Stamped] = deque()
+        self._waiting_rows = 0
+        #: What is left to append of the record that is being written.
+        self._parts: deque[_Stamped] = deque()
         self._has_records = asyncio.Event()
-        #: Records that were lost because the queue was full, or because they could not be appended.
+        #: Records that were lost before they reached the log, or parts of one.
         self.lost = 0
+
+    @property
+    def lost_total(self) -> int:
+        """Rounds and entries that were lost here or in the log (`rgd_log_lost_total`)."""
+        return self.lost + self._usage_log.lost
 
     def add(self, record: RoundRecord, unix_ms: int) -> None:
         """Queue a record, stamped with the broker's time."""
-        if len(self._records) == RECORDS_MAX:
-            self._records.popleft()
+        rows = _size_of(record)
+        while self._waiting and (
+            len(self._waiting) >= RECORDS_MAX or self._waiting_rows + rows > WAITING_ROWS_MAX
+        ):
+            self._next()
             self.lost += 1
-        self._records.append((record, unix_ms))
+        self._waiting.append((record, unix_ms))
+        self._waiting_rows += rows
         self._has_records.set()
 
     async def run(self) -> None:
@@ -46,30 +67,50 @@ class Recorder:
         while True:
             await self._has_records.wait()
             self._has_records.clear()
-            while self._records:
-                # It stays queued until it is appended: `finish` appends what a cancelled run leaves.
-                queued = self._records[0]
-                await self._take(*queued)
-                if self._records and self._records[0] is queued:
-                    self._records.popleft()
+            while self._waiting:
+                # What is taken stays with us until it is appended: `finish` appends what a cancelled
+                # run leaves.
+                record, unix_ms = self._waiting[0]
+                if _size_of(record) > INLINE_ROWS_MAX:
+                    await self._write_large(record, unix_ms)
+                else:
+                    self._next()
+                    self._write(record, unix_ms)
 
     def finish(self) -> None:
         """Append what is still queued; `run` has ended."""
-        while self._records:
-            record, unix_ms = self._records.popleft()
-            try:
-                self._append(encode_record(record), unix_ms)
-            except Exception as error:  # noqa: BLE001 -- the next record has nothing to do with it
-                self._lose(error)
+        while self._parts:
+            self._write(*self._parts.popleft())
+        while self._waiting:
+            record, unix_ms = self._next()
+            for part in parts_of(record):
+                self._write(part, unix_ms)
 
-    async def _take(self, record: RoundRecord, unix_ms: int) -> None:
-        """Append one record; one that cannot be is lost, and counted."""
+    async def _write_large(self, record: RoundRecord, unix_ms: int) -> None:
+        """Divide and encode in a thread, a part at a time."""
         try:
-            if len(record.rows) > INLINE_ROWS_MAX:
-                payload = await asyncio.to_thread(encode_record, record)
-            else:
-                payload = encode_record(record)
-            self._append(payload, unix_ms)
+            parts = await asyncio.to_thread(lambda: deque(parts_of(record)))
+        except Exception as error:  # noqa: BLE001 -- the next record has nothing to do with it
+            parts = deque()
+            self._lose(error)
+        if not self._waiting or self._waiting[0][0] is not record:
+            # The queue was full meanwhile, and this was the oldest: it is counted as lost.
+            return
+        self._next()
+        self._parts.extend((part, unix_ms) for part in parts)
+        while self._parts:
+            part, _ = self._parts[0]
+            try:
+                payload = await asyncio.to_thread(_encoded, part, self.lost_total)
+                self._usage_log.append(payload, broker_timestamp_ms=unix_ms)
+            except Exception as error:  # noqa: BLE001 -- the next part has nothing to do with it
+                self._lose(error)
+            self._parts.popleft()
+
+    def _write(self, record: RoundRecord, unix_ms: int) -> None:
+        try:
+            payload = _encoded(record, self.lost_total)
+            self._usage_log.append(payload, broker_timestamp_ms=unix_ms)
         except Exception as error:  # noqa: BLE001 -- the next record has nothing to do with it
             self._lose(error)
 
@@ -77,5 +118,16 @@ class Recorder:
         self.lost += 1
         self._errors.note("record", error)
 
-    def _append(self, payload: bytes, unix_ms: int) -> None:
-        self._usage_log.append(payload, broker_timestamp_ms=unix_ms)
+    def _next(self) -> _Stamped:
+        """Take the oldest from the queue."""
+        record, unix_ms = self._waiting.popleft()
+        self._waiting_rows -= _size_of(record)
+        return record, unix_ms
+
+
+def _size_of(record: RoundRecord) -> int:
+    return len(record.rows) + len(record.peers)
+
+
+def _encoded(record: RoundRecord, lost: int) -> bytes:
+    return encode_record(replace(record, lost=lost))

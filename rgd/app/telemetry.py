@@ -15,7 +15,6 @@ from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
-UNLOGGED: Final = "unlogged"
 
 
 class Telemetry:
@@ -56,9 +55,12 @@ class Telemetry:
             yield Sample("rgd_reports_dropped_total", (reason,), count)
         for reason, count in core.membership.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
-        yield Sample("rgd_reports_dropped_total", (UNLOGGED,), daemon.recorder.lost)
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
+        yield Sample("rgd_group_slots", (), core.index.given)
+        yield Sample("rgd_group_slots_unknown", (), core.index.unknown)
+        yield Sample("rgd_group_slots_refused_total", (), core.index.refused)
+        yield Sample("rgd_groups_without_slot", (), core.sharing.slotless)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
         yield Sample("rgd_name_conflict", (), core.name.is_contested(now))
         yield Sample("rgd_forged_total", (), core.identity.forged_total)
@@ -70,6 +72,7 @@ class Telemetry:
         yield Sample("rgd_log_entries_total", (), log.appended)
         yield Sample("rgd_log_synced_index", (), log.synced_index)
         yield Sample("rgd_log_damaged_total", (), log.damaged)
+        yield Sample("rgd_log_lost_total", (), self._daemon.recorder.lost_total)
 
     def _of_errors(self) -> Iterator[Sample]:
         for where, count in self._daemon.errors.counts.items():

@@ -1,13 +1,15 @@
 """Messages in and out of the exchange: a bounded outbox, encoding and decoding.
 
-Law: what a peer sends can cost this daemon time only in small pieces, and what it cannot decode is
-counted and dropped; a message that cannot be sent is counted and dropped too, because every report is
+Law: what a peer sends can cost this daemon time only in small pieces: what is decoded on the event loop
+is at most `INLINE_BYTES_MAX` as it is when decompressed, which is known beforehand, and the daemon lets
+requests in between any two messages. What it cannot decode is counted and dropped; a message that cannot be sent is counted and dropped too, because every report is
 absolute and a later one says the same again.
 What messages mean is the core's business; reaching the exchange, the adapters'.
 """
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
@@ -16,17 +18,17 @@ import structlog
 from rgd.app.containment import InternalErrors
 from rgd.core.exchange.messages import Message, Report
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeError
-from rgd.wire.codec import decode, encode
+from rgd.wire.codec import decode, encode, plain_bytes
 from rgd.wire.errors import WireError
 from rgd.wire.numbering import Numbering, Numberings
 
 #: Messages that wait to be sent; then the oldest goes, for a later one says it again.
 OUTBOX_MAX: Final = 256
 
-#: Encoding more rows or bytes than this, and decoding them, is done in a thread: inline it would
-#: keep requests waiting for more than a millisecond.
+#: Encoding more rows than this is done in a thread, and so is decoding more bytes, as they are when
+#: decompressed: inline it would keep requests waiting for more than a millisecond.
 INLINE_ROWS_MAX: Final = 1_000
-INLINE_BYTES_MAX: Final = 32 * 1024
+INLINE_BYTES_MAX: Final = 16 * 1024
 
 #: The longest a goodbye may take to be sent.
 GOODBYE_S: Final = 1.0
@@ -47,6 +49,8 @@ class Traffic:
         self.dropped: Counter[str] = Counter()
         #: The numbers that stand for groups on the wire: ours, and everybody's.
         self._numbering, self._numberings = Numbering(), Numberings()
+        #: Senders whose names are to be kept, if others are to be forgotten before the next message.
+        self._kept: frozenset[str] | None = None
         self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
@@ -91,11 +95,19 @@ class Traffic:
             async with asyncio.timeout(GOODBYE_S):
                 await self._is_sent.wait()
 
+    def keep_names(self, brokers: Collection[str]) -> None:
+        """Forget the names that all other senders' numbers stand for: they are gone."""
+        # Not now: a message may be being decoded in a thread.
+        self._kept = frozenset(brokers)
+
     async def decoded(self, payload: bytes) -> Message | None:
         """The message of a payload; None, and counted, if it is none."""
         # Totals are for people and logs: a daemon reckons with rates.
+        if self._kept is not None:
+            self._numberings.keep(self._kept)
+            self._kept = None
         try:
-            if len(payload) > INLINE_BYTES_MAX:
+            if plain_bytes(payload) > INLINE_BYTES_MAX:
                 return await asyncio.to_thread(decode, payload, self._numberings, has_totals=False)
             return decode(payload, self._numberings, has_totals=False)
         except WireError as error:

@@ -104,7 +104,9 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     peers = " ".join(f"{name}#{sequence}" for name, sequence in report["peers"].items())
     lines = [
         f"{head} round {report['sequence']} of {report['broker']}, {report['period_ms']:g} ms"
+        + (f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else "")
         + (", isolated" if report["isolated"] else "")
+        + (f", {report['lost']:,} lost so far" if report["lost"] else "")
         + (f", peers {peers}" if peers else "")
     ]
     for row in report["rows"]:

@@ -4,15 +4,15 @@
 
 Law: `decode(encode(message))` says what `message` says, row by row, and whatever anybody else sends, `decode` answers
 with a message the core can use or raises a `WireError`, whose `reason` labels a metric. It never
-takes more than `MESSAGE_MAX` bytes apart, however small they were when they came.
+takes more than `MESSAGE_MAX` bytes apart, nor more than so many times the bytes that came
+(`rgd.wire.compression`), and how much it will be is known before it begins (`plain_bytes`).
 
 Rows are columns (`rgd.wire.columns`); a body is compressed where that makes it smaller. Whoever gives
-`encode` and `decode` a memory has numbers in place of names (`rgd.wire.numbering`). A larger
-state than fits in one message is for several topics (shards) to carry, elsewhere. What stock Pulsar
-brokers say is in `rgd.wire.pulsar_usage`.
+`encode` and `decode` a memory has numbers in place of names (`rgd.wire.numbering`). A state that is
+too large for one message is divided before it comes here (`rgd.core.exchange.report_parts`). What stock
+Pulsar brokers say is in `rgd.wire.pulsar_usage`.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple, assert_never
@@ -20,33 +20,34 @@ from typing import Final, NamedTuple, assert_never
 from google.protobuf.message import DecodeError
 
 from rgd.core.exchange.columns import NO_USAGE, Codes, UsageColumns
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import (
+    ALL_ROWS,
+    Ask,
+    Claim,
+    Goodbye,
+    Hello,
+    Message,
+    Report,
+    Span,
+    Speaker,
+)
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import encode_rows, read_amounts, write_amounts
+from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
 from rgd.wire.keys import is_in_order, read_keys
 from rgd.wire.numbering import Numbering, Numberings
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 VERSION: Final = 1
-#: Largest message in bytes, as it is sent and as it is when decompressed; Pulsar takes 5 MiB.
-MESSAGE_MAX: Final = 4 * 1024 * 1024
+#: Largest message in bytes, as it is sent and as it is when decompressed: what an exchange takes
+#: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders cut their reports so that none is larger.
+MESSAGE_MAX: Final = 1024 * 1024
 
 _Keys = tuple[tuple[str, ...], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
-#: Below this many bytes a zstd frame only adds; heartbeats stay as they are.
-_COMPRESS_MIN: Final = 128
-#: About a column of PIP-82's case.
-_ZSTD_BLOCK_BYTES: Final = 16 * 1024
-#: A window of MESSAGE_MAX: no frame of ours needs more memory than that.
-_ZSTD_WINDOW_LOG_MAX: Final = 22
 
 
 def in_order(message: Message) -> Message:
@@ -69,11 +70,20 @@ def encode(message: Message, numbering: Numbering | None = None) -> bytes:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
-    if len(body) >= _COMPRESS_MIN:
-        small = _compressed(body)
-        if len(small) < len(body):
-            return bytes((VERSION, _FLAG_ZSTD)) + small
+    frame = compressed(body)
+    if frame is not None:
+        return bytes((VERSION, _FLAG_ZSTD)) + frame
     return bytes((VERSION, 0)) + body
+
+
+def plain_bytes(data: bytes) -> int:
+    """How many bytes `decode` will have to take apart; costs nothing.
+
+    Raises:
+        WireError: `decode` would refuse it by its first bytes alone.
+    """
+    is_compressed = _is_compressed(data)
+    return plain_size(data[_HEAD_SIZE:], MESSAGE_MAX) if is_compressed else len(data)
 
 
 def decode(
@@ -87,6 +97,18 @@ def decode(
     Raises:
         WireError: with the reason, whatever is wrong.
     """
+    body = data[_HEAD_SIZE:]
+    if _is_compressed(data):
+        body = decompressed(body, MESSAGE_MAX)
+    try:
+        proto = usage_pb2.Message.FromString(body)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
+    return _message_of(proto, _Reading(numberings or Numberings(), has_totals))
+
+
+def _is_compressed(data: bytes) -> bool:
+    """Whether a message's body is a zstd frame, by its head."""
     if len(data) > MESSAGE_MAX:
         raise Oversize("message", len(data), MESSAGE_MAX)
     if len(data) < _HEAD_SIZE:
@@ -96,41 +118,7 @@ def decode(
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
-    body = data[_HEAD_SIZE:]
-    if flags == _FLAG_ZSTD:
-        body = _decompressed(body)
-    try:
-        proto = usage_pb2.Message.FromString(body)
-    except DecodeError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, _Reading(numberings or Numberings(), has_totals))
-
-
-def _compressed(body: bytes) -> bytes:
-    """One zstd frame, block by block: numbers of one column have more in common than all have."""
-    compressor = zstd.ZstdCompressor()
-    blocks = [
-        compressor.compress(body[start : start + _ZSTD_BLOCK_BYTES], mode=compressor.FLUSH_BLOCK)
-        for start in range(0, len(body), _ZSTD_BLOCK_BYTES)
-    ]
-    return b"".join((*blocks, compressor.flush()))
-
-
-def _decompressed(data: bytes) -> bytes:
-    decompressor = zstd.ZstdDecompressor(
-        options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG_MAX}
-    )
-    try:
-        body = decompressor.decompress(data, max_length=MESSAGE_MAX + 1)
-    except zstd.ZstdError as exc:
-        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    if len(body) > MESSAGE_MAX:
-        raise Oversize("message, decompressed", len(body), MESSAGE_MAX)
-    if not decompressor.eof:
-        raise TornFrame("message, compressed", len(data) + 1, len(data))
-    if decompressor.unused_data:
-        raise Malformed(Reason.BAD_STRUCTURE, "message: bytes behind the zstd frame")
-    return body
+    return flags == _FLAG_ZSTD
 
 
 def _proto_of(message: Message, numbering: Numbering | None) -> usage_pb2.Message:
@@ -155,6 +143,10 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering 
     proto.sequence = check_count(report.sequence, "sequence")
     proto.period_ns = check_count(report.period_ns, "period")
     proto.full = report.full
+    proto.more = report.more
+    if report.full and report.span != ALL_ROWS:
+        proto.span_begin, span_end = _checked_span(report.span)
+        proto.span_end = span_end % ALL_ROWS.end
     proto.rows_hash = report.rows_hash
     proto.weight = check_weight(report.weight)
     proto.policies_hash = report.policies_hash
@@ -165,7 +157,7 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering 
     if not len(rows):
         return
     if numbering is not None:
-        rows = numbering.write(rows, proto)
+        rows = numbering.write(rows, proto, report.span if report.full else None)
         write_amounts(rows, proto.rows, period_ns=report.period_ns)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
@@ -203,9 +195,21 @@ def _read_report(speaker: Speaker, report: usage_pb2.Report, reading: _Reading) 
         weight=check_weight(report.weight),
         policies_hash=report.policies_hash,
         members=max(1, check_count(report.members, "members")),
+        span=_read_span(report) if report.full and rows is not None else ALL_ROWS,
+        more=report.more,
         claim=_read_claim(report.claim),
         rival=report.rival,
     )
+
+
+def _read_span(report: usage_pb2.Report) -> Span:
+    return _checked_span(Span(report.span_begin, report.span_end or ALL_ROWS.end))
+
+
+def _checked_span(span: Span) -> Span:
+    if not 0 <= span.begin < span.end <= ALL_ROWS.end:
+        raise Malformed(Reason.BAD_NUMBER, "span: expected its end behind its beginning")
+    return span
 
 
 def _read_claim(number: int) -> Claim:

@@ -48,8 +48,9 @@ def write_keys(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> None:
 
 def read_keys(proto: usage_pb2.UsageColumns) -> tuple[tuple[str, ...], Codes]:
     """Group and kind of each row."""
+    # Counted before any becomes an object.
+    check_rows(len(proto.groups))
     groups = tuple(proto.groups[:])
-    check_rows(len(groups))
     place, kinds = read_kinds(proto, len(groups))
     check_groups(groups)
     if len(place) == len(groups):

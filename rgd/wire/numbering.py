@@ -1,36 +1,47 @@
-"""Numbers in place of groups' names in reports (proto: Names).
+"""Dictionary encoding of groups' names in reports (proto: Names).
 
 Law: a receiver that has everything reads what was written; one that lacks a name reads the report as
-one without rows, which the hash in it gives away, so that it asks for the full state, and a full
-report says every name it uses. A name is never taken for another one: numbers are given once in a
+one without rows, which the hash in it gives away, so that it asks for the full state, and each part of
+a full state says every name it uses. A name is never taken for another one: numbers are given once in a
 numbering, and numberings once in an incarnation.
 
-A name travels once and a number in a byte or so, and a receiver looks no names up: as long as a
-speaker tells of the same groups, it gets the very same tuple of names (which the usage map knows by).
-Each table has a limit, and what does not fit is begun anew.
+A name travels once after each full state and a number in a byte or so, and a receiver looks no names
+up: as long as a sender sends rows of the same groups, it gets the very same tuple of names (which the
+usage map knows by). Each table has a limit, and what does not fit begins again. What a receiver keeps is
+bounded for each sender and for all (`NAMES_COST_MAX`), and freed when a sender is gone (`keep`).
 """
 
 from collections import OrderedDict
+from collections.abc import Container
 from typing import Final
 
 import numpy as np
 
-from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.columns import FEW_ROWS, Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.group_index import grown
+from rgd.core.exchange.messages import ALL_ROWS, Span, Speaker
 from rgd.wire import usage_pb2
-from rgd.wire.checks import check_count, check_group_names
+from rgd.wire.checks import check_group_names
 from rgd.wire.columns import as_counts, read_columns, write_columns
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.keys import check_rows, kinds_of, read_kinds
 
-#: Most names of one speaker; its next numbering begins when there would be more.
-NAMES_MAX: Final = 131_072
+#: Most names of one sender; its next numbering begins when there would be more. More than one of
+#: PIP-82's whole cluster (100,000 groups).
+NAMES_MAX: Final = 262_144
 
-#: A full report begins the next numbering where more than this and twice its groups have numbers.
+#: A full state begins the next numbering where more than this and twice its groups have numbers.
 SPARE_NAMES: Final = 1_024
 
-#: Most speakers whose names are kept; of more, who was silent longest has to say them again.
+#: Most senders whose names are kept; of more, who was silent longest has to say them again.
 SPEAKERS_MAX: Final = 1_024
+
+#: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
+#: with long names need half of it.
+NAMES_COST_MAX: Final = 128 * 1024 * 1024
+#: What a name takes beside its letters, and a number that may have one.
+_NAME_COST: Final = 56
+_NUMBER_COST: Final = 8
 
 _NUMBERS: Final = ("numbers",)
 
@@ -38,16 +49,25 @@ _Keys = tuple[bytes, bytes]
 
 
 class Numbering:
-    """The numbers that one speaker gives its groups."""
+    """The numbers that one sender gives its groups."""
 
     def __init__(self) -> None:
         self._numbering = 1
         self._numbers: dict[str, int] = {}
-        #: Numbers below this have been told with their names.
-        self._told = 0
+        self._names: list[str] = []
+        #: [numbers] whether its name was said since the last full state began, and how many were.
+        self._is_said: Flags = np.zeros(64, np.bool_)
+        self._said = 0
 
-    def write(self, rows: UsageColumns, report: usage_pb2.Report) -> UsageColumns:
+    def write(
+        self, rows: UsageColumns, proto: usage_pb2.Report, span: Span | None = None
+    ) -> UsageColumns:
         """Write groups and kinds of a report's rows, and the names that its readers may lack.
+
+        Args:
+            rows: the report's.
+            proto: where to write; whether the report is `full` stands there.
+            span: what part of a full state it is; None: it is none.
 
         Returns:
             The rows in the order in which they are written.
@@ -57,53 +77,85 @@ class Numbering:
             Malformed: a row comes twice, or a name cannot be one.
         """
         check_rows(len(rows))
-        groups = dict.fromkeys(rows.groups)
-        if self._has_too_many(groups, is_full=report.full):
-            self._numbering += 1
-            self._numbers = {}
-            self._told = 0
-        fresh = [group for group in groups if group not in self._numbers]
-        check_group_names(fresh)
-        for group in fresh:
-            self._numbers[group] = len(self._numbers)
-        self._write_names(report)
-        return self._write_keys(rows, report.rows)
+        numbers = self._numbers_of(rows.groups)
+        missing = {} if numbers is not None else self._missing(rows.groups)
+        check_group_names(list(missing))
+        known = len(self._names)
+        # What was said since the last full state began was in use then or later.
+        used = len(rows) if span == ALL_ROWS else max(len(rows), self._said)
+        begins = span is not None and span.begin == 0
+        is_spare = begins and known > 2 * used + SPARE_NAMES
+        if is_spare or known + len(missing) > NAMES_MAX:
+            self._begin_next()
+            missing = dict.fromkeys(rows.groups)
+        if begins:
+            self._is_said[:] = False
+            self._said = 0
+        for group in missing:
+            self._numbers[group] = len(self._names)
+            self._names.append(group)
+        self._is_said = grown(self._is_said, len(self._names))
+        if numbers is None or missing:
+            numbers = self._numbers_of(rows.groups)
+        assert numbers is not None, "every group has a number now"
+        return self._write_keys(rows, numbers, proto)
 
-    def _has_too_many(self, groups: dict[str, None], *, is_full: bool) -> bool:
-        known = len(self._numbers)
-        if is_full and known > 2 * len(groups) + SPARE_NAMES:
-            return True
-        return known + len(groups) > NAMES_MAX and (
-            known + sum(group not in self._numbers for group in groups) > NAMES_MAX
-        )
+    def _numbers_of(self, groups: tuple[str, ...]) -> Ints | None:
+        """[rows] the number of each; None where one has none."""
+        found = list(map(self._numbers.get, groups))
+        return None if None in found else np.array(found, np.int64)
 
-    def _write_names(self, report: usage_pb2.Report) -> None:
-        report.names.numbering = self._numbering
-        first = 0 if report.full else self._told
-        if first < len(self._numbers):
-            report.names.first = first
-            report.names.groups.extend(list(self._numbers)[first:])
-        self._told = len(self._numbers)
+    def _missing(self, groups: tuple[str, ...]) -> dict[str, None]:
+        return {group: None for group in groups if group not in self._numbers}
 
-    def _write_keys(self, rows: UsageColumns, proto: usage_pb2.UsageColumns) -> UsageColumns:
-        numbers = np.array([self._numbers[group] for group in rows.groups], np.int64)
+    def _begin_next(self) -> None:
+        self._numbering += 1
+        self._numbers, self._names = {}, []
+        self._is_said[:] = False
+        self._said = 0
+
+    def _write_names(self, numbers: Ints, proto: usage_pb2.Report) -> None:
+        """Write names: of a full report all that it uses, of others what was not said."""
+        proto.names.numbering = self._numbering
+        unsaid = numbers[~self._is_said[numbers]]
+        self._is_said[unsaid] = True
+        self._said += len(unsaid)
+        told = numbers if proto.full else unsaid
+        proto.names.groups.extend(self._names[number] for number in told.tolist())
+        write_columns(proto.names, _NUMBERS, np.diff(told, prepend=0))
+
+    def _write_keys(
+        self, rows: UsageColumns, numbers: Ints, proto: usage_pb2.Report
+    ) -> UsageColumns:
         keys = 2 * numbers + rows.kinds
         order = np.argsort(keys, kind="stable")
         if (np.diff(keys[order]) == 0).any():
             raise Malformed(Reason.DUPLICATE, "rows: a group comes twice in one kind")
         rows, numbers = rows.take(order), numbers[order]
         is_new = np.diff(numbers, prepend=-1) != 0
-        proto.kinds = kinds_of(rows.kinds, is_new)
-        write_columns(proto, _NUMBERS, np.diff(numbers[is_new], prepend=0))
+        self._write_names(numbers[is_new], proto)
+        proto.rows.kinds = kinds_of(rows.kinds, is_new)
+        write_columns(proto.rows, _NUMBERS, np.diff(numbers[is_new], prepend=0))
         # A column of one 0 is left out like any other that is all 0: the kinds tell how many.
         return rows
 
 
 class Numberings:
-    """The names that every speaker's numbers stand for, as far as they were heard."""
+    """The names that every sender's numbers stand for, as far as they were received."""
 
     def __init__(self) -> None:
         self._speakers: OrderedDict[str, _Heard] = OrderedDict()
+        self._cost = 0
+
+    @property
+    def cost(self) -> int:
+        """About how many bytes the names take."""
+        return self._cost
+
+    def keep(self, brokers: Container[str]) -> None:
+        """Forget the names of all other senders: they are gone."""
+        for broker in [name for name in self._speakers if name not in brokers]:
+            self._forget(broker)
 
     def read(
         self, speaker: Speaker, report: usage_pb2.Report
@@ -111,32 +163,53 @@ class Numberings:
         """Group and kind of each row of a report; None where a name was missed.
 
         Raises:
-            Malformed: columns that do not fit together, or a name or number that cannot be one.
+            Oversize, Malformed: columns that do not fit together, or a name or number that cannot be
+                one.
         """
         heard = self._heard(speaker, report.names)
         if heard is None:
             return None
-        heard.take(report.names)
+        self._cost -= heard.cost
+        try:
+            heard.take(report.names)
+        finally:
+            self._cost += heard.cost
+            self._make_room(speaker.broker)
         return heard.keys(report.rows)
 
     def _heard(self, speaker: Speaker, names: usage_pb2.Names) -> "_Heard | None":
         known = self._speakers.get(speaker.broker)
         if known is None or not known.is_of(speaker, names):
-            if names.first or not names.groups:
+            if not len(names.groups):
                 return None
+            self._forget(speaker.broker)
             known = self._speakers[speaker.broker] = _Heard(speaker, names)
-            if len(self._speakers) > SPEAKERS_MAX:
-                self._speakers.popitem(last=False)
         self._speakers.move_to_end(speaker.broker)
         return known
 
+    def _make_room(self, broker: str) -> None:
+        """Forget who was silent longest, while there is too much; never the one that speaks."""
+        while len(self._speakers) > SPEAKERS_MAX or self._cost > NAMES_COST_MAX:
+            oldest = next(iter(self._speakers))
+            if oldest == broker:
+                return
+            self._forget(oldest)
+
+    def _forget(self, broker: str) -> None:
+        gone = self._speakers.pop(broker, None)
+        if gone is not None:
+            self._cost -= gone.cost
+
 
 class _Heard:
-    """What was heard of one numbering."""
+    """What was received of one numbering."""
 
     def __init__(self, speaker: Speaker, names: usage_pb2.Names) -> None:
         self._of = (speaker.incarnation, names.numbering)
-        self._names: list[str] = []
+        #: By number; None where the name was not received.
+        self._names: list[str | None] = []
+        #: About how many bytes they take.
+        self.cost = 0
         #: The last large report's groups and kinds, by how they were written: what is said early, of
         #: few groups between two rounds, is not worth forgetting it.
         self._latest: tuple[_Keys, tuple[str, ...], Codes] | None = None
@@ -147,41 +220,55 @@ class _Heard:
 
     def take(self, names: usage_pb2.Names) -> None:
         """Take names in."""
-        if not names.groups:
+        count = len(names.groups)
+        if not count:
             return
-        first, groups = check_count(names.first, "first"), list(names.groups)
-        if first + len(groups) > NAMES_MAX:
-            raise Oversize("names", first + len(groups), NAMES_MAX)
-        if first > len(self._names):
-            # Some before them were missed; the next full report says all.
-            return
+        check_rows(count)
+        numbers = _read_numbers(names, count)
+        groups = list(names.groups)
         check_group_names(groups)
-        self._names[first : first + len(groups)] = groups
-        if len(set(self._names)) < len(self._names):
-            self._names = []
-            raise Malformed(Reason.DUPLICATE, "names: a group has two numbers")
-        self._latest = None
+        missing = int(numbers[-1]) + 1 - len(self._names)
+        if missing > 0:
+            self._names.extend([None] * missing)
+            self.cost += missing * _NUMBER_COST
+        for number, group in zip(numbers.tolist(), groups, strict=True):
+            before = self._names[number]
+            if before is None:
+                self._names[number] = group
+                self.cost += _NAME_COST + len(group)
+            elif before != group:
+                raise Malformed(Reason.DUPLICATE, f"names: {number} stands for two groups")
 
     def keys(self, proto: usage_pb2.UsageColumns) -> tuple[tuple[str, ...], Codes] | None:
         """Group and kind of each row; None where a number has no name yet."""
         written = (proto.numbers, proto.kinds)
         if self._latest is not None and self._latest[0] == written:
             return self._latest[1:]
-        check_rows(len(proto.kinds))
-        place, kinds = read_kinds(proto, len(proto.kinds))
-        numbers = _read_numbers(proto)
-        if len(numbers) and numbers[-1] >= len(self._names):
+        count = len(proto.kinds)
+        check_rows(count)
+        place, kinds = read_kinds(proto, count)
+        numbers = _read_numbers(proto, count)
+        known = self._names
+        if count and numbers[-1] >= len(known):
             return None
-        names = self._names
-        groups = tuple(names[number] for number in numbers[place].tolist())
+        found = [known[number] for number in numbers.tolist()]
+        names = [name for name in found if name is not None]
+        if len(names) < count:
+            return None
+        if len(set(names)) < count:
+            raise Malformed(Reason.DUPLICATE, "names: a group has two numbers")
+        groups = tuple(names[at] for at in place.tolist())
         if len(groups) > FEW_ROWS:
             self._latest = written, groups, kinds
         return groups, kinds
 
 
-def _read_numbers(proto: usage_pb2.UsageColumns) -> Ints:
-    steps = as_counts(read_columns(proto, _NUMBERS, len(proto.kinds))[0], "numbers")
+def _read_numbers(proto: usage_pb2.UsageColumns | usage_pb2.Names, count: int) -> Ints:
+    """Numbers in strictly ascending order, below `NAMES_MAX`."""
+    steps = as_counts(read_columns(proto, _NUMBERS, count)[0], "numbers")
     if len(steps) and (steps[1:].min(initial=1) < 1 or steps.max() > NAMES_MAX):
         raise Malformed(Reason.BAD_NUMBER, "numbers: expected them in strictly ascending order")
     numbers: Ints = np.cumsum(steps)
+    if len(numbers) and numbers[-1] >= NAMES_MAX:
+        raise Oversize("numbers", int(numbers[-1]), NAMES_MAX)
     return numbers

@@ -4,6 +4,8 @@ Law: an entry is rgd's report when its metadata carries the property `rgd`, the 
 record's schema (proto/rgd/v1/record.proto); any other payload is not looked into. Decoding gives the
 record back with its rows in order (by group, publish before dispatch).
 
+A round that is too large for one entry is written as several (`rgd.wire.record_parts`), each of them a
+record of some of its rows and peers.
 The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
 A record of before there were weights (no `weight`) has a weight of 1; older records have no time of
 the monotonic clock and no incarnations of peers either.
@@ -46,6 +48,8 @@ RECORD_PROPERTIES: Final = ((RECORD_PROPERTY, str(RECORD_VERSION)),)
 
 #: Most peers that one record may name.
 PEERS_MAX: Final = 10_000
+#: Most parts of one round: far more than any round has rows for.
+PARTS_MAX: Final = 1_000_000
 
 _POLICY_NUMBERS: Final = {
     SharePolicyName.MAX_MIN: record_pb2.SHARE_POLICY_MAX_MIN,
@@ -90,6 +94,7 @@ def encode_record(record: RoundRecord) -> bytes:
         Malformed: a row or peer comes twice, or a name or number cannot be one.
     """
     rows = in_order(record).rows
+    part, parts = _checked_part(record.part, record.parts)
     try:
         proto = record_pb2.RoundRecord(
             broker=check_broker(record.speaker.broker),
@@ -105,7 +110,10 @@ def encode_record(record: RoundRecord) -> bytes:
             ended_ns=check_count(record.ended_ns, "end"),
             last=record.last,
             peer_incarnations=_checked_incarnations(record.peer_incarnations, len(record.peers)),
+            lost=check_count(record.lost, "lost"),
         )
+        if parts > 1:
+            proto.part, proto.parts = part, parts
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
     encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
@@ -174,6 +182,7 @@ def _parsed(payload: bytes) -> record_pb2.RoundRecord:
 
 def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
+    part, parts = _checked_part(proto.part or 1, proto.parts or 1)
     return RoundRecord(
         speaker=Speaker(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
@@ -184,6 +193,9 @@ def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
         ended_ns=check_count(proto.ended_ns, "end"),
         last=proto.last,
         peer_incarnations=_checked_incarnations(proto.peer_incarnations, len(peers)),
+        part=part,
+        parts=parts,
+        lost=check_count(proto.lost, "lost"),
     )
 
 
@@ -194,6 +206,9 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "incarnation": record.speaker.incarnation,
         "sequence": record.sequence,
         "period_ms": record.period_ns / NS_PER_MS,
+        "part": record.part,
+        "parts": record.parts,
+        "lost": record.lost,
         "isolated": record.isolated,
         "weight": to_units(record.weight),
         "last": record.last,
@@ -230,6 +245,12 @@ def _units(rate: Milli | None) -> float | None:
 
 def _counts(pair: Pair) -> dict[str, Json]:
     return {"messages": pair.messages, "bytes": pair.bytes}
+
+
+def _checked_part(part: int, parts: int) -> tuple[int, int]:
+    if not 1 <= part <= parts <= PARTS_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"part: expected 1 to {parts} of at most {PARTS_MAX}")
+    return part, parts
 
 
 def _checked_peers(peers: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

@@ -58,6 +58,9 @@ class RoundRecord(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
     ENDED_NS_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     PEER_INCARNATIONS_FIELD_NUMBER: _builtins.int
@@ -68,6 +71,14 @@ class RoundRecord(_message.Message):
     isolated: _builtins.bool
     weight: _builtins.int
     """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
+    part: _builtins.int
+    """A round that is too large for one entry is in several, which share `broker`, `incarnation`,
+    `sequence` and `period_ns`; rows and peers are divided among them. This is part 1, 2 ... of so
+    many; 0 (a record of before there were parts) is 1.
+    """
+    parts: _builtins.int
+    lost: _builtins.int
+    """Rounds and entries that the daemon's log had lost since the daemon's start, when this was written."""
     ended_ns: _builtins.int
     """The broker's own monotonic clock at the end of the round, so that jumps of its wall clock and times
     without a record can be measured; 0: a record of before this field.
@@ -98,13 +109,16 @@ class RoundRecord(_message.Message):
         usage: _usage_pb2.UsageColumns | None = ...,
         shares: Global___ShareColumns | None = ...,
         weight: _builtins.int = ...,
+        part: _builtins.int = ...,
+        parts: _builtins.int = ...,
+        lost: _builtins.int = ...,
         ended_ns: _builtins.int = ...,
         last: _builtins.bool = ...,
         peer_incarnations: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

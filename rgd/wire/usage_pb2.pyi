@@ -4,7 +4,8 @@ isort:skip_file
 What rgd daemons tell one another: the `compact` dialect of the exchange.
 
 On the topic a message is [version u8][flags u8][body]. Version is 1. Flag 0x01: the body is one
-zstd frame; no other flag is known, and a receiver drops what it does not know. The body, plain, is
+zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
+know. No body is larger than 1 MiB less two bytes, nor more than 64 times its frame. The body, plain, is
 a `Message`. rgd.wire.codec holds the limits and refuses everything else.
 """
 
@@ -79,6 +80,9 @@ class Report(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     NAMES_FIELD_NUMBER: _builtins.int
+    SPAN_BEGIN_FIELD_NUMBER: _builtins.int
+    SPAN_END_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     RIVAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
@@ -95,6 +99,14 @@ class Report(_message.Message):
     """Of the policies file in force; 0 where policies come from a table."""
     members: _builtins.int
     """How many live brokers the speaker knows of, itself included; 0 is 1."""
+    span_begin: _builtins.int
+    """Of a full report that is a part of the state: its rows are all of the sender's rows whose group and
+    kind hash (first 8 bytes of BLAKE2b-64 of "group\\0kind", big-endian) to `span_begin` or more, and
+    less than `span_end`; 0 there is 2^64. So each part stands for itself, whatever becomes of the others.
+    """
+    span_end: _builtins.int
+    more: _builtins.bool
+    """More reports of the same state follow at once: `rows_hash` holds for all of them together."""
     claim: _builtins.int
     """How firmly the speaker holds its broker's name: 0 without a break, 1 back after a break, 2 just
     started, 3 yielded to another daemon.
@@ -105,7 +117,9 @@ class Report(_message.Message):
     def rows(self) -> Global___UsageColumns: ...
     @_builtins.property
     def names(self) -> Global___Names:
-        """What the numbers in `rows` stand for, as far as it was not said before; a full report says it all."""
+        """What the numbers in `rows` stand for, as far as it was not said since the last full state began; a
+        full report says it of all its rows.
+        """
 
     def __init__(
         self,
@@ -119,12 +133,15 @@ class Report(_message.Message):
         rows: Global___UsageColumns | None = ...,
         members: _builtins.int = ...,
         names: Global___Names | None = ...,
+        span_begin: _builtins.int = ...,
+        span_end: _builtins.int = ...,
+        more: _builtins.bool = ...,
         claim: _builtins.int = ...,
         rival: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "members", b"members", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "span_begin", b"span_begin", "span_end", b"span_end", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -132,7 +149,7 @@ Global___Report: _TypeAlias = Report  # noqa: Y015
 
 @_typing.final
 class Names(_message.Message):
-    """A speaker numbers its groups as it first tells of them: 0, 1, 2 ...
+    """A sender numbers its groups as it first sends rows of them: 0, 1, 2 ...
     A receiver that lacks a name takes the report for one without rows, finds by its `rows_hash` that
     it missed something, and asks.
     """
@@ -140,24 +157,25 @@ class Names(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NUMBERING_FIELD_NUMBER: _builtins.int
-    FIRST_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    NUMBERS_FIELD_NUMBER: _builtins.int
     numbering: _builtins.int
-    """1, 2, 3 ... since the start: with the next one, numbers begin anew."""
-    first: _builtins.int
-    """The number of the first of `groups`; the others follow it."""
+    """1, 2, 3 ... since the start: with the next one, numbers begin again."""
+    numbers: _builtins.bytes
     @_builtins.property
-    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names, and the number of each in ascending order, less the one before it (packed varints)."""
+
     def __init__(
         self,
         *,
         numbering: _builtins.int = ...,
-        first: _builtins.int = ...,
         groups: _abc.Iterable[_builtins.str] | None = ...,
+        numbers: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "groups", b"groups", "numbering", b"numbering"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "numbering", b"numbering", "numbers", b"numbers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,7 +10,7 @@ Rates are units per second; totals are kept here, as the daemon keeps them. Ever
 `rgd.wire`; the writer that fsyncs and rolls is rgd/adapters/usagelog and is not used here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +109,22 @@ class LogMaker:
         self._standing_ms = 0
         self.append(encode_record(record), RECORD_PROPERTIES)
 
+    def round_in_parts(self, *parts: Sequence[Usage], without: Collection[int] = ()) -> None:
+        """Let a round pass and log it in parts, each with some groups; `without` are not kept."""
+        self.now_ms += self.period_ms
+        self.sequence += 1
+        for part, usages in enumerate(parts, 1):
+            record = RoundRecord(
+                speaker=Speaker(self.broker, self.incarnation),
+                sequence=self.sequence,
+                period_ns=self.period_ms * NS_PER_MS,
+                rows=ShareColumns.of(*[self._row(usage) for usage in usages]),
+                part=part,
+                parts=len(parts),
+            )
+            if part not in without:
+                self.append(encode_record(record), RECORD_PROPERTIES)
+
     def rounds(self, count: int, *usages: Usage) -> None:
         """Let equal rounds pass and log them."""
         for _ in range(count):
@@ -153,6 +169,16 @@ class LogMaker:
             broker=stamp if self._has_broker_metadata else None,
         )
         self._stored.append(encode_stored(encode_entry(entry)))
+        self.index += 1
+
+    def take_back(self) -> bytes:
+        """Take the last entry of the open segment out again."""
+        self.index -= 1
+        return self._stored.pop()
+
+    def put_again(self, stored: bytes) -> None:
+        """Put an entry that was taken back behind the others."""
+        self._stored.append(stored)
         self.index += 1
 
     def roll(self) -> Path:

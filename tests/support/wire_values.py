@@ -5,6 +5,7 @@ an encoder refuses, and that has tests of its own in tests/unit/wire.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import (
+    ALL_ROWS,
     Ask,
     Claim,
     Goodbye,
@@ -19,6 +21,7 @@ from rgd.core.exchange.messages import (
     Message,
     Report,
     RoundRecord,
+    Span,
     Speaker,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
@@ -80,7 +83,9 @@ usage_columns = st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(
     lambda rows: UsageColumns.of(*rows)
 )
 weights = st.integers(1, 1_000_000_000)
-reports = st.builds(
+_spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < ends[1])
+spans = st.just(ALL_ROWS) | _spans.map(lambda ends: Span(*ends))
+_reports = st.builds(
     Report,
     speakers,
     sequence=counts,
@@ -92,6 +97,10 @@ reports = st.builds(
     policies_hash=u64s,
     claim=st.sampled_from(Claim),
     rival=u64s,
+    more=st.booleans(),
+)
+reports = st.builds(
+    lambda report, span: replace(report, span=span if report.full else ALL_ROWS), _reports, spans
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
@@ -111,7 +120,7 @@ share_rows = st.builds(
     pairs,
     st.booleans(),
 )
-round_records = st.builds(
+_round_records = st.builds(
     RoundRecord,
     speakers,
     counts,
@@ -122,6 +131,13 @@ round_records = st.builds(
     st.dictionaries(printable, counts, max_size=4).map(lambda peers: tuple(peers.items())),
     st.booleans(),
     weights,
+    lost=counts,
+)
+_parts = st.integers(1, 1_000_000).flatmap(
+    lambda parts: st.tuples(st.integers(1, parts), st.just(parts))
+)
+round_records = st.builds(
+    lambda record, part: replace(record, part=part[0], parts=part[1]), _round_records, _parts
 )
 
 _stock_groups = st.builds(

@@ -109,6 +109,26 @@ METRICS: Final = (
         MetricType.COUNTER,
         "Rows not reported because they would change no broker's share enough.",
     ),
+    Metric(
+        "rgd_group_slots",
+        MetricType.GAUGE,
+        "Groups and kinds that this broker keeps apart, its own and its peers'.",
+    ),
+    Metric(
+        "rgd_group_slots_unknown",
+        MetricType.GAUGE,
+        "Those of them that have no policies here: peers' groups, or invented ones.",
+    ),
+    Metric(
+        "rgd_group_slots_refused_total",
+        MetricType.COUNTER,
+        "Peers' rows, and groups of this broker, for which there was no slot.",
+    ),
+    Metric(
+        "rgd_groups_without_slot",
+        MetricType.GAUGE,
+        "Groups in use here that are granted their floor because there is no slot for them.",
+    ),
     Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is out of reach, else 0."),
     Metric(
         "rgd_name_conflict",
@@ -139,6 +159,11 @@ METRICS: Final = (
         "Highest index of the usage log known to be on disk; -1 before the first.",
     ),
     Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    Metric(
+        "rgd_log_lost_total",
+        MetricType.COUNTER,
+        "Rounds, and entries of rounds, that could not be kept in the usage log.",
+    ),
     Metric(
         "rgd_counts_lost_total",
         MetricType.COUNTER,

@@ -45,6 +45,7 @@ class Part(StrEnum):
     REPORTS = "reports"
     SHARING = "sharing"
     LIMITS = "limits"
+    SLOTS = "slots"
     #: Putting right what a fault left behind, and checking that it is right (`rgd.core.broker.recovery`).
     RECOVERY = "recovery"
     AUDIT = "audit"
@@ -72,11 +73,13 @@ DUE_PARTS: Final = (
     Part.REPORTS,
     Part.REPORTS,
     Part.REPORTS,
+    Part.REPORTS,
     Part.NAME,
     Part.MEMBERSHIP,
     Part.SHARING,
     Part.STANDING,
     Part.LIMITS,
+    Part.SLOTS,
     Part.AUDIT,
     Part.RECOVERY,
     Part.POLICIES,

@@ -27,6 +27,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
@@ -36,14 +37,25 @@ from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.slots import Slots
 from rgd.core.broker.standing import NAMESAKE_ROUNDS, Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord
+from rgd.core.exchange.messages import (
+    ALL_ROWS,
+    Ask,
+    Goodbye,
+    Hello,
+    Message,
+    Report,
+    RoundRecord,
+    Span,
+)
 from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
@@ -85,6 +97,9 @@ class Broker:
             topic_split=settings.topic_split,
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
+        self.full_state = FullState(self.rounds, self.index)
+        self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
+        self.slots.set_groups({}, self.sharing.book.groups)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing, self.identity)
         self.name = NameClaim(
             settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated
@@ -152,6 +167,7 @@ class Broker:
             return None
         due = (
             self._now if self.rounds.is_ending else self._round_end,
+            self._now if self.full_state.is_pending else None,
             self._early_at,
             self._answer_at,
             self._alive_at,
@@ -160,6 +176,7 @@ class Broker:
             self.sharing.due_at,
             self.standing.due_at,
             self._now if self.limiter.is_behind else None,
+            self._now if self.slots.is_behind else None,
             self._recovery.audit_due_at,
             self._now if self._faulty else None,
             self._now if self.book_change.is_waiting else None,
@@ -249,6 +266,7 @@ class Broker:
         if not is_reading:
             # One slice at a time.
             effects += self._run(Part.LIMITS, self.limiter.work, now)
+            effects += self._run(Part.SLOTS, self.slots.work, now)
         if not self._faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
@@ -276,7 +294,10 @@ class Broker:
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
-        return self._noted(self.book_change.put(event.book, event.now))
+        before, after = self.sharing.book.groups, event.book.groups
+        effects = self._run(Part.SLOTS, lambda _: self.slots.set_groups(before, after), event.now)
+        self.membership.policies_changed()
+        return effects + self._noted(self.book_change.put(event.book, event.now))
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
@@ -295,9 +316,9 @@ class Broker:
             effects += self._step_round(self._begin_end, event.now)
         while self.rounds.is_ending:
             effects += self._step_round(self.rounds.step, event.now)
-        _, record = self._finish_round(event.now, last=True)
+        reports, record = self._finish_round(event.now, last=True)
         # Nobody needs the report of one that says goodbye.
-        self.reports_sent -= 1
+        self.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
         return [*effects, *self._goodbye()]
@@ -310,14 +331,14 @@ class Broker:
         if self.name.is_lost:
             # Whoever asked has the answer of the one whose name it is.
             self._answer_at = None
-        if self._answer_at is not None and now >= self._answer_at:
-            effects += self._run(Part.REPORTS, self._report_all, now)
-        if self.rounds.is_ending:
-            # What was picked so far counts as told, and is told in a moment.
-            return effects
-        if self._early_at is not None and now >= self._early_at:
+            self.full_state.abandon()
+        # What was picked in a round that is ending counts as told, and is told in a moment.
+        is_between = not self.rounds.is_ending
+        if is_between and self._early_at is not None and now >= self._early_at:
             effects += self._run(Part.REPORTS, self._report_early, now)
-        if self._alive_at is not None and now >= self._alive_at:
+        if self.full_state.is_pending or (self._answer_at is not None and now >= self._answer_at):
+            effects += self._run(Part.REPORTS, self._report_state, now)
+        if is_between and self._alive_at is not None and now >= self._alive_at:
             effects += self._run(Part.REPORTS, self._report_nothing, now)
         return effects
 
@@ -347,15 +368,17 @@ class Broker:
             effects += self._report_nothing(now)
         if self.link.reached_at is None and not self.name.is_lost:
             effects.append(self._hello(now))
-        return effects
+        return effects + self._run(Part.SLOTS, self.slots.end_round, now)
 
     def _say_round(self, now: Nanos) -> list[Effect]:
-        report, record = self._finish_round(now)
-        return [Append(record), report] if len(record.rows) else [report]
+        reports, record = self._finish_round(now)
+        return [Append(record), *reports] if len(record.rows) else reports
 
-    def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[Effect, RoundRecord]:
+    def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[list[Effect], RoundRecord]:
         rows, shown = self.rounds.finish()
-        report = self._report(rows, now)
+        *parts, rest = parts_of_rows(rows)
+        reports = [self._report(part, now, more=True) for part in parts]
+        reports.append(self._report(rest, now))
         record = RoundRecord(
             speaker=self.identity.speaker,
             sequence=self.sequence,
@@ -369,7 +392,7 @@ class Broker:
             peer_incarnations=self.peers.incarnations(),
         )
         self._round_began = now
-        return report, record
+        return reports, record
 
     def _report_early(self, now: Nanos) -> list[Effect]:
         self._early_at = None
@@ -379,29 +402,42 @@ class Broker:
             self._early_at = Nanos(now + self.settings.min_interval_ns)
         return [self._report(rows, now)] if len(rows) else []
 
-    def _report_all(self, now: Nanos) -> list[Effect]:
-        return [self._report(self.rounds.told(), now, full=True)]
+    def _report_state(self, now: Nanos) -> list[Effect]:
+        """Send the next part of the full state; begin with it if that is due."""
+        if not self.full_state.is_pending:
+            self._answer_at, self._answered_at = None, now
+            self.full_state.begin()
+        part = self.full_state.next()
+        return [] if part is None else [self._report(part.rows, now, span=part.span)]
+
+    def _report_anew(self, now: Nanos) -> list[Effect]:
+        """Send the full state from its beginning."""
+        self.full_state.abandon()
+        return self._report_state(now)
 
     def _report_nothing(self, now: Nanos) -> list[Effect]:
         return [self._report(NO_USAGE, now)]
 
-    def _report(self, rows: UsageColumns, now: Nanos, *, full: bool = False) -> Effect:
+    def _report(
+        self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
+    ) -> Effect:
+        """Send rows that changed, or all rows of a span; `more` of the same follow."""
         self.reports_sent += 1
         self._reported_at = now
         self._alive_at = None
-        if full:
-            self._answer_at = None
-            self._answered_at = now
         report = Report(
             speaker=self.identity.speaker,
             sequence=self.identity.next_sequence(),
             period_ns=max(1, now - self._round_began),
             rows=rows,
-            full=full,
+            full=span is not None,
             rows_hash=self.rounds.told_hash,
             weight=self.settings.weight,
             policies_hash=self.membership.policies_hash,
             members=len(self.sharing.brokers),
+            span=span or ALL_ROWS,
+            # Nor can anybody hold all of it while a full state is under way.
+            more=more or self.full_state.is_pending,
             claim=self.name.claim(now),
             rival=self.name.rival(now),
         )
@@ -414,7 +450,7 @@ class Broker:
             show_life=self._show_life,
             hello=self._hello,
             heartbeat=lambda now: self._report(NO_USAGE, now),
-            everything=lambda now: self._report(self.rounds.told(), now, full=True),
+            everything=self._report_anew,
         )
 
     def _hello(self, now: Nanos) -> Effect:

@@ -52,6 +52,10 @@ class AlarmCode(StrEnum):
     WEIGHT_BOUNDED = "weight_bounded"
     ISOLATED = "isolated"
     REJOINED = "rejoined"
+    #: A peer sent rows of more groups without policies (or more rows) than are kept.
+    PEER_ROWS_REFUSED = "peer_rows_refused"
+    #: More groups are in use than there are slots: the last ones are granted their floor.
+    GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ from rgd.core.units import Nanos
 #: Of so many reports of a broker one is compared with what we hold, however many rows it changes.
 REPORTS_A_COMPARISON: Final = 8
 
+#: A broker that sent more rows than are kept is asked again after so many rounds: its state does not fit.
+PARTIAL_ROUNDS: Final = 60
+
 #: How often in a round silent peers are looked for.
 CHECKS_A_ROUND: Final = 4
 
@@ -81,6 +84,8 @@ class Membership:
         self._answered: set[str] = set()
         #: Brokers, this one too, of which we held what they told when it was last compared.
         self._equal: set[str] = set()
+        #: Peers that sent more than is kept, and are to be asked again under the policies in force.
+        self._incomplete: set[str] = set()
         #: Most brokers that anybody who answered knows of.
         self._members = 1
         #: When to look again for peers that are silent.
@@ -147,6 +152,10 @@ class Membership:
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
+    def policies_changed(self) -> None:
+        """Rows that were not kept may be of groups that are known now: they are asked for once."""
+        self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
+
     def forgive(self, now: Nanos) -> None:
         """Start everybody's silence anew: we did not listen."""
         self._peers.forgive(now)
@@ -198,8 +207,11 @@ class Membership:
         self.reports_received += 1
         if self._peers.weight_of(report.speaker.broker) != weight:
             self._sharing.refresh_all(now)
+        was_partial = self._usage.is_partial(report.speaker.broker)
         self._sharing.refresh(self._usage.apply(report), now)
         effects = [*self._compare_policies(report, now), *self._look_at_weight(report)]
+        if self._usage.is_partial(report.speaker.broker) and not was_partial:
+            effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, report.speaker.broker))
         if self._is_compared(report, steps):
             effects += self._repair(report, now)
         return effects
@@ -218,14 +230,24 @@ class Membership:
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
-        if not self._peers.may_ask(broker, now, self._settings.round_ns):
+        if not self._peers.may_ask(broker, now, self._ask_interval_ns(broker)):
             return []
+        self._incomplete.discard(broker)
         ask = Publish(Ask(self._identity.speaker, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
+
+    def _ask_interval_ns(self, broker: str) -> int:
+        is_due = broker in self._incomplete or not self._usage.is_partial(broker)
+        return (1 if is_due else PARTIAL_ROUNDS) * self._settings.round_ns
 
     def _is_compared(self, report: Report, steps: int) -> bool:
         """Whether to compare a report that is `steps` after the one before; see the module's law."""
         broker = report.speaker.broker
+        if report.more:
+            # Nobody can hold yet what the hash is of; after a gap, the last of them is compared.
+            if steps > 1:
+                self._equal.discard(broker)
+            return False
         if steps > 1 or report.full or broker not in self._equal:
             return True
         # A report that could not be read says nothing, too.
@@ -296,6 +318,7 @@ class Membership:
         self._answered.discard(broker)
         self._equal.discard(broker)
         self._overweight.discard(broker)
+        self._incomplete.discard(broker)
         self._sharing.refresh_all(now)
 
     def _remember(self) -> list[Effect]:

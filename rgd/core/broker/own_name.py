@@ -37,8 +37,8 @@ class Voice:
     hello: Callable[[Nanos], Effect]
     #: A report without rows.
     heartbeat: Callable[[Nanos], Effect]
-    #: A report of all rows.
-    everything: Callable[[Nanos], Effect]
+    #: All rows, in as many reports as they need: the first of them.
+    everything: Callable[[Nanos], list[Effect]]
 
 
 class OwnName:
@@ -157,4 +157,4 @@ class OwnName:
         self._renew_at, self._renewed_at = None, now
         goodbye = Publish(Goodbye(self._identity.speaker))
         self._identity.renew()
-        return [goodbye, self._voice.hello(now), self._voice.everything(now)]
+        return [goodbye, self._voice.hello(now), *self._voice.everything(now)]

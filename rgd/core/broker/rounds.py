@@ -126,10 +126,20 @@ class Rounds:
         """What the peers were told and was not taken back."""
         return self._suppression.told()
 
+    def told_places(self) -> Ints:
+        """The slots of `told`."""
+        return self._suppression.told_places()
+
+    def told_at(self, places: Ints) -> UsageColumns:
+        """What the peers were told of some of these."""
+        return self._suppression.told_at(places)
+
     def told_wanted(self, key: GroupKey) -> Pair:
         """What the peers think that we want of a group, Milli per second."""
-        place = np.array([self._index.place(key)], np.int64)
-        return Pair(*self._suppression.told_wanted(place)[0].tolist())
+        place = self._sharing.slot_of(key)
+        if place == NO_PLACE:
+            return Pair()
+        return Pair(*self._suppression.told_wanted(np.array([place]))[0].tolist())
 
     def early(self, now: Nanos) -> UsageColumns:
         """What has jumped and is worth telling at once, a slice of it; counts stay in their windows."""
@@ -140,9 +150,10 @@ class Rounds:
             state
             for key in keys
             if (state := self._limiter.state(key)) is not None
-            and self._index.place(key) != NO_PLACE
+            and self._sharing.slot_of(key) != NO_PLACE
         ]
-        states = list(dict.fromkeys([*self._follow_up, *called]))
+        followed = [one for one in self._follow_up if self._sharing.slot_of(one.key) != NO_PLACE]
+        states = list(dict.fromkeys([*followed, *called]))
         if not states:
             return NO_USAGE
         places = self._places(states)
@@ -218,11 +229,20 @@ class Rounds:
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
 
+    def is_unused(self, begin: int, end: int) -> Flags:
+        """[slots] from `begin` to before `end`: whether the peers know nothing of it from us."""
+        return ~self._suppression.is_told(np.arange(begin, end))
+
+    def forget(self, places: Ints) -> None:
+        """Make slots fresh: they are given to other groups next."""
+        self._estimator.forget(places)
+        self._told_early.difference_update(places.tolist())
+
     def _close(self, now: Nanos) -> None:
         """Close the windows of some groups."""
         count = min(SLICE_GROUPS, len(self._pending))
         states = [self._pending.popleft() for _ in range(count)]
-        placed = [(self._index.place(state.key), state) for state in states]
+        placed = [(self._sharing.slot_of(state.key), state) for state in states]
         placed = [one for one in placed if one[0] != NO_PLACE]
         closed = _column([place for place, _ in placed])
         self._closed.append(closed)
@@ -330,7 +350,7 @@ class Rounds:
             state.reported = known
 
     def _places(self, states: Iterable[GroupState]) -> Ints:
-        return _column([self._index.place(state.key) for state in states])
+        return _column([self._sharing.slot_of(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
         """Tell as idle what was told of groups that are deleted."""

@@ -123,6 +123,8 @@ class Sharing:
         self._has_unread = False
         self._unread_since = Nanos(0)
         self._groups: dict[int, Group] = {}
+        #: Groups in use that got no slot, in the order in which they are tried again.
+        self._slotless: dict[GroupKey, None] = {}
         #: By place: the most that is granted until its share is reckoned under the new policy.
         self._ceilings: dict[int, Rates] = {}
         self._next_place = 0
@@ -165,6 +167,8 @@ class Sharing:
         """Every live broker's share of a group, as the usage map has it."""
         self._make_room()
         place = self._usage.index.place(key)
+        if place == NO_PLACE:
+            return dict.fromkeys(self.brokers, self._least(self.quota(key)))
         quota = rates([_pair(self.quota(key))])
         shares = self._ranks.share_out(np.array([place]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
@@ -207,8 +211,9 @@ class Sharing:
         key = GroupKey(group.name, kind)
         place = self._usage.index.place(key)
         if place == NO_PLACE:
-            # One too many to share: what is left is this broker's own limit.
-            return group.rates(kind)
+            # One too many to share: every broker may have its floor, whatever the others want.
+            self._slotless[key] = None
+            return self._least(group.rates(kind))
         self._make_room()
         if place not in self._settling:
             self._quota[place] = rates([_pair(self.quota(key))])[0]
@@ -301,6 +306,35 @@ class Sharing:
         self._rested_at = Nanos(rested_at)
         self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
+    def slot_of(self, key: GroupKey) -> int:
+        """The slot of a group in use, `NO_PLACE` where it has none."""
+        place = self._usage.index.find(key)
+        return NO_PLACE if place is None or place not in self._settling else place
+
+    @property
+    def slotless(self) -> int:
+        """How many groups in use got no slot: they are granted their floor."""
+        return len(self._slotless)
+
+    def retry(self, now: Nanos) -> None:
+        """Try again, for a slice of the groups without a slot, to give them one."""
+        for key in list(self._slotless)[:SLICE_GROUPS]:
+            del self._slotless[key]
+            group = self.book.groups.get(key.group)
+            if group is not None:
+                self._apply(key, self.share_of(group, key.kind, now), now)
+
+    def is_unused(self, begin: int, end: int) -> Flags:
+        """[slots] from `begin` to before `end`: whether no group in use has it."""
+        self._make_room()
+        unused: Flags = ~self._is_in_use[begin:end]
+        return unused
+
+    def forget(self, places: Ints) -> None:
+        """Make slots fresh: they are given to other groups next."""
+        self._target[places] = 0
+        self._quota[places] = NO_RATE
+
     def settle(self, now: Nanos) -> None:
         """Put raises in force that have waited long enough, a slice of them."""
         settle_ns = self._link.settle_ns
@@ -390,6 +424,10 @@ class Sharing:
             return BLOCKED if quota == BLOCKED else UNLIMITED
         part = self._floor if self.mode.is_on_floor else self._equal
         return Rates(part(quota.messages), part(quota.bytes))
+
+    def _least(self, quota: Rates) -> Rates:
+        """What every broker may have at once: the floor."""
+        return Rates(self._floor(quota.messages), self._floor(quota.bytes))
 
     def _floor(self, quota: Rate) -> Rate:
         if quota is None:

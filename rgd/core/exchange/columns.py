@@ -110,6 +110,18 @@ class UsageColumns:
             wanted_total=self.wanted_total[places],
         )
 
+    def between(self, begin: int, end: int) -> "UsageColumns":
+        """The rows from the place `begin` to before `end`; copies no numbers."""
+        return UsageColumns(
+            groups=self.groups[begin:end],
+            kinds=self.kinds[begin:end],
+            topics=self.topics[begin:end],
+            admitted=self.admitted[begin:end],
+            wanted=self.wanted[begin:end],
+            admitted_total=self.admitted_total[begin:end],
+            wanted_total=self.wanted_total[begin:end],
+        )
+
     @classmethod
     def join(cls, parts: Sequence["UsageColumns"]) -> "UsageColumns":
         """The rows of all parts, one after another."""
@@ -190,6 +202,17 @@ class ShareColumns:
             policies=self.policies[places],
             refused=self.refused[places],
             sent=self.sent[places],
+        )
+
+    def between(self, begin: int, end: int) -> "ShareColumns":
+        """The rows from the place `begin` to before `end`; copies no numbers."""
+        return ShareColumns(
+            usage=self.usage.between(begin, end),
+            share=self.share[begin:end],
+            quota=self.quota[begin:end],
+            policies=self.policies[begin:end],
+            refused=self.refused[begin:end],
+            sent=self.sent[begin:end],
         )
 
     @classmethod

@@ -1,10 +1,15 @@
-"""Gives every group and kind that was ever heard of a place in columns.
+"""Gives every group and kind that is in use a slot: a row number in columns that are kept by slot.
 
-Law: a place is never given to another; so arrays by place (of the usage map, of
-what was told, of shares) stay true while groups come and go.
+Law: a slot belongs to one group and kind from when it is given until it is freed, and it is freed only
+when no column holds anything in it (`rgd.core.broker.slots` decides that). So arrays by slot stay true
+while groups come and go.
+
+Names that peers send and no policy knows may be invented: all of them together take at most
+`UNKNOWN_MAX` slots, and whoever asks for a peer says how many it may add (`room`). Groups with
+policies take the rest. What gets no slot is counted, and a known slot is never taken away for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -12,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import KINDS, Codes, Ints, kind_code
+from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
 
-#: Most groups and kinds that a daemon tells apart, ten times PIP-82's cluster; later ones are not kept.
+#: Most groups and kinds that a daemon tells apart, ten times PIP-82's cluster (100,000 groups in both
+#: kinds); a group of ours that comes later is granted its floor.
 PLACES_MAX: Final = 2_000_000
 
-#: Stands for a group that has no place.
+#: Most of them that no policy knows, twice PIP-82's cluster: policies may be read after the reports.
+UNKNOWN_MAX: Final = 400_000
+
+#: Stands for a group that has no slot.
 NO_PLACE: Final = -1
 
 Hashes = NDArray[np.uint64]
@@ -25,47 +34,135 @@ _Column = TypeVar("_Column", bound=np.generic)
 
 
 class GroupIndex:
-    """Places of groups and kinds, in the order in which they were heard of."""
+    """Slots of groups and kinds; `len` is one more than the greatest that was ever given."""
 
     def __init__(self) -> None:
+        #: [slots] a freed one keeps its last key until it is given again.
         self.keys: list[GroupKey] = []
-        #: [places] 64 bits that tell keys apart, the same on every broker.
+        #: [slots] 64 bits that tell keys apart, the same on every broker.
         self.hashes: Hashes = np.zeros(64, np.uint64)
+        #: [slots] bytes of the group's name.
+        self.name_bytes: NDArray[np.int32] = np.zeros(64, np.int32)
+        #: [slots] whether it is given, and whether it is given to a group without policies.
+        self.is_given: Flags = np.zeros(64, np.bool_)
+        self.is_unknown: Flags = np.zeros(64, np.bool_)
         self._places: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
+        self._free: list[int] = []
+        #: The groups that have policies; None: all have.
+        self._known: Container[str] | None = None
+        #: How many slots are given to groups without policies.
+        self.unknown = 0
+        #: Requests for a slot that were refused.
+        self.refused = 0
+        #: Another one whenever slots were freed: who keeps slots of rows that may be gone looks again.
+        self.generation = 0
 
     def __len__(self) -> int:
         return len(self.keys)
 
+    @property
+    def given(self) -> int:
+        """How many slots are given."""
+        return len(self.keys) - len(self._free)
+
     def find(self, key: GroupKey) -> int | None:
-        """The place of one key, if it has one."""
+        """The slot of one key, if it has one."""
         return self._places[kind_code(key.kind)].get(key.group)
 
     def place(self, key: GroupKey) -> int:
-        """The place of one key, `NO_PLACE` when there are too many."""
+        """The slot of a group of ours, `NO_PLACE` when there are too many."""
         place = self.find(key)
         return self._add(key) if place is None else place
 
-    def places(self, groups: Sequence[str], kinds: Codes) -> Ints:
-        """[rows] the place of each, `NO_PLACE` for what is one too many."""
+    def find_all(self, groups: Sequence[str], kinds: Codes) -> Ints:
+        """[rows] the slot of each, `NO_PLACE` where there is none."""
         tables = self._places
         codes = kinds.tolist()
-        found = [tables[code].get(group) for group, code in zip(groups, codes, strict=True)]
-        if None in found:
-            found = [
-                self.place(GroupKey(group, KINDS[code])) if place is None else place
-                for place, group, code in zip(found, groups, codes, strict=True)
-            ]
+        found = [
+            tables[code].get(group, NO_PLACE) for group, code in zip(groups, codes, strict=True)
+        ]
         return np.array(found, np.int64)
 
+    def places(
+        self,
+        groups: Sequence[str],
+        kinds: Codes,
+        *,
+        skip: Flags | None = None,
+        room: int | None = None,
+    ) -> Ints:
+        """[rows] the slot of each, given where there was none.
+
+        Args:
+            groups: [rows].
+            kinds: [rows].
+            skip: [rows] what gets no slot if it has none: rows that say nothing.
+            room: how many groups without policies may be given one; None: as many as there are.
+        """
+        places = self.find_all(groups, kinds)
+        missing = places == NO_PLACE
+        if skip is not None:
+            missing &= ~skip
+        for row in np.flatnonzero(missing).tolist():
+            group = groups[row]
+            key = GroupKey(group, KINDS[kinds[row]])
+            if self.knows(group):
+                places[row] = self._add(key)
+            elif self.unknown < UNKNOWN_MAX and (room is None or room > 0):
+                places[row] = self._add(key)
+                room = None if room is None else room - 1
+            else:
+                self.refused += 1
+        return places
+
+    def knows(self, group: str) -> bool:
+        """Whether a group has policies."""
+        return self._known is None or group in self._known
+
+    def set_known(self, groups: Container[str]) -> None:
+        """From now on these groups have policies; slots that are given hear of it by `judge`."""
+        self._known = groups
+
+    def judge(self, places: Ints) -> None:
+        """Look again whether the groups of these slots have policies."""
+        places = places[self.is_given[places]]
+        keys = self.keys
+        unknown = [not self.knows(keys[place].group) for place in places.tolist()]
+        self.unknown += sum(unknown) - int(np.count_nonzero(self.is_unknown[places]))
+        self.is_unknown[places] = unknown
+
+    def free(self, places: Ints) -> None:
+        """Take slots back in which no column holds anything; each must be given, and comes once."""
+        if not len(places):
+            return
+        for place in places.tolist():
+            key = self.keys[place]
+            del self._places[kind_code(key.kind)][key.group]
+        self.unknown -= int(np.count_nonzero(self.is_unknown[places]))
+        self.is_given[places] = self.is_unknown[places] = False
+        self._free.extend(places.tolist())
+        self.generation += 1
+
     def _add(self, key: GroupKey) -> int:
-        place = len(self.keys)
-        if place >= PLACES_MAX:
+        if self._free:
+            place = self._free.pop()
+            self.keys[place] = key
+        elif len(self.keys) < PLACES_MAX:
+            place = len(self.keys)
+            self.keys.append(key)
+            for name in ("hashes", "name_bytes", "is_given", "is_unknown"):
+                setattr(self, name, grown(getattr(self, name), place + 1))
+        else:
+            self.refused += 1
             return NO_PLACE
-        self.keys.append(key)
         self._places[kind_code(key.kind)][key.group] = place
-        self.hashes = grown(self.hashes, place + 1)
         digest = blake2b(f"{key.group}\0{key.kind}".encode(), digest_size=8).digest()
         self.hashes[place] = int.from_bytes(digest)
+        self.name_bytes[place] = len(key.group)
+        self.is_given[place] = True
+        if not self.knows(key.group):
+            self.is_unknown[place] = True
+            self.unknown += 1
         return place
 
 

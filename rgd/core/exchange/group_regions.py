@@ -53,6 +53,10 @@ class GroupRegions:
         """[places] how many rows each has."""
         return self._count[places]
 
+    def counts_between(self, begin: int, end: int) -> Ints:
+        """[places] how many rows each has, from `begin` to before `end`."""
+        return self._count[begin:end]
+
     def gather(self, places: Ints) -> tuple[Ints, Ints]:
         """The rows of these places, place by place: (row numbers, how many of each place)."""
         counts = self._count[places]

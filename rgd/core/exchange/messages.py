@@ -7,6 +7,7 @@ start), never differences, so a lost one changes nothing lasting.
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
 
@@ -18,6 +19,17 @@ class Speaker:
     broker: str
     #: Random, new at each start: tells a restart from a reordering.
     incarnation: int
+
+
+class Span(NamedTuple):
+    """A range of the hashes of groups and kinds (`GroupIndex.hashes`): from `begin` to before `end`."""
+
+    begin: int = 0
+    end: int = 1 << 64
+
+
+#: Every group and kind.
+ALL_ROWS: Final = Span()
 
 
 class Claim(IntEnum):
@@ -49,7 +61,7 @@ class Report:
     #: The period that the rates cover, in ns.
     period_ns: int
     rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
-    #: These rows are all of the speaker's rows: forget the others.
+    #: These rows are all of the speaker's rows in `span`: forget the others there.
     full: bool = False
     #: `told_hash` over every row the speaker has told and not taken back.
     rows_hash: int = 0
@@ -59,6 +71,10 @@ class Report:
     policies_hash: int = 0
     #: How many live brokers the speaker knows of, itself included.
     members: int = 1
+    #: Of a full report: which part of the state it is. A state too large for one message is in several.
+    span: Span = ALL_ROWS
+    #: More reports of the same state follow at once: only with the last of them `rows_hash` holds.
+    more: bool = False
     #: How firmly the speaker holds its name.
     claim: Claim = Claim.HELD
     #: Incarnation of another daemon that the speaker hears under its own name, 0: none. It proves to
@@ -106,6 +122,12 @@ class RoundRecord:
     isolated: bool = False
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
+    #: A round too large for one entry is in several: this is part 1, 2 ... of `parts`, with some of
+    #: the rows and peers.
+    part: int = 1
+    parts: int = 1
+    #: Rounds and entries that the log had lost since the start, when this was written.
+    lost: int = 0
     #: The broker's own monotonic clock at the end of the round; 0: not known.
     ended_ns: int = 0
     #: Whether this is the closing record of an orderly stop, after which no count is missing.

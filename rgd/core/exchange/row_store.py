@@ -133,7 +133,7 @@ class RowStore:
 class Holding:
     """The rows of one broker, found by place."""
 
-    __slots__ = ("_places", "_rows", "hash", "version")
+    __slots__ = ("_places", "_rows", "hash", "is_partial", "version")
 
     def __init__(self) -> None:
         #: In order, and the row of each.
@@ -143,13 +143,20 @@ class Holding:
         self.hash: int | None = 0
         #: Another one whenever rows came or went.
         self.version = 0
+        #: Whether rows were sent that are not kept, since the last full state began.
+        self.is_partial = False
 
     def __len__(self) -> int:
         return len(self._places)
 
     @property
+    def places(self) -> Ints:
+        """The slots of all rows, in order."""
+        return self._places
+
+    @property
     def rows(self) -> Ints:
-        """All rows."""
+        """All rows, in the order of `places`."""
         return self._rows
 
     @property

@@ -95,6 +95,10 @@ class Suppression:
         """Every row that the peers were told and that was not taken back."""
         return self._rows(np.flatnonzero(self._is_told))
 
+    def told_at(self, places: Ints) -> UsageColumns:
+        """What the peers were told of these groups, all of which are among `told_places`."""
+        return self._rows(places)
+
     def told_places(self) -> Ints:
         """The places of `told`."""
         return np.flatnonzero(self._is_told)

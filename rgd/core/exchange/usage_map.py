@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import FEW_ROWS, Codes, Ints, UsageColumns
+from rgd.core.exchange.columns import FEW_ROWS, Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
-from rgd.core.exchange.messages import Report
+from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.runs import Places, run_of
@@ -32,6 +32,10 @@ from rgd.core.units import Pair
 
 #: Most rows kept of one broker; a report that would exceed it is cut there, and its hash differs.
 ROWS_MAX: Final = 1_000_000
+
+#: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
+#: cluster sends in both kinds. Policies may come later than the reports.
+UNKNOWN_ROWS_MAX: Final = 20_000
 
 #: Most rows that change the known hash of a broker; after more of them it is reckoned from all rows.
 HASHED_ROWS_MAX: Final = 256
@@ -70,6 +74,8 @@ class _Named:
     groups: tuple[str, ...]
     kinds: Codes
     places: Ints
+    #: `GroupIndex.generation` when they were looked up.
+    generation: int
     #: Rows of the places while the holding has this version; None where some have none.
     rows: Places | None = None
     version: int = -1
@@ -82,6 +88,10 @@ class _Named:
             self.version = holding.version
         return self.rows
 
+    def is_held(self, holding: Holding) -> bool:
+        """Whether it is known which rows of the holding these are; while they are, no slot is freed."""
+        return self.rows is not None and self.version == holding.version
+
 
 class UsageMap:
     """Every row that anybody told and did not take back."""
@@ -91,9 +101,9 @@ class UsageMap:
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
+        #: By broker number; "" where the broker was removed, and its number waits for another one.
         self._names: list[str] = []
-        #: Numbers of brokers that were removed, for the next ones.
-        self._free: list[int] = []
+        self._free_numbers: list[int] = []
         #: By broker number.
         self._holdings: list[Holding] = []
         #: By broker number, the last report's: a steady broker tells of the same groups again.
@@ -106,10 +116,11 @@ class UsageMap:
         holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
-        named = self._name(number, told)
-        if not report.full or len(told) == len(holding):
+        named = self._name(number, report)
+        if not report.full or (report.span == ALL_ROWS and len(told) == len(holding)):
             rows = named.held_by(holding)
             if rows is not None and not told.is_idle.any():
+                holding.is_partial &= not report.full
                 return self._rewrite(holding, rows, named.places, Amounts.of(told))
         return self._merge(number, named.places, report)
 
@@ -120,10 +131,10 @@ class UsageMap:
             return _NO_PLACES
         self._named.pop(number, None)
         holding = self._holdings[number]
-        places = self._rows.place[holding.rows].astype(np.int64)
+        places = holding.places
         self._forget(holding, holding.rows)
-        self._holdings[number], self._names[number] = Holding(), ""
-        self._free.append(number)
+        self._names[number], self._holdings[number] = "", Holding()
+        self._free_numbers.append(number)
         return places
 
     def gather(self, places: Ints) -> Gathered:
@@ -185,17 +196,40 @@ class UsageMap:
         return {name for name, number in self._numbers.items() if len(self._holdings[number])}
 
     def number_of(self, broker: str) -> int:
-        """The number that stands for a broker in `Gathered`; it stays the same until it is removed."""
+        """The number that stands for a broker in `Gathered`; the same until the broker is removed."""
         number = self._numbers.get(broker)
-        if number is None and self._free:
-            # Brokers come and go, and what is kept by number must not grow with each.
-            number = self._numbers[broker] = self._free.pop()
+        if number is not None:
+            return number
+        if self._free_numbers:
+            number = self._free_numbers.pop()
             self._names[number] = broker
-        if number is None:
-            number = self._numbers[broker] = len(self._names)
+        else:
+            number = len(self._names)
             self._names.append(broker)
             self._holdings.append(Holding())
+        self._numbers[broker] = number
         return number
+
+    def introduce(self, rows: UsageColumns, begin: int, end: int) -> None:
+        """Give some groups of a broker's full state their slots ahead, so that taking it in costs less.
+
+        Args:
+            rows: the state.
+            begin: the first of these rows; those before it have been introduced.
+            end: behind the last of them.
+        """
+        self._places_of(rows.between(begin, end), max(0, UNKNOWN_ROWS_MAX - begin))
+
+    def is_partial(self, broker: str) -> bool:
+        """Whether a broker sent rows that are not kept: too many, or of too many groups without policies."""
+        number = self._numbers.get(broker)
+        return number is not None and self._holdings[number].is_partial
+
+    def is_unused(self, begin: int, end: int) -> Flags:
+        """[slots] from `begin` to before `end`: whether nobody has a row there."""
+        self._make_room()
+        unused: Flags = self._regions.counts_between(begin, end) == 0
+        return unused
 
     @property
     def brokers_numbered(self) -> int:
@@ -221,16 +255,40 @@ class UsageMap:
                 f"{self._regions.live} of groups"
             )
 
-    def _name(self, number: int, told: UsageColumns) -> _Named:
+    def _name(self, number: int, report: Report) -> _Named:
         """Where the names of a report are."""
-        named = self._named.get(number)
+        named, told = self._named.get(number), report.rows
         # Names are looked up one by one, which is most of the work; the same tuple says the same.
-        if named and named.groups is told.groups and np.array_equal(named.kinds, told.kinds):
+        if (
+            named
+            and named.groups is told.groups
+            and np.array_equal(named.kinds, told.kinds)
+            and (named.generation == self.index.generation or named.is_held(self._holdings[number]))
+        ):
             return named
-        named = _Named(told.groups, told.kinds, self.index.places(told.groups, told.kinds))
+        # A full state replaces the rows that are held: only what is kept of it is counted.
+        room = UNKNOWN_ROWS_MAX if report.full else self._room(self._holdings[number])
+        places = self._places_of(told, room)
+        named = _Named(told.groups, told.kinds, places, self.index.generation)
         if len(told) > FEW_ROWS and NO_PLACE not in named.places:
             self._named[number] = named
         return named
+
+    def _places_of(self, told: UsageColumns, room: int) -> Ints:
+        """[rows] slots, given to what has none and is to be kept."""
+        places = self.index.find_all(told.groups, told.kinds)
+        missing = places == NO_PLACE
+        if not missing.any():
+            return places
+        idle = told.is_idle
+        if idle[missing].all():
+            return places
+        return self.index.places(told.groups, told.kinds, skip=idle, room=room)
+
+    def _room(self, holding: Holding) -> int:
+        """How many more rows of groups without policies a broker may have."""
+        held = int(np.count_nonzero(self.index.is_unknown[holding.places]))
+        return max(0, UNKNOWN_ROWS_MAX - held)
 
     def _row(self, row: int) -> HeldRow:
         store = self._rows
@@ -247,7 +305,7 @@ class UsageMap:
         is_held = rows != NO_ROW
         gone = rows[is_held & idle]
         if report.full:
-            missing = np.setdiff1d(holding.rows, rows, assume_unique=True)
+            missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
             gone = np.union1d(gone, missing)
         kept = np.flatnonzero(is_held & ~idle)
         changed = [
@@ -255,10 +313,35 @@ class UsageMap:
             self._rewrite(holding, rows[kept], places[kept], Amounts.of(told, kept)),
         ]
         self._forget(holding, gone)
-        fresh = np.flatnonzero(~is_held & ~idle & (places != NO_PLACE))
-        fresh = fresh[: max(0, ROWS_MAX - len(holding))]
+        fresh = np.flatnonzero(~is_held & ~idle)
+        fits = self._kept(holding, places[fresh])
+        holding.is_partial = not fits.all() or (
+            # A pass over a whole state begins with the least hashes.
+            holding.is_partial and not (report.full and report.span.begin == 0)
+        )
+        fresh = fresh[fits]
         changed.append(self._insert(number, places[fresh], Amounts.of(told, fresh)))
         return np.concatenate(changed)
+
+    def _rows_in(self, holding: Holding, span: Span) -> Ints:
+        """The rows of one broker whose groups and kinds hash into a span."""
+        if span == ALL_ROWS:
+            return holding.rows
+        hashes = self.index.hashes[holding.places]
+        is_in = hashes >= np.uint64(span.begin)
+        if span.end < ALL_ROWS.end:
+            is_in &= hashes < np.uint64(span.end)
+        return holding.rows[is_in]
+
+    def _kept(self, holding: Holding, places: Ints) -> Flags:
+        """[places] whether there is room for another row of a broker; places are those without one."""
+        kept: Flags = places != NO_PLACE
+        # The place before the first is a slot like any other: it is not asked for.
+        unknown = kept & self.index.is_unknown[places]
+        if unknown.any():
+            kept &= ~unknown | (np.cumsum(unknown) <= self._room(holding))
+        kept &= np.cumsum(kept) <= ROWS_MAX - len(holding)
+        return kept
 
     def _rewrite(self, holding: Holding, rows: Places, places: Ints, amounts: Amounts) -> Ints:
         """Put other values into rows that are held; the places whose rates changed."""

@@ -36,7 +36,7 @@ class Server:
         return told
 
     def is_healthy(self) -> bool:
-        return self._ask("GET", "/healthz") == {"alive": True}
+        return bool(self._ask("GET", "/healthz") == {"alive": True})
 
     def grants(self) -> bool:
         return bool(self._ask("POST", "/v1/acquire", '{"group":"gold"}')["granted"])

@@ -3,7 +3,7 @@
 Not covered: what becomes of the counts of missing records (test_windows).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,69 @@ def test_records_damaged_at_a_segments_ends_are_missing(
     facts = read_logs(tmp_path).facts()
 
     assert (facts.damaged, facts.records, facts.missing) == (2, 8, 2)
+
+
+def in_parts(maker: LogMaker, rounds: int, *, without: Collection[int] = ()) -> None:
+    for _ in range(rounds):
+        maker.round_in_parts(
+            *([Usage(name, admitted=10, quota=100)] for name in ("gold", "silver", "trial")),
+            without=without,
+        )
+
+
+def test_a_round_in_parts_is_one_record_and_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    maker.rounds(2, GOLD)
+    in_parts(maker, 3)
+    maker.rounds(2, GOLD)
+    maker.close()
+
+    facts = read_logs(tmp_path).facts()
+
+    assert (facts.records, facts.missing) == (7, 0)
+
+
+def test_a_round_whose_parts_are_in_two_segments_is_no_duplicate_and_no_gap(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    in_parts(maker, 1)
+    last_part = maker.take_back()
+    maker.roll()
+    maker.put_again(last_part)
+    in_parts(maker, 1)
+    maker.close()
+
+    logs = read_logs(tmp_path)
+
+    check_distinct(run for one in logs.stats for run in one.runs)
+    assert (logs.facts().records, logs.facts().missing) == (2, 0)
+
+
+@pytest.mark.parametrize("without", [[1], [2], [3], [1, 3]])
+def test_a_part_that_is_not_there_is_missing(
+    tmp_path: Path, read_logs: ReadLogs, without: list[int]
+) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    in_parts(maker, 2)
+    in_parts(maker, 1, without=without)
+    maker.roll()
+    in_parts(maker, 2)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == len(without)
+
+
+def test_a_part_whose_entry_is_lost_is_missing_once(tmp_path: Path, read_logs: ReadLogs) -> None:
+    maker = LogMaker(tmp_path, "broker-1")
+    in_parts(maker, 2)
+    maker.take_back()
+    maker.index += 1
+    maker.roll()
+    in_parts(maker, 1)
+    maker.close()
+
+    assert read_logs(tmp_path).facts().missing == 1
 
 
 def test_a_restart_is_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Span, Speaker
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import COUNT_MAX, Kind, Pair
-from rgd.wire import codec, columns, keys
+from rgd.wire import codec, columns, compression, keys
 from rgd.wire.errors import (
     Malformed,
     Oversize,
@@ -23,6 +23,7 @@ from rgd.wire.errors import (
     UnknownVersion,
     WireError,
 )
+from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.usage_pb2 import Message as MessageProto
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
 from tests.support.wire_values import varints
@@ -136,6 +137,14 @@ def bomb() -> bytes:
     return bytes((codec.VERSION, 1)) + zstd.compress(bytes(codec.MESSAGE_MAX + 1))
 
 
+def framed(body: bytes, *, states_size: bool = True) -> bytes:
+    """A message whose body is one zstd frame."""
+    compressor = zstd.ZstdCompressor()
+    if states_size:
+        compressor.set_pledged_input_size(len(body))
+    return bytes((codec.VERSION, 1)) + compressor.compress(body) + compressor.flush()
+
+
 HOSTILE = [
     pytest.param(b"", TornFrame, Reason.TORN, id="empty"),
     pytest.param(b"\x01", TornFrame, Reason.TORN, id="one-byte"),
@@ -153,6 +162,20 @@ HOSTILE = [
         id="zstd-and-more",
     ),
     pytest.param(bomb(), Oversize, Reason.OVERSIZE, id="zstd-bomb"),
+    pytest.param(framed(bytes(100_000)), Oversize, Reason.OVERSIZE, id="zstd-ratio"),
+    pytest.param(
+        framed(bytes(range(256)) * 4, states_size=False),
+        Malformed,
+        Reason.MISSING,
+        id="zstd-no-size",
+    ),
+    pytest.param(framed(b""), Malformed, Reason.MISSING, id="zstd-nothing"),
+    pytest.param(
+        b"\x01\x01" + bytes.fromhex("502a4d1804000000") + b"abcd",
+        Malformed,
+        Reason.MISSING,
+        id="zstd-skippable",
+    ),
     pytest.param(bytes(codec.MESSAGE_MAX + 1), Oversize, Reason.OVERSIZE, id="large"),
     pytest.param(message(MessageProto(broker="b")), Malformed, Reason.MISSING, id="says-nothing"),
     pytest.param(
@@ -199,7 +222,7 @@ ROWS = [
         id="number-over-a-border",
     ),
     pytest.param(
-        ColumnsProto(groups=["a"], kinds=b"\x01", topics=bytes(1 << 20)),
+        ColumnsProto(groups=["a"], kinds=b"\x01", topics=bytes(1 << 19)),
         Reason.BAD_COLUMNS,
         id="more-bytes-than-rows-can-have",
     ),
@@ -368,4 +391,52 @@ def test_a_count_that_makes_too_large_a_rate_is_refused() -> None:
     proto = columns_proto(["a"], [1], admitted_messages_counted=[COUNT_MAX])
     with pytest.raises(Malformed) as caught:
         columns.decode_rows(proto, period_ns=1)
+    assert caught.value.reason is Reason.BAD_NUMBER
+
+
+def test_nothing_that_is_too_large_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoDecompressor:
+        def __init__(self, **_options: object) -> None:
+            raise AssertionError("it was decompressed")
+
+    monkeypatch.setattr("rgd.wire.compression.zstd.ZstdDecompressor", NoDecompressor)
+    for data in (bomb(), framed(bytes(100_000)), framed(bytes(1000), states_size=False)):
+        with pytest.raises(WireError):
+            codec.decode(data)
+        with pytest.raises(WireError):
+            codec.plain_bytes(data)
+
+
+@pytest.mark.parametrize("said", [500, 999, 1001, 9000])
+def test_a_frame_that_lies_about_its_size_is_refused(said: int) -> None:
+    data = bytearray(framed(bytes(range(200)) * 5))
+    # RFC 8878: magic, descriptor (this one says: one segment, two bytes of size), size less 256.
+    assert data[6] >> 5 == 0b011
+    assert int.from_bytes(data[7:9], "little") + 256 == 1000
+    data[7:9] = (said - 256).to_bytes(2, "little")
+    with pytest.raises(WireError):
+        codec.decode(bytes(data))
+
+
+def test_what_compresses_too_well_is_sent_as_it_is_and_read() -> None:
+    same = [row(f"g{number:05}") for number in range(2_000)]
+    message = report_of(*same)
+    numbering, numberings = Numbering(), Numberings()
+    codec.decode(codec.encode(message, numbering), numberings)
+    again = codec.encode(message, numbering)
+    assert codec.decode(again, numberings) == message
+    assert codec.plain_bytes(again) <= compression.RATIO_MAX * len(again)
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_how_much_a_message_becomes_is_known_beforehand(count: int) -> None:
+    data = codec.encode(report_of(*many(count)))
+    body = zstd.decompress(data[2:]) if data[1] else data
+    assert codec.plain_bytes(data) == len(body)
+
+
+def test_a_span_ends_behind_its_beginning() -> None:
+    message = replace(report_of(row("gold")), full=True, span=Span(5, 5))
+    with pytest.raises(WireError) as caught:
+        codec.encode(message)
     assert caught.value.reason is Reason.BAD_NUMBER

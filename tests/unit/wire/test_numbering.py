@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.exchange.columns import FEW_ROWS, UsageColumns
-from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.exchange.messages import Message, Report, Span, Speaker
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import numbering as numbering_module
@@ -18,6 +18,7 @@ from rgd.wire import usage_pb2
 from rgd.wire.codec import decode, encode, in_order
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.numbering import Numbering, Numberings
+from tests.support.wire_values import varints
 
 ME = Speaker("b1", 7)
 
@@ -73,7 +74,7 @@ def test_a_name_travels_once() -> None:
     assert not again.names.groups
     assert not again.rows.groups
     more = proto_of(encode(report(row("acme")), numbering)).report
-    assert (more.names.first, list(more.names.groups)) == (2, ["acme"])
+    assert (list(more.names.numbers), list(more.names.groups)) == ([2], ["acme"])
 
 
 def test_a_full_report_says_every_name() -> None:
@@ -97,7 +98,10 @@ def test_who_missed_a_name_reads_no_rows_and_loses_none() -> None:
     assert known is not None
     assert len(known.rows) == 3
     # A name after the one that it missed is not taken for that one.
-    assert line.say(report(row("later"))) == report()
+    later = line.say(report(row("later")))
+    assert later is not None
+    assert later.rows.groups == ("later",)
+    assert line.say(report(row("late"))) == report()
 
 
 def test_who_came_late_reads_no_rows() -> None:
@@ -233,7 +237,7 @@ def test_more_names_than_a_speaker_may_have_are_refused() -> None:
     line, payload = Line(), encode(report(*BOTH), Numbering())
     line.hear(payload)
     proto = proto_of(payload)
-    proto.report.names.first = numbering_module.NAMES_MAX - 1
+    proto.report.names.numbers = varints(numbering_module.NAMES_MAX - 1, 1)
     with pytest.raises(WireError) as caught:
         line.hear(payload[:2] + proto.SerializeToString())
     assert caught.value.reason is Reason.OVERSIZE
@@ -256,3 +260,68 @@ def test_what_is_said_of_few_groups_in_between_does_not_make_the_names_another_t
     fourth = line.say(report(*many))
     assert fourth is not None
     assert fourth.rows.groups is third.rows.groups is second.rows.groups
+
+
+def test_a_number_that_stands_for_two_groups_is_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.groups[1] = "other"
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
+
+
+def test_parts_of_a_full_state_each_say_the_names_they_use() -> None:
+    line = Line()
+    line.say(report(*BOTH, row("acme")), is_lost=True)
+    middle = 1 << 63
+    first = replace(report(row("gold"), full=True), span=Span(0, middle), more=True)
+    second = replace(report(row("acme"), row("trial"), full=True), span=Span(middle))
+    line.say(first, is_lost=True)
+    heard = line.say(second)
+    assert heard is not None
+    assert in_order(heard) == in_order(second)
+    # What the lost part said it cannot read, and all else it can.
+    assert line.say(report(row("trial"), row("acme"))) is not None
+    assert line.say(report(row("gold"))) == report()
+    assert line.say(first) == first
+    assert line.say(report(row("gold"))) == report(row("gold"))
+
+
+def test_names_are_said_again_after_a_full_state_only_where_it_did_not_say_them() -> None:
+    numbering = Numbering()
+    encode(report(*BOTH), numbering)
+    encode(report(row("gold"), full=True), numbering)
+    after = proto_of(encode(report(*BOTH), numbering)).report
+    assert list(after.names.groups) == ["trial"]
+
+
+def test_the_names_of_senders_that_are_gone_are_freed() -> None:
+    numberings = Numberings()
+    for place in range(3):
+        said = report(*BOTH, speaker=Speaker(f"b{place}", 1))
+        decode(encode(said, Numbering()), numberings)
+    before = numberings.cost
+    numberings.keep({"b1"})
+    assert 0 < numberings.cost == before // 3
+    numberings.keep(())
+    assert numberings.cost == 0
+
+
+def test_the_names_of_all_senders_take_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    numberings = Numberings()
+    rows = [row(f"g{place:0100}") for place in range(20)]
+    one = Numberings()
+    decode(encode(report(*rows), Numbering()), one)
+    monkeypatch.setattr(numbering_module, "NAMES_COST_MAX", 2 * one.cost)
+    for place in range(5):
+        decode(encode(report(*rows, speaker=Speaker(f"b{place}", 1)), Numbering()), numberings)
+        assert numberings.cost <= 2 * one.cost
+    assert set(numberings._speakers) == {"b3", "b4"}
+    # A number that leaves holes takes what it takes.
+    payload = encode(report(*BOTH, speaker=Speaker("b9", 1)), Numbering())
+    proto = proto_of(payload)
+    proto.report.names.numbers = varints(0, numbering_module.NAMES_MAX - 1)
+    decode(payload[:2] + proto.SerializeToString(), numberings)
+    assert set(numberings._speakers) == {"b9"}

@@ -291,7 +291,7 @@ def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> Non
     assert not house.sharing._is_marked[house.places(key(last))[0]]
 
 
-def test_groups_for_which_there_is_no_place_touch_nobody_elses_share(
+def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_elses_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
@@ -299,10 +299,10 @@ def test_groups_for_which_there_is_no_place_touch_nobody_elses_share(
     groups = [Group("gold", Limit(rates(100)))]
     groups += [Group(f"late{place}", Limit(rates(7 + place))) for place in range(2)]
     house.change(*groups)
-    for group in groups:
-        share = house.sharing.share_of(group, Kind.PUBLISH, START)
-        assert share == group.quota.publish
+    shares = [house.sharing.share_of(group, Kind.PUBLISH, START) for group in groups]
+    assert shares == [rates(100), rates(0.07), rates(0.08)]
     assert house.applied == []
+    assert house.sharing.slotless == 2
 
 
 # One rate.

@@ -63,6 +63,73 @@ def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
     assert len(index) == 2
 
 
+# What is freed, and who may add how many.
+
+
+def test_a_freed_slot_is_given_again_and_its_old_key_is_not_found() -> None:
+    index = GroupIndex()
+    index.places(("a", "b", "c"), codes(*[Kind.PUBLISH] * 3))
+    before = index.generation
+    index.free(np.array([1]))
+    assert index.find(key("b")) is None
+    assert (index.given, len(index)) == (2, 3)
+    assert index.generation != before
+    assert index.place(key("d", Kind.DISPATCH)) == 1
+    assert index.keys == [key("a"), key("d", Kind.DISPATCH), key("c")]
+    assert index.place(key("b")) == 3
+
+
+def test_the_hash_of_a_slot_is_that_of_its_new_key() -> None:
+    index, other = GroupIndex(), GroupIndex()
+    index.place(key("a"))
+    index.free(np.array([0]))
+    assert index.hashes[index.place(key("b"))] == other.hashes[other.place(key("b"))]
+
+
+def test_of_groups_without_policies_only_so_many_get_a_slot() -> None:
+    index = GroupIndex()
+    index.set_known({"gold"})
+    groups, kinds = ("x", "gold", "y", "x", "z"), codes(*[Kind.PUBLISH] * 3, *[Kind.DISPATCH] * 2)
+    assert index.places(groups, kinds, room=2).tolist() == [0, 1, 2, NO_PLACE, NO_PLACE]
+    assert (index.unknown, index.refused) == (2, 2)
+    # What has a slot is found, room or not.
+    assert index.places(groups, kinds, room=0).tolist() == [0, 1, 2, NO_PLACE, NO_PLACE]
+
+
+def test_all_groups_without_policies_together_get_only_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "UNKNOWN_MAX", 1)
+    index = GroupIndex()
+    index.set_known({"gold"})
+    kinds = codes(*[Kind.PUBLISH] * 3)
+    assert index.places(("x", "y", "gold"), kinds).tolist() == [0, NO_PLACE, 1]
+    index.free(np.array([0]))
+    assert index.unknown == 0
+    assert index.places(
+        ("x", "y", "gold"), kinds, skip=np.array([True, False, False])
+    ).tolist() == [
+        NO_PLACE,
+        0,
+        1,
+    ]
+
+
+def test_a_group_that_gets_policies_does_not_count_among_the_unknown() -> None:
+    index = GroupIndex()
+    index.set_known(set())
+    index.places(("x", "y"), codes(Kind.PUBLISH, Kind.PUBLISH))
+    index.set_known({"y"})
+    index.judge(np.arange(2))
+    assert (index.unknown, index.is_unknown[:2].tolist()) == (1, [True, False])
+    index.set_known({"x"})
+    index.judge(np.arange(2))
+    assert (index.unknown, index.is_unknown[:2].tolist()) == (1, [False, True])
+    index.free(np.array([1]))
+    index.judge(np.arange(2))
+    assert index.unknown == 0
+
+
 def test_hashes_tell_groups_and_kinds_apart_and_are_the_same_on_every_broker() -> None:
     one, other = GroupIndex(), GroupIndex()
     keys = [key(f"g{place}", kind) for place in range(300) for kind in Kind]

@@ -208,6 +208,103 @@ def test_a_map_shares_the_places_that_it_was_given() -> None:
     assert index.keys == [key()]
 
 
+# Groups that have no policies here.
+
+
+def unknown_map(monkeypatch: pytest.MonkeyPatch) -> UsageMap:
+    """A map in which only gold has policies, and a broker may have two rows of other groups."""
+    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
+    usage_map = UsageMap()
+    usage_map.index.set_known({"gold"})
+    return usage_map
+
+
+def test_of_groups_without_policies_a_broker_may_have_so_many_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage_map = unknown_map(monkeypatch)
+    rows = [usage(1, group=f"x{place}") for place in range(4)]
+    usage_map.apply(report("b1", *rows[:1], usage(9)))
+    assert not usage_map.is_partial("b1")
+    usage_map.apply(report("b1", *rows, usage(9)))
+    assert set(usage_map.rows_of("b1")) == {key("x0"), key("x1"), key()}
+    assert usage_map.is_partial("b1")
+    # Nor does it get more where others' rows have given the groups their slots.
+    usage_map.apply(report("b2", *rows[2:]))
+    usage_map.apply(report("b1", *rows))
+    assert usage_map.count_of("b1") == 3
+    assert not usage_map.is_partial("b2")
+    assert not usage_map.is_partial("nobody")
+
+
+def test_a_whole_state_that_fits_is_not_partial_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage_map = unknown_map(monkeypatch)
+    rows = [usage(1, group=f"x{place}") for place in range(6)]
+    usage_map.apply(report("b1", *rows[:4]))
+    # Other ones in place of those that it had: they count no more.
+    usage_map.apply(report("b1", *rows[4:], full=True))
+    assert set(usage_map.rows_of("b1")) == {key("x4"), key("x5")}
+    assert not usage_map.is_partial("b1")
+    usage_map.apply(report("b1", *rows[:4]))
+    assert usage_map.is_partial("b1")
+    usage_map.apply(report("b1", *rows[4:], full=True))
+    assert not usage_map.is_partial("b1")
+
+
+def test_what_is_introduced_ahead_gets_no_more_slots_than_it_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage_map = unknown_map(monkeypatch)
+    rows = report("b1", *(usage(1, group=f"x{place}") for place in range(5)), usage(1), full=True)
+    for begin in range(6):
+        usage_map.introduce(rows.rows, begin, begin + 1)
+    assert usage_map.index.given == 3
+    assert usage_map.index.find(key()) is not None
+
+
+def test_rows_that_say_nothing_get_no_slot() -> None:
+    usage_map = UsageMap()
+    usage_map.apply(report("b1", *(usage(0, group=f"x{place}") for place in range(5)), usage(1)))
+    assert usage_map.index.given == 1
+
+
+def test_the_number_of_a_broker_that_is_removed_is_given_again() -> None:
+    usage_map = filled()
+    assert usage_map.brokers_numbered == 2
+    for name in ("b3", "b4", "b5"):
+        usage_map.remove("b1")
+        usage_map.remove(name)
+        usage_map.apply(report(name, usage(3, group="trial")))
+        usage_map.remove(name)
+    usage_map.apply(report("b6", usage(4)))
+    assert usage_map.brokers_numbered == 2
+    assert usage_map.rows(key()) == {"b2": held(usage(20)), "b6": held(usage(4))}
+    assert usage_map.rows_of("b1") == {}
+    assert usage_map.brokers() == {"b2", "b6"}
+
+
+def test_slots_that_were_freed_are_not_taken_for_the_names_they_had() -> None:
+    """A report of the same names is not looked up again, unless slots were freed meanwhile."""
+    usage_map = UsageMap()
+    many = report("b1", *(usage(1, group=f"g{place:03}") for place in range(100)))
+    usage_map.apply(many)
+    usage_map.apply(many)
+    idle = replace(
+        many,
+        rows=replace(
+            many.rows,
+            wanted=np.zeros_like(many.rows.wanted),
+            admitted=np.zeros_like(many.rows.wanted),
+        ),
+    )
+    usage_map.apply(idle)
+    usage_map.index.free(np.arange(100))
+    usage_map.apply(report("b2", *(usage(2, group=f"h{place:03}") for place in range(100))))
+    usage_map.apply(many)
+    assert usage_map.rows_of("b1") == {key(row.group): held(row) for row in many.rows}
+    assert usage_map.rows(key("h000")) == {"b2": held(usage(2, group="h000"))}
+
+
 # The arena.
 
 

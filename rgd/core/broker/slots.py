@@ -1,0 +1,103 @@
+"""Frees the slots of groups that nobody uses any more, and says when there are too few.
+
+Law: a slot is freed only while no column holds anything in it: no broker has a row there, the group is
+not in use here, the peers were told nothing of it, and no round is ending (which keeps slots between its
+slices). So whatever names peers invent, once their rows are gone (idle, taken back, or with the peer)
+their slots are as if they had never been given.
+
+It looks at all slots once a round, a slice at a time, and again at the names of all when policies
+change: who has policies now does not count among the unknown any more.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect
+from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.model import Group
+from rgd.core.policies.table import changed_keys
+from rgd.core.units import Kind, Nanos
+
+#: Slots that are looked at in one go, freed in one go, and whose names are judged in one go: each well
+#: under 2 ms of one core.
+SLICE_SLOTS: Final = 131_072
+FREED_MAX: Final = 1_024
+JUDGED_MAX: Final = 2_048
+
+#: Most groups with other policies that are judged at once.
+CHANGES_MAX: Final = 32
+
+
+class Slots:
+    """Looks after the slots of one broker."""
+
+    def __init__(
+        self, index: GroupIndex, usage: UsageMap, sharing: Sharing, rounds: Rounds
+    ) -> None:
+        self._index = index
+        self._usage = usage
+        self._sharing = sharing
+        self._rounds = rounds
+        #: The next slot to look at, and to judge; None: all were.
+        self._looked: int | None = None
+        self._judged: int | None = None
+        self._is_short = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `work` has something to do now."""
+        return (self._looked, self._judged) != (None, None) and not self._rounds.is_ending
+
+    def set_groups(self, before: Mapping[str, Group], after: Mapping[str, Group]) -> None:
+        """Other groups have policies now."""
+        self._index.set_known(after)
+        changed = changed_keys(before, after, CHANGES_MAX)
+        if changed is None:
+            self._judged = 0
+            return
+        keys = [GroupKey(name, kind) for name in changed for kind in Kind]
+        found = [place for key in keys if (place := self._index.find(key)) is not None]
+        self._index.judge(np.array(found, np.int64))
+
+    def end_round(self, now: Nanos) -> list[Effect]:
+        """A round has ended: try again where slots were too few, and begin to look for unused ones."""
+        self._looked = 0
+        self.work(now)
+        self._sharing.retry(now)
+        was_short, self._is_short = self._is_short, self._sharing.slotless > 0
+        return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
+
+    def work(self, now: Nanos) -> None:
+        """Look at a slice of the slots, or judge a slice of the names."""
+        del now  # as every part's work is called
+        if self._rounds.is_ending:
+            return
+        if self._judged is not None:
+            self._judge(self._judged)
+        elif self._looked is not None:
+            self._look(self._looked)
+
+    def _judge(self, begin: int) -> None:
+        end = min(begin + JUDGED_MAX, len(self._index))
+        self._index.judge(np.arange(begin, end))
+        self._judged = end if end < len(self._index) else None
+
+    def _look(self, begin: int) -> None:
+        end = min(begin + SLICE_SLOTS, len(self._index))
+        unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
+        unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)
+        slots = begin + np.flatnonzero(unused)
+        if len(slots) > FREED_MAX:
+            slots = slots[:FREED_MAX]
+            end = int(slots[-1]) + 1
+        if len(slots):
+            self._index.free(slots)
+            self._sharing.forget(slots)
+            self._rounds.forget(slots)
+        self._looked = end if end < len(self._index) else None

@@ -1,0 +1,91 @@
+"""One zstd frame around a message's body, and how much it may become before it is looked into.
+
+Law: nothing is decompressed whose frame does not say how large it becomes, nor what would become larger
+than a limit, or more than `RATIO_MAX` times as large as it came. So the work of reading is bounded by
+the bytes that came, and known before it begins; and a frame that lies about it ends at its limit.
+
+Nothing is written that would be refused: what compresses further than that is left as it is.
+"""
+
+import sys
+from typing import Final
+
+from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: A body may become so many times as large as its frame. Reports of different groups reach 5 to 10.
+RATIO_MAX: Final = 64
+
+#: Below this many bytes a zstd frame only adds; heartbeats stay as they are.
+COMPRESS_MIN: Final = 128
+#: About a column of PIP-82's case.
+_BLOCK_BYTES: Final = 16 * 1024
+#: A window of a mebibyte: no frame of ours needs more memory than that.
+_WINDOW_LOG_MAX: Final = 20
+
+
+def compressed(body: bytes) -> bytes | None:
+    """One zstd frame; None where it would not be smaller, or would be refused."""
+    if len(body) < COMPRESS_MIN:
+        return None
+    compressor = zstd.ZstdCompressor()
+    compressor.set_pledged_input_size(len(body))
+    # Block by block: numbers of one column have more in common than all have.
+    blocks = [
+        compressor.compress(body[start : start + _BLOCK_BYTES], mode=compressor.FLUSH_BLOCK)
+        for start in range(0, len(body), _BLOCK_BYTES)
+    ]
+    frame = b"".join((*blocks, compressor.flush()))
+    is_worth_it = len(frame) < len(body) <= RATIO_MAX * len(frame)
+    return frame if is_worth_it else None
+
+
+def plain_size(frame: bytes, limit: int) -> int:
+    """How large a frame says that it becomes, in bytes.
+
+    Raises:
+        Malformed: it is no frame, does not say it, or says nothing.
+        Oversize: more than `limit`, or more than `RATIO_MAX` times the frame.
+    """
+    try:
+        size = zstd.get_frame_info(frame).decompressed_size
+    except zstd.ZstdError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
+    if not size:
+        raise Malformed(Reason.MISSING, "message: the zstd frame does not say its content's size")
+    if size > limit:
+        raise Oversize("message, decompressed", size, limit)
+    if size > RATIO_MAX * len(frame):
+        raise Oversize(
+            f"message, decompressed from {len(frame)} bytes", size, RATIO_MAX * len(frame)
+        )
+    return size
+
+
+def decompressed(frame: bytes, limit: int) -> bytes:
+    """What a frame holds.
+
+    Raises:
+        WireError: as `plain_size`, or it is torn, damaged, or lies about its size.
+    """
+    size = plain_size(frame, limit)
+    decompressor = zstd.ZstdDecompressor(
+        options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX}
+    )
+    try:
+        body = decompressor.decompress(frame, max_length=size + 1)
+    except zstd.ZstdError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
+    if not decompressor.eof:
+        if len(body) > size:
+            raise Oversize("message, decompressed", len(body), size)
+        raise TornFrame("message, compressed", len(frame) + 1, len(frame))
+    if len(body) != size:
+        raise Malformed(Reason.BAD_STRUCTURE, f"message: {len(body)} bytes, said to be {size}")
+    if decompressor.unused_data:
+        raise Malformed(Reason.BAD_STRUCTURE, "message: bytes behind the zstd frame")
+    return body

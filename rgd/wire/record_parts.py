@@ -1,0 +1,73 @@
+"""Divides a round that is too large for one entry of the usage log (design 6: "a large one in parts").
+
+Law: the parts of a round hold each of its rows and each of its peers once, all else is the same in
+every part, and each part can be encoded (`rgd.wire.record`), whatever its numbers and names are: sizes
+are the most that a row or a peer may need, not what these need. A round that fits is its only part.
+
+Rows are cut where they stand; `encode_record` puts each part in order by itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Final
+
+from rgd.core.exchange.messages import RoundRecord
+from rgd.wire.frame import PAYLOAD_MAX
+from rgd.wire.record import PEERS_MAX
+
+#: The most bytes of a row without its group's name: varints of at most 10 bytes in every column.
+ROW_BYTES_MAX: Final = 176
+#: The most bytes of a peer without its name: two tags, a length, a sequence.
+PEER_BYTES_MAX: Final = 24
+
+#: What the rows and the peers of one part may need, in bytes; what is left is for the names and
+#: numbers that every part has.
+PART_ROWS_BYTES: Final = PAYLOAD_MAX * 3 // 5
+PART_PEERS_BYTES: Final = PAYLOAD_MAX // 5
+
+#: The most bytes of one letter.
+_UTF8_MAX: Final = 4
+
+_Run = tuple[int, int]
+
+
+def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
+    """The parts of a round in order, each as small as an entry must be."""
+    rows = _runs([ROW_BYTES_MAX + len(group) for group in record.rows.usage.groups])
+    peers = _runs_of_peers(record.peers)
+    count = max(len(rows), len(peers), 1)
+    if count == 1:
+        yield record
+        return
+    nothing = (0, 0)
+    for part, (of_rows, of_peers) in enumerate(zip_longest(rows, peers, fillvalue=nothing), 1):
+        yield replace(
+            record,
+            rows=record.rows.between(*of_rows),
+            peers=record.peers[slice(*of_peers)],
+            peer_incarnations=record.peer_incarnations[slice(*of_peers)],
+            part=part,
+            parts=count,
+        )
+
+
+def _runs_of_peers(peers: Sequence[tuple[str, int]]) -> list[_Run]:
+    sizes = [PEER_BYTES_MAX + _UTF8_MAX * len(broker) for broker, _ in peers]
+    return _runs(sizes, PART_PEERS_BYTES, PEERS_MAX)
+
+
+def _runs(
+    sizes: Sequence[int], bytes_max: int = PART_ROWS_BYTES, count_max: int | None = None
+) -> list[_Run]:
+    """Cut things of these sizes into runs (begin, end) of at most so many bytes, and so many things."""
+    runs: list[_Run] = []
+    begin = taken = 0
+    for at, size in enumerate(sizes):
+        if taken + size > bytes_max or at - begin == count_max:
+            runs.append((begin, at))
+            begin, taken = at, 0
+        taken += size
+    if begin < len(sizes):
+        runs.append((begin, len(sizes)))
+    return runs

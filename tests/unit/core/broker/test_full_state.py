@@ -1,0 +1,205 @@
+"""A broker whose state is too large for one report: how it is sent, received, compared and repaired.
+
+Two real brokers, wired by hand. Not covered: any loss (tests/property/test_report_parts.py), the sizes
+on the wire (tests/unit/wire/test_report_sizes.py).
+"""
+
+import pytest
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Publish
+from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.decision import Request
+from rgd.core.exchange import report_parts
+from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Speaker
+from rgd.core.exchange.report_parts import ROW_BYTES_MAX
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit
+from rgd.core.units import Nanos
+from tests.unit.core.values import ms, rates
+
+GROUPS = [f"g{number:02}" for number in range(40)]
+BOOK = PolicyBook({name: Group(name, Limit(rates(1000))) for name in GROUPS})
+ROUND_MS = 1000
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven rows a part."""
+    monkeypatch.setattr(report_parts, "PART_BYTES_MAX", 7 * (ROW_BYTES_MAX + 3))
+    monkeypatch.setattr(report_parts, "_ROWS_MAX", 7)
+    monkeypatch.setattr(report_parts, "_ROWS_SURE", 5)
+
+
+class Member:
+    """A broker that hears itself at once; what it says is kept."""
+
+    def __init__(self, name: str) -> None:
+        self.broker = Broker(BrokerSettings(Speaker(name, 1), expected_brokers=2), Nanos(0))
+        self.now = Nanos(0)
+        self.said: list[Message] = []
+        self.effects: list[Effect] = []
+        self.live(PoliciesChanged(Nanos(0), BOOK))
+        self.live(Started(Nanos(0)))
+
+    def live(self, event: Event) -> None:
+        self.now = max(self.now, event.now)
+        for effect in self.broker.handle(event):
+            self.effects.append(effect)
+            if isinstance(effect, Publish):
+                self.said.append(effect.message)
+                self.live(MessageReceived(self.now, effect.message))
+
+    def hear(self, *messages: Message) -> None:
+        for message in messages:
+            self.live(MessageReceived(self.now, message))
+
+    def wait(self, until_ms: float) -> None:
+        while (due := self.broker.wake_at) is not None and due <= ms(until_ms):
+            self.live(Woken(max(self.now, due)))
+        self.now = ms(until_ms)
+
+    def ask(self, *groups: str) -> None:
+        for group in groups:
+            self.broker.limiter.acquire(Request(messages=5, group=group), self.now)
+
+    def take(self) -> list[Message]:
+        said, self.said = self.said, []
+        return said
+
+    def reports(self) -> list[Report]:
+        return [message for message in self.take() if isinstance(message, Report)]
+
+    def missed(self) -> int:
+        """How often it found that it had missed something."""
+        effects, self.effects = self.effects, []
+        return sum(
+            isinstance(effect, Alarm) and effect.code is AlarmCode.REPORTS_MISSED
+            for effect in effects
+        )
+
+
+def pair() -> tuple[Member, Member]:
+    """A sender with forty rows, and a receiver that knows none of them; both live."""
+    sender, receiver = Member("s"), Member("r")
+    for at in range(0, 3001, 250):
+        for one, other in ((sender, receiver), (receiver, sender)):
+            one.wait(at)
+            other.wait(at)
+            other.hear(*one.take())
+    assert (sender.broker.mode, receiver.broker.mode) == (Mode.LIVE, Mode.LIVE)
+    sender.ask(*GROUPS)
+    sender.wait(4100)
+    receiver.wait(4100)
+    receiver.effects.clear()
+    return sender, receiver
+
+
+def told(sender: Member) -> dict[str, int]:
+    return {row.group: row.wanted.messages for row in sender.broker.rounds.told()}
+
+
+def held(receiver: Member) -> dict[str, int]:
+    rows = receiver.broker.usage.rows_of("s")
+    return {key.group: row.wanted.messages for key, row in rows.items()}
+
+
+def test_a_round_with_too_many_rows_is_several_reports_of_one_state() -> None:
+    sender, receiver = pair()
+    reports = [report for report in sender.reports() if len(report.rows)]
+    assert len(reports) > 5
+    # Early reports came first, and each of the round's but the last says that more follow.
+    assert not reports[-1].more
+    assert reports[-2].more
+    sequences = [report.sequence for report in reports]
+    assert sequences == sorted(set(sequences))
+    receiver.hear(*reports)
+    assert held(receiver) == told(sender)
+    assert receiver.missed() == 0
+    record = next(effect.record for effect in sender.effects if isinstance(effect, Append))
+    assert len(record.rows) == len(GROUPS)
+
+
+def test_a_lost_part_of_a_round_is_found_with_its_last_one() -> None:
+    sender, receiver = pair()
+    reports = [report for report in sender.reports() if len(report.rows)]
+    receiver.hear(*reports[:-3], *reports[-2:-1])
+    assert receiver.missed() == 0
+    receiver.hear(reports[-1])
+    assert receiver.missed() == 1
+
+
+def test_who_asks_is_sent_the_whole_state_in_parts() -> None:
+    sender, receiver = pair()
+    sender.take()
+    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.wait(4700)
+    reports = [report for report in sender.reports() if report.full]
+    assert len(reports) > 5
+    assert [report.more for report in reports] == [True] * (len(reports) - 1) + [False]
+    assert reports[0].span.begin == 0
+    assert reports[-1].span.end == ALL_ROWS.end
+    receiver.hear(*reports)
+    assert held(receiver) == told(sender)
+    assert receiver.missed() == 0
+    receiver.broker.validate()
+
+
+def test_what_changes_between_two_parts_is_sent_too_and_asks_for_nothing() -> None:
+    sender, receiver = pair()
+    sender.take()
+    sender.hear(Ask(Speaker("r", 1), "s"))
+    answer_at = sender.broker.wake_at
+    assert answer_at is not None
+    # One part at a wake; a round ends meanwhile.
+    for _ in range(2):
+        sender.live(Woken(answer_at))
+    sender.now = ms(4900)
+    sender.ask(*GROUPS, *GROUPS[:20])
+    sender.live(Woken(ms(5000)))
+    parts = [message for message in sender.said if isinstance(message, Report) and message.full]
+    assert 2 <= len(parts) < 6
+    sender.wait(5600)
+    receiver.wait(5600)
+    receiver.hear(*sender.reports())
+    assert held(receiver) == told(sender)
+    assert receiver.missed() == 0
+
+
+def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() -> None:
+    sender, receiver = pair()
+    receiver.hear(*sender.reports())
+    assert held(receiver) == told(sender)
+    sender.hear(Hello(Speaker("late", 1)))
+    sender.wait(4700)
+    reports = [report for report in sender.reports() if report.full]
+    gone = set(reports[2].rows.groups)
+    late = Member("late")
+    for at in range(0, 3001, 250):
+        late.wait(at)
+    late.hear(*reports[:2], *reports[3:])
+    late.wait(4700)
+    assert held(late).keys() == set(GROUPS) - gone
+    receiver.hear(*reports[:2], *reports[3:])
+    assert held(receiver) == told(sender)
+    assert late.missed() + receiver.missed() >= 1
+    sender.hear(*(message for message in late.take() if isinstance(message, Ask)))
+    sender.wait(5400)
+    late.hear(*sender.take())
+    assert held(late) == told(sender)
+
+
+def test_a_second_question_during_a_pass_is_answered_by_another_pass() -> None:
+    sender, _receiver = pair()
+    sender.take()
+    sender.hear(Ask(Speaker("r", 1), "s"))
+    answer_at = sender.broker.wake_at
+    assert answer_at is not None
+    sender.live(Woken(answer_at))
+    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.wait(5900)
+    reports = [report for report in sender.reports() if report.full]
+    assert [report.span.begin for report in reports].count(0) == 2
+    assert not reports[-1].more

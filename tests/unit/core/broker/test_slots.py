@@ -1,0 +1,258 @@
+"""Slots of groups at their limits: what invented names take, what is freed, what a group without gets.
+
+Not covered: that a slot given again keeps nothing of before (tests/property/test_slots.py).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish
+from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.membership import PARTIAL_ROUNDS
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Mode
+from rgd.core.buckets.decision import Request
+from rgd.core.exchange import group_index as group_index_module
+from rgd.core.exchange import usage_map as usage_map_module
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.group_index import UNKNOWN_MAX
+from rgd.core.exchange.messages import Ask, Goodbye, Report, Speaker
+from rgd.core.exchange.usage_map import UNKNOWN_ROWS_MAX
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.units import NS_PER_S, Kind, Nanos
+from tests.unit.core.values import key, ms, rates
+
+ME = Speaker("me", 1)
+ROUND_MS = 1000
+
+
+class House:
+    """A live broker that reads itself back at once."""
+
+    def __init__(self, *groups: str, floor_ppm: int = 10_000) -> None:
+        self.broker = Broker(BrokerSettings(ME, floor_ppm=floor_ppm, expiry_rounds=100), Nanos(0))
+        self.now = 0.0
+        self.effects: list[Effect] = []
+        self.change(*groups)
+        self.live(Started(ms(0)))
+        self.wait(2.2 * ROUND_MS)
+        assert self.broker.mode is Mode.LIVE
+
+    def live(self, event: Event) -> None:
+        for effect in self.broker.handle(event):
+            self.effects.append(effect)
+            if isinstance(effect, Publish):
+                self.live(MessageReceived(ms(self.now), effect.message))
+
+    def change(self, *groups: str) -> None:
+        book = PolicyBook({name: Group(name, Limit(rates(1000))) for name in groups})
+        self.live(PoliciesChanged(ms(self.now), book))
+
+    def hear(self, peer: str, sequence: int, *names: str, full: bool = False) -> None:
+        some = np.full((len(names), 2), 10, np.int64)
+        kinds, topics = np.zeros(len(names), np.uint8), some[:, 0]
+        rows = UsageColumns(names, kinds, topics, some, some, some, some)
+        report = Report(Speaker(peer, 1), sequence, NS_PER_S, rows, full=full, rows_hash=1)
+        self.live(MessageReceived(ms(self.now), report))
+
+    def leave(self, peer: str) -> None:
+        self.live(MessageReceived(ms(self.now), Goodbye(Speaker(peer, 1))))
+
+    def ask(self, group: str) -> Rates:
+        """Let a caller ask; the share of the group."""
+        self.broker.limiter.acquire(Request(messages=1, group=group), ms(self.now))
+        return self.share(group)
+
+    def share(self, group: str) -> Rates:
+        state = self.broker.limiter.state(key(group))
+        assert state is not None
+        return state.share
+
+    def wait(self, milliseconds: float) -> None:
+        until = self.now + milliseconds
+        while (due := self.broker.wake_at) is not None and due <= ms(until):
+            self.now = max(self.now, due / 1e6)
+            self.live(Woken(ms(self.now)))
+        self.now = until
+
+    def alarms(self) -> Sequence[tuple[str, str]]:
+        """What was told of slots."""
+        found = [
+            (effect.code, effect.broker)
+            for effect in self.effects
+            if isinstance(effect, Alarm)
+            and effect.code in {AlarmCode.PEER_ROWS_REFUSED, AlarmCode.GROUPS_WITHOUT_SLOT}
+        ]
+        self.effects.clear()
+        return found
+
+    def asked(self) -> int:
+        """How often somebody was asked to repeat itself."""
+        messages = [effect.message for effect in self.effects if isinstance(effect, Publish)]
+        self.effects.clear()
+        return sum(isinstance(message, Ask) and message.full for message in messages)
+
+
+def invented(peer: str, count: int) -> list[str]:
+    return [f"{peer}-{number}" for number in range(count)]
+
+
+def test_invented_names_take_no_more_slots_than_each_peer_may_have_and_are_freed_with_it() -> None:
+    house = House("gold", "late")
+    house.ask("gold")
+    for peer in ("e1", "e2"):
+        house.hear(peer, 1, *invented(peer, UNKNOWN_ROWS_MAX + 10_000), "gold")
+    assert house.broker.index.unknown == 2 * UNKNOWN_ROWS_MAX
+    assert house.broker.index.refused == 2 * 10_000
+    assert house.alarms() == [
+        (AlarmCode.PEER_ROWS_REFUSED, "e1"),
+        (AlarmCode.PEER_ROWS_REFUSED, "e2"),
+    ]
+    # What has policies is kept all the same, and shared.
+    assert set(house.broker.usage.rows(key())) == {"e1", "e2"}
+    assert house.ask("late").messages == house.broker.shares(key("late"))["me"].messages
+    for peer in ("e1", "e2"):
+        house.leave(peer)
+    house.wait(2 * ROUND_MS)
+    assert house.broker.index.unknown == 0
+    assert house.broker.index.given <= 3
+    assert len(house.broker.index) > 2 * UNKNOWN_ROWS_MAX
+
+
+def test_peers_that_come_and_go_use_the_same_slots_again() -> None:
+    house = House("gold")
+    extents = []
+    for turn in range(4):
+        peer = f"e{turn}"
+        house.hear(peer, 1, *invented(peer, 3_000))
+        house.leave(peer)
+        house.wait(2 * ROUND_MS)
+        extents.append(len(house.broker.index))
+    assert extents[0] == extents[-1]
+
+
+def test_rows_that_are_taken_back_free_their_slots_while_the_peer_stays() -> None:
+    house = House("gold")
+    house.hear("e1", 1, *invented("e1", 100))
+    house.hear("e1", 2, "gold", full=True)
+    house.wait(2 * ROUND_MS)
+    assert house.broker.index.given == 1
+
+
+def test_all_peers_together_get_only_so_many_slots_for_names_without_policies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert UNKNOWN_MAX < group_index_module.PLACES_MAX
+    monkeypatch.setattr(group_index_module, "UNKNOWN_MAX", 5)
+    house = House("gold", "late")
+    for peer in ("e1", "e2", "e3"):
+        house.hear(peer, 1, *invented(peer, 3))
+    assert house.broker.index.unknown == 5
+    assert house.broker.index.find(key("late")) is None
+    house.ask("late")
+    assert house.broker.index.find(key("late")) is not None
+
+
+def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    house = House("gold", "silver", "late")
+    house.hear("b2", 1, "gold")
+    house.ask("gold")
+    house.ask("silver")
+    # One percent of the quota, evenly over two brokers.
+    assert house.ask("late") == rates(5)
+    house.wait(2 * ROUND_MS)
+    assert house.share("late") == rates(5)
+    assert set(house.broker.shares(key("late")).values()) == {rates(5)}
+    assert house.broker.rounds.told_wanted(key("late")) == (0, 0)
+    assert house.alarms() == [(AlarmCode.GROUPS_WITHOUT_SLOT, "")]
+    house.broker.validate()
+    # Its policy is followed, and where a slot comes free it gets its share.
+    house.change("gold", "late")
+    house.wait(4 * ROUND_MS)
+    assert house.broker.sharing.slotless == 0
+    assert house.share("late").messages == house.broker.shares(key("late"))["me"].messages
+    assert (house.share("late").messages or 0) > 100_000
+
+
+def test_a_group_without_a_slot_that_is_deleted_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    house = House("gold", "late")
+    house.ask("gold")
+    house.ask("late")
+    house.change("gold")
+    house.wait(2 * ROUND_MS)
+    assert house.broker.sharing.slotless == 0
+    assert house.broker.limiter.state(key("late")) is None
+
+
+def test_a_peer_whose_state_does_not_fit_is_not_asked_every_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
+    house = House("gold")
+    names = invented("e1", 5)
+    house.hear("e1", 1, *names)
+    asked = 0
+    for sequence in range(2, 2 + PARTIAL_ROUNDS):
+        house.wait(ROUND_MS)
+        asked += house.asked()
+        house.hear("e1", sequence, *names, full=True)
+    assert asked <= 2
+
+
+def test_once_policies_come_the_rows_that_were_refused_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
+    house = House("gold")
+    names = invented("e1", 5)
+    house.hear("e1", 1, *names)
+    house.wait(3 * ROUND_MS)
+    assert house.asked() == 1
+    house.change("gold", *names)
+    house.hear("e1", 2, *names[:1])
+    house.hear("e1", 3)
+    assert house.asked() == 1
+    house.hear("e1", 4, *names, full=True)
+    assert len(house.broker.usage.rows_of("e1")) == 5
+    assert not house.broker.usage.is_partial("e1")
+    assert house.broker.index.unknown == 0
+    house.broker.validate()
+
+
+def test_many_groups_that_get_policies_at_once_are_judged_in_slices() -> None:
+    house = House("gold")
+    names = invented("e1", 10_000)
+    house.hear("e1", 1, *names)
+    assert house.broker.index.unknown == 10_000
+    house.change("gold", *names)
+    wakes = 0
+    while house.broker.slots.is_behind:
+        before = house.broker.index.unknown
+        house.live(Woken(ms(house.now)))
+        assert before - house.broker.index.unknown <= 2_048
+        wakes += 1
+    assert wakes >= 5
+    assert house.broker.index.unknown == 0
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_is_in_use_or_was_told_keeps_its_slot(kind: Kind) -> None:
+    house = House("gold")
+    house.broker.limiter.acquire(Request(messages=1, group="gold", kind=kind), ms(house.now))
+    slot = house.broker.index.find(key(kind=kind))
+    assert slot is not None
+    house.wait(20 * ROUND_MS)
+    assert house.broker.index.find(key(kind=kind)) == slot
+    house.change()
+    house.wait(3 * ROUND_MS)
+    assert house.broker.index.given == 0
