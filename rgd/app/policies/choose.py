@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from rgd.adapters.exchange.pulsar import PulsarPolicyStore
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.exchange.pulsar import PulsarPolicyStore
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates

@@ -9,8 +9,8 @@ import asyncio
 import pytest
 
 from rgd.adapters.exchange.inbox import ChangeInbox
-from rgd.adapters.exchange.pulsar import MARKER_KEY, _Table
 from rgd.adapters.exchange.pulsar_session import Delivery
+from rgd.adapters.exchange.pulsar_table import MARKER_KEY, _Table
 
 TIMEOUT_S = 10
 
