@@ -22,7 +22,6 @@ from rgd.app.clock import Clock
 from rgd.app.explain import explain
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
-from rgd.app.policies.table import TablePolicies
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.app.views import broker_views, group_view, health
@@ -109,6 +108,8 @@ class RgdDaemon:
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
+        # Before any door opens: nothing is decided without policies.
+        self._on_book(parts.policies.book(), 0)
 
     # The doors (rgd.ports.daemon).
 
@@ -162,7 +163,6 @@ class RgdDaemon:
     async def run(self, until: asyncio.Event, *, on_up: Callable[[], None]) -> None:
         """Serve until `until` is set (or `halted` is), then leave in order."""
         await self.parts.usage_log.open()
-        self._on_book(self.parts.policies.book(), 0)
         self._handle(Started(self.parts.clock.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
@@ -225,8 +225,6 @@ class RgdDaemon:
         await self.parts.exchange.open()
 
     async def _follow_policies(self) -> None:
-        if isinstance(self.parts.policies, TablePolicies):
-            await self._reach(self.parts.policies.open, "policies table")
         with suppress(ExchangeClosed):
             await self.parts.policies.follow(self._on_book)
 
@@ -310,7 +308,8 @@ class RgdDaemon:
             await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
-        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash))
+        known = self.parts.policies.is_known
+        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash, known))
 
     def _on_unreported(self) -> None:
         self._demand_unreported = True

@@ -8,7 +8,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.model import Rates
+from rgd.core.policies.model import OnUnknown, Rates
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair, to_units
 from rgd.ports.daemon import BrokerView, GroupView, Health, KindView, RatesView, RowView
 
@@ -78,6 +78,10 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
     if is_draining:
         return Health(ready=False, degraded=("draining", *notes))
     degraded = list(notes)
+    unknown = broker.limiter.unknown
+    if unknown is not None:
+        told = "refused" if unknown is OnUnknown.DENY else "granted"
+        degraded.insert(0, f"no policies are known: every request is {told} (policies.unknown)")
     if broker.mode.is_isolated:
         degraded.append(f"exchange unreachable: {broker.mode} shares")
     if broker.differing:
@@ -87,7 +91,7 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))
     if broker.mode is Mode.STARTING:
         degraded.append("exchange never reached: granting from the floor")
-    return Health(ready=True, degraded=tuple(degraded))
+    return Health(ready=unknown is not OnUnknown.DENY, degraded=tuple(degraded))
 
 
 def _kind_view(broker: Broker, key: GroupKey, now: Nanos) -> KindView:

@@ -101,6 +101,10 @@ def encode_record(record: RoundRecord) -> bytes:
                 for broker, sequence in _checked_peers(record.peers)
             ],
             weight=check_weight(record.weight),
+            ungoverned=check_count(record.ungoverned, "ungoverned"),
+            unknown_granted=check_count(record.unknown_granted, "unknown_granted"),
+            unknown_refused=check_count(record.unknown_refused, "unknown_refused"),
+            policies_hash=check_count(record.policies_hash, "policies_hash"),
         )
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
@@ -134,6 +138,10 @@ def decode_record(payload: bytes) -> RoundRecord:
         peers=_checked_peers(peers),
         isolated=proto.isolated,
         weight=check_weight(proto.weight or MILLI),
+        ungoverned=check_count(proto.ungoverned, "ungoverned"),
+        unknown_granted=check_count(proto.unknown_granted, "unknown_granted"),
+        unknown_refused=check_count(proto.unknown_refused, "unknown_refused"),
+        policies_hash=check_count(proto.policies_hash, "policies_hash"),
     )
 
 
@@ -161,6 +169,10 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "period_ms": record.period_ns / NS_PER_MS,
         "isolated": record.isolated,
         "weight": to_units(record.weight),
+        "ungoverned": record.ungoverned,
+        "unknown_granted": record.unknown_granted,
+        "unknown_refused": record.unknown_refused,
+        "policies_hash": f"{record.policies_hash:016x}" if record.policies_hash else None,
         "peers": dict(record.peers),
         "rows": [_row_to_dict(row) for row in record.rows],
     }

@@ -25,19 +25,19 @@ _sym_db = _symbol_database.Default()
 from rgd.wire import usage_pb2 as rgd_dot_v1_dot_usage__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13rgd/v1/record.proto\x12\x06rgd.v1\x1a\x12rgd/v1/usage.proto\"\xe1\x01\n\x0bRoundRecord\x12\x0e\n\x06\x62roker\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x06\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x11\n\tperiod_ns\x18\x04 \x01(\x04\x12\x10\n\x08isolated\x18\x05 \x01(\x08\x12\x1b\n\x05peers\x18\x06 \x03(\x0b\x32\x0c.rgd.v1.Peer\x12#\n\x05usage\x18\x07 \x01(\x0b\x32\x14.rgd.v1.UsageColumns\x12$\n\x06shares\x18\x08 \x01(\x0b\x32\x14.rgd.v1.ShareColumns\x12\x0e\n\x06weight\x18\t \x01(\x04\"(\n\x04Peer\x12\x0e\n\x06\x62roker\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"\xb7\x01\n\x0cShareColumns\x12\x16\n\x0eshare_messages\x18\x01 \x01(\x0c\x12\x13\n\x0bshare_bytes\x18\x02 \x01(\x0c\x12\x16\n\x0equota_messages\x18\x03 \x01(\x0c\x12\x13\n\x0bquota_bytes\x18\x04 \x01(\x0c\x12\x0e\n\x06policy\x18\x05 \x01(\x0c\x12\x18\n\x10refused_messages\x18\x06 \x01(\x0c\x12\x15\n\rrefused_bytes\x18\x07 \x01(\x0c\x12\x0c\n\x04sent\x18\x08 \x01(\x0c*\x97\x01\n\x0bSharePolicy\x12\x1c\n\x18SHARE_POLICY_UNSPECIFIED\x10\x00\x12\x18\n\x14SHARE_POLICY_MAX_MIN\x10\x01\x12\x19\n\x15SHARE_POLICY_RESIDUAL\x10\x02\x12\x1d\n\x19SHARE_POLICY_PROPORTIONAL\x10\x03\x12\x16\n\x12SHARE_POLICY_STEAL\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13rgd/v1/record.proto\x12\x06rgd.v1\x1a\x12rgd/v1/usage.proto\"\xbe\x02\n\x0bRoundRecord\x12\x0e\n\x06\x62roker\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x06\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x11\n\tperiod_ns\x18\x04 \x01(\x04\x12\x10\n\x08isolated\x18\x05 \x01(\x08\x12\x1b\n\x05peers\x18\x06 \x03(\x0b\x32\x0c.rgd.v1.Peer\x12#\n\x05usage\x18\x07 \x01(\x0b\x32\x14.rgd.v1.UsageColumns\x12$\n\x06shares\x18\x08 \x01(\x0b\x32\x14.rgd.v1.ShareColumns\x12\x0e\n\x06weight\x18\t \x01(\x04\x12\x12\n\nungoverned\x18\x14 \x01(\x04\x12\x17\n\x0funknown_granted\x18\x15 \x01(\x04\x12\x17\n\x0funknown_refused\x18\x16 \x01(\x04\x12\x15\n\rpolicies_hash\x18\x17 \x01(\x06\"(\n\x04Peer\x12\x0e\n\x06\x62roker\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"\xb7\x01\n\x0cShareColumns\x12\x16\n\x0eshare_messages\x18\x01 \x01(\x0c\x12\x13\n\x0bshare_bytes\x18\x02 \x01(\x0c\x12\x16\n\x0equota_messages\x18\x03 \x01(\x0c\x12\x13\n\x0bquota_bytes\x18\x04 \x01(\x0c\x12\x0e\n\x06policy\x18\x05 \x01(\x0c\x12\x18\n\x10refused_messages\x18\x06 \x01(\x0c\x12\x15\n\rrefused_bytes\x18\x07 \x01(\x0c\x12\x0c\n\x04sent\x18\x08 \x01(\x0c*\x97\x01\n\x0bSharePolicy\x12\x1c\n\x18SHARE_POLICY_UNSPECIFIED\x10\x00\x12\x18\n\x14SHARE_POLICY_MAX_MIN\x10\x01\x12\x19\n\x15SHARE_POLICY_RESIDUAL\x10\x02\x12\x1d\n\x19SHARE_POLICY_PROPORTIONAL\x10\x03\x12\x16\n\x12SHARE_POLICY_STEAL\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rgd.wire.record_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SHAREPOLICY']._serialized_start=508
-  _globals['_SHAREPOLICY']._serialized_end=659
+  _globals['_SHAREPOLICY']._serialized_start=601
+  _globals['_SHAREPOLICY']._serialized_end=752
   _globals['_ROUNDRECORD']._serialized_start=52
-  _globals['_ROUNDRECORD']._serialized_end=277
-  _globals['_PEER']._serialized_start=279
-  _globals['_PEER']._serialized_end=319
-  _globals['_SHARECOLUMNS']._serialized_start=322
-  _globals['_SHARECOLUMNS']._serialized_end=505
+  _globals['_ROUNDRECORD']._serialized_end=370
+  _globals['_PEER']._serialized_start=372
+  _globals['_PEER']._serialized_end=412
+  _globals['_SHARECOLUMNS']._serialized_start=415
+  _globals['_SHARECOLUMNS']._serialized_end=598
 # @@protoc_insertion_point(module_scope)

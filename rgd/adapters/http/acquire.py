@@ -20,17 +20,20 @@ from msgspec import UNSET, UnsetType
 from rgd.adapters.http.answers import (
     AcquireAnswer,
     ItemFault,
+    UnknownAnswer,
     answer_of,
     decision_reply,
     too_large_reason,
     too_large_reply,
+    unknown_answer,
+    unknown_reply,
 )
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned, status_of
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import UNREADABLE, BodyDecoder
-from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
+from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request, TooLarge
 from rgd.core.policies.names import (
     check_entity,
     check_subscription,
@@ -85,20 +88,22 @@ class Acquire:
             return await self._answer_many(body)
         asked = _one.decode(body)
         answer = self._ask(asked)
+        if isinstance(answer, Decision):
+            return decision_reply(answer, asked.kind)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
-        return decision_reply(answer, asked.kind)
+        return unknown_reply(answer)
 
     async def _answer_many(self, body: bytes) -> Reply:
         items = _items_of(body, self._batch_max)
-        answers: list[AcquireAnswer | ItemFault] = []
+        answers: list[_ItemAnswer] = []
         for start in range(0, len(items), SLICE_ITEMS):
             if start:
                 await asyncio.sleep(0)
             answers += map(self._answer_item, items[start : start + SLICE_ITEMS])
         return json_reply(answers)
 
-    def _answer_item(self, item: AcquireBody | msgspec.Raw) -> AcquireAnswer | ItemFault:
+    def _answer_item(self, item: AcquireBody | msgspec.Raw) -> "_ItemAnswer":
         try:
             asked = item if isinstance(item, AcquireBody) else _one.decode(item)
             answer = self._ask(asked)
@@ -109,6 +114,9 @@ class Acquire:
             return self._fault(status, str(exc))
         if isinstance(answer, TooLarge):
             return self._fault(413, too_large_reason(answer))
+        if isinstance(answer, PoliciesUnknown):
+            self.item_faults[503] += 1
+            return unknown_answer(answer, 503)
         return answer_of(answer)
 
     def _fault(self, status: int, reason: str) -> ItemFault:
@@ -152,6 +160,8 @@ def request_of(asked: AcquireBody) -> Request:
         held=Pair(held_messages, held_bytes) if held_messages or held_bytes else _NOTHING_HELD,
     )
 
+
+_ItemAnswer = AcquireAnswer | ItemFault | UnknownAnswer
 
 _Given = str | UnsetType
 #: Namespace, topic and subscription of a request, in full.

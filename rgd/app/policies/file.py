@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import OnBook
+from rgd.app.policies.source import Figures, OnBook
 from rgd.config.groups import load_groups
 from rgd.config.groups_apart import let_go, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.errors import ConfigError
 
@@ -51,11 +51,16 @@ class FilePolicies:
 
     #: It was read before anything else.
     is_settled = True
+    is_known = True
 
     @property
     def trouble(self) -> str | None:
         """Why the file as it is now is not in force; None: it is."""
         return self._trouble
+
+    def figures(self) -> Figures:
+        """Whether the file is not in force as it is now."""
+        return Figures(is_old=self._trouble is not None)
 
     def book(self) -> PolicyBook:
         """The file's policies, as last read without a fault."""
@@ -104,9 +109,9 @@ class FilePolicies:
         await asyncio.to_thread(let_go, before)
 
 
-def seed_of(path: Path | None) -> PolicyBook:
-    """The book that a groups file seeds a table with."""
-    return EMPTY_BOOK if path is None else load_groups(path)
+def seed_of(path: Path | None) -> PolicyBook | None:
+    """The book that a groups file seeds a table with; None: there is no file."""
+    return None if path is None else load_groups(path)
 
 
 def _stamp(path: Path) -> object:

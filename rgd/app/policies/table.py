@@ -28,7 +28,7 @@ from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import REPAIR_S, Repairing
-from rgd.app.policies.source import OnBook
+from rgd.app.policies.source import Figures, OnBook
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
@@ -157,26 +157,20 @@ class TablePolicies:
         return self._is_known
 
     @property
-    def is_old(self) -> bool:
-        """Whether what is in force may be old, because the table is not read now."""
-        return not self._is_open
-
-    @property
     def trouble(self) -> str | None:
         """Why what is in force may be old, or is not everywhere; None: all is well."""
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
         kept = None if self._keeping is None else self._keeping.trouble
         return "; ".join(why for why in (away, self._filling.trouble, kept) if why) or None
 
-    @property
-    def refused(self) -> int:
-        """Records that could not be used."""
-        return self._refusals.count + self._store.dropped
-
-    @property
-    def written_back(self) -> int:
-        """Records written to a table that had lost them."""
-        return self._filling.written_back
+    def figures(self) -> Figures:
+        """What was counted so far."""
+        return Figures(
+            is_old=not self._is_open,
+            refused=self._refusals.count + self._store.dropped,
+            written_back=self._filling.written_back,
+            lost=self.lost,
+        )
 
     def book(self) -> PolicyBook:
         """The table's policies, and of the groups file what the table lacks."""

@@ -88,6 +88,8 @@ class Broker:
         )
         self.sequence = 0
         self.reports_sent = 0
+        #: As `_count_ungoverned` has them, up to the last round's end.
+        self._ungoverned = (0, 0, 0)
         self._is_started = False
         self._round_end = now
         self._round_began = now
@@ -114,7 +116,7 @@ class Broker:
 
     @property
     def differing(self) -> set[str]:
-        """Peers whose policies file differs from ours (`rgd_policy_hash_conflict`)."""
+        """Peers whose policies differ from ours (`rgd_policy_hash_conflict`)."""
         return self.membership.differing
 
     @property
@@ -222,6 +224,7 @@ class Broker:
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
+        self.limiter.unknown = None if event.known else self.settings.on_unknown
         self.sharing.set_book(event.book, event.now)
         self.limiter.set_book(event.book, event.now)
         return []
@@ -276,7 +279,9 @@ class Broker:
             return []
         self.limiter.end_round(now)
         report, record = self._finish_round(now)
-        effects: list[Effect] = [Append(record)] if len(record.rows) else []
+        # What nobody limited was asked, too.
+        is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
+        effects: list[Effect] = [Append(record)] if is_worth else []
         effects.append(report)
         if self.link.reached_at is None:
             effects.append(self._hello(now))
@@ -285,6 +290,7 @@ class Broker:
     def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()
         report = self._report(rows, now)
+        ungoverned = self._count_ungoverned()
         record = RoundRecord(
             speaker=self.settings.speaker,
             sequence=self.sequence,
@@ -292,10 +298,25 @@ class Broker:
             rows=shown,
             peers=self.peers.sequences(),
             isolated=self.mode.is_isolated,
+            ungoverned=ungoverned[0],
+            unknown_granted=ungoverned[1],
+            unknown_refused=ungoverned[2],
+            policies_hash=self.membership.policies_hash,
             weight=self.settings.weight,
         )
         self._round_began = now
         return report, record
+
+    def _count_ungoverned(self) -> tuple[int, int, int]:
+        """Of the round: granted as no limit applied; granted and refused as no policies were known."""
+        limiter = self.limiter
+        totals = (
+            limiter.ungoverned_total,
+            limiter.unknown_granted_total,
+            limiter.unknown_refused_total,
+        )
+        counted, self._ungoverned = self._ungoverned, totals
+        return totals[0] - counted[0], totals[1] - counted[1], totals[2] - counted[2]
 
     def _report_early(self, now: Nanos) -> list[Effect]:
         self._early_at = None

@@ -29,6 +29,10 @@ RECORD = RoundRecord(
     ShareColumns.of(ROW),
     peers=(("b2", 3), ("b0", 0)),
     isolated=True,
+    ungoverned=5,
+    unknown_granted=3,
+    unknown_refused=2,
+    policies_hash=0xABC,
     weight=2500,
 )
 
@@ -59,6 +63,10 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
         "period_ms": 1000.5,
         "isolated": True,
         "weight": 2.5,
+        "ungoverned": 5,
+        "unknown_granted": 3,
+        "unknown_refused": 2,
+        "policies_hash": "0000000000000abc",
         "peers": {"b2": 3, "b0": 0},
         "rows": [
             {
