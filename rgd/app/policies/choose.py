@@ -22,6 +22,7 @@ from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import NamesAsked, Origins, PollSettings, PulsarAdminPolicies
 from rgd.app.policies.table import TablePolicies
+from rgd.config.plain_files import TOKEN_BYTES_MAX, read_plain_file
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
@@ -145,6 +146,6 @@ def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
 
 def _token_of(file: Path) -> str:
     try:
-        return file.read_text().strip()
-    except OSError as exc:
+        return read_plain_file(file, TOKEN_BYTES_MAX).decode().strip()
+    except (OSError, UnicodeDecodeError) as exc:
         raise ExchangeDown(f"exchange.admin_token_file: {exc}") from exc

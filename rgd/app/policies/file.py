@@ -15,7 +15,7 @@ import structlog
 
 from rgd.app.policies.source import Figures, OnBook
 from rgd.config.groups import load_groups
-from rgd.config.groups_apart import let_go, load_groups_apart
+from rgd.config.groups_apart import Reading, let_go, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
@@ -25,6 +25,8 @@ from rgd.errors import ConfigError
 FILE_POLL_S: Final = 1.0
 #: Of a refused file's faults, so many are logged one by one; `rgd validate` tells all.
 FAULTS_TOLD_MAX: Final = 20
+#: Characters of a fault that are logged: it may quote the file.
+FAULT_CHARS_MAX: Final = 500
 
 _log = structlog.get_logger("rgd.policies")
 
@@ -87,13 +89,19 @@ class FilePolicies:
         """Nothing is open."""
 
     async def _reload(self, on_book: OnBook) -> None:
+        reading = Reading()
         try:
-            loaded = await asyncio.to_thread(load_groups_apart, self._path)
+            loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
+        except asyncio.CancelledError:
+            # Or the thread would keep the process from stopping until the file is read.
+            reading.stop()
+            raise
         except ConfigError as error:
             for fault in error.faults[:FAULTS_TOLD_MAX]:
-                _log.error("refused groups file", fault=str(fault))
+                _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
             more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
-            self._trouble = f"the last good ones stay in force: {error.faults[0]}{more}"
+            first = str(error.faults[0])[:FAULT_CHARS_MAX]
+            self._trouble = f"the last good ones stay in force: {first}{more}"
             return
         before = [self._book]
         self._book, self._hash = loaded.book, loaded.hash
