@@ -304,6 +304,12 @@ class PulsarStandalone:
         self.stop()
         self._launch()
 
+    def wipe(self) -> None:
+        """Start again on the same ports with nothing in it: no namespace, no topic, positions from 0."""
+        self.stop()
+        self._write_fresh_folder()
+        self._launch()
+
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End Pulsar in order, with SIGTERM; with SIGKILL if it has not ended within the time."""
         if self._process is None:
