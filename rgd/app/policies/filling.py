@@ -18,6 +18,7 @@ import structlog
 
 from rgd.app.policies.ledger import Ledger
 from rgd.app.policies.refusals import Refusals, shown
+from rgd.app.policies.writing import READ_BACK_S
 from rgd.core.policies.records import PolicyRecord
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 from rgd.wire.errors import WireError
@@ -27,8 +28,6 @@ from rgd.wire.policies import encode_policy
 SEEDS_MAX: Final = 48
 #: Pause before what the table did not take is written again.
 RESEED_S: Final = 1.0
-#: The longest a record that was written may take until it is read back.
-READ_BACK_S: Final = 4.0
 #: Of many policies of which something is to be said, so many are named in the log.
 NAMED_MAX: Final = 5
 

@@ -17,24 +17,24 @@ Reaching Pulsar, and noticing that it was lost, is the `PolicyStore`'s business.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
 
-from rgd.app.policies.filling import NAMED_MAX, READ_BACK_S, SEEDS_MAX, Filling
+from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import REPAIR_S, Repairing
 from rgd.app.policies.source import Figures, OnBook
+from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
-from rgd.wire.policies import decode_policy, encode_policy, policy_digest
+from rgd.wire.policies import decode_policy, policy_digest
 
 #: How often a change is made again because another daemon was faster; each time somebody's change
 #: got through, so so many in a row mean a crowd on one policy.
@@ -42,8 +42,6 @@ TRIES_MAX: Final = 20
 #: After another daemon's change lost to one of ours, so long we wait with the next one of that policy:
 #: or who is nearer to the broker might win for ever.
 COURTESY_S: Final = 0.03
-#: Records on their way to the table at once; further ones wait. Below what the Pulsar client takes.
-PUTS_MAX: Final = 64
 #: More records than this are decoded in a thread: inline they would keep requests waiting.
 INLINE_RECORDS_MAX: Final = 20
 #: Records that are taken in at a stretch, about a millisecond.
@@ -66,23 +64,6 @@ class _Read(NamedTuple):
     #: What it says; or why it says nothing.
     record: PolicyRecord | WireError
     digest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A record that was written here, and whoever waits to know what became of it."""
-
-    revision: int
-    value: bytes
-    #: Whether it counts; None: nobody reads any more.
-    answer: asyncio.Future[bool | None]
-
-    def outcome(self, record: PolicyRecord, value: bytes, *, counts: bool) -> bool | None:
-        """What the next record of its key says of it; None: nothing."""
-        if value == self.value:
-            return counts
-        # Somebody was faster: no need to wait for ours.
-        return False if counts and record.revision >= self.revision else None
 
 
 class TablePolicies:
@@ -121,10 +102,10 @@ class TablePolicies:
         self._is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
             self._refusals.add(key, reason)
-        self._filling = Filling(self._ledger, writer, self._put, self._refusals)
-        self._repairing = Repairing(
-            self._ledger, writer, self._put, self._refusals, every_s=repair_s
-        )
+        self._writing = Writing(store)
+        put = self._writing.put
+        self._filling = Filling(self._ledger, writer, put, self._refusals)
+        self._repairing = Repairing(self._ledger, writer, put, self._refusals, every_s=repair_s)
         self._keeping = None if kept is None else Keeping(kept, self._ledger.known)
         self._on_book: OnBook | None = None
         #: What was told last.
@@ -138,13 +119,9 @@ class TablePolicies:
         #: Tries in a row to open it that failed or did not last.
         self._tries = 0
         self._opened_at_s = 0.0
-        #: By key, one at a time.
-        self._unread: dict[str, _Written] = {}
         #: Keys under which another daemon's change has just lost to what was known.
         self._rivals: set[str] = set()
-        self._putting: set[asyncio.Task[None]] = set()
         self._is_following = False
-        self._puts = asyncio.Semaphore(PUTS_MAX)
         #: Two changes of one key wait for one another here, and need not meet in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -247,7 +224,7 @@ class TablePolicies:
                         f"{shown(key)}: the table has {KEYS_MAX} policies, its limit"
                     )
                 value = change(self._ledger.value(key))
-                if await self._write(self._ledger.next(key, value, self._writer)):
+                if await self._writing.write(self._ledger.next(key, value, self._writer)):
                     return
         raise ExchangeDown(
             f"{key}: other daemons changed it meanwhile, {TRIES_MAX} times in a row; try again"
@@ -335,53 +312,7 @@ class TablePolicies:
 
     def _stop_following(self) -> None:
         self._is_following = False
-        for written in self._unread.values():
-            if not written.answer.done():
-                written.answer.set_result(None)
-
-    # Writing.
-
-    async def _write(self, record: PolicyRecord) -> bool:
-        """Write a record and wait until it is read back; whether it counts."""
-        value = encode_policy(record)
-        answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
-        self._unread[record.key] = _Written(record.revision, value, answer)
-        putting = asyncio.get_running_loop().create_task(self._put(record.key, value))
-        self._putting.add(putting)
-        putting.add_done_callback(self._on_put)
-        try:
-            async with asyncio.timeout(READ_BACK_S):
-                # Read back it is as good as acknowledged.
-                waiting: set[asyncio.Future[Any]] = {putting, answer}
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if not answer.done():
-                    putting.result()
-                counts = await answer
-        except TimeoutError as error:
-            raise ExchangeDown(
-                f"{record.key} was written and not read back within {READ_BACK_S:g} s; "
-                "it may still come into force"
-            ) from error
-        except ExchangeDown as error:
-            raise ExchangeDown(f"{error}; {record.key} may still come into force") from error
-        finally:
-            # What still waits for its turn is not written later, behind the caller's back.
-            putting.cancel()
-            del self._unread[record.key]
-        if counts is None:
-            raise ExchangeDown(
-                f"the table was lost, or the daemon stops; {record.key} may still come into force"
-            )
-        return counts
-
-    def _on_put(self, putting: asyncio.Task[None]) -> None:
-        self._putting.discard(putting)
-        if not putting.cancelled():
-            putting.exception()  # it was told to whoever waited, if anybody still did
-
-    async def _put(self, key: str, value: bytes) -> None:
-        async with self._puts:
-            await self._store.put(key, value)
+        self._writing.give_up()
 
     # Reading.
 
@@ -392,12 +323,11 @@ class TablePolicies:
         else:
             read = _decoded(changes)
         is_news = False
-        answers: list[tuple[_Written, bool]] = []
         for start in range(0, len(read), TAKE_SLICE):
             if start:
                 await asyncio.sleep(0)
             for one in read[start : start + TAKE_SLICE]:
-                is_news |= self._take(one, answers)
+                is_news |= self._take(one)
         self._filling.note_read()
         self._refusals.tell()
         if read and self._keeping is not None:
@@ -405,11 +335,9 @@ class TablePolicies:
         if is_news:
             self._book = self._ledger.book()
         self._tell()
-        for written, counts in answers:
-            if not written.answer.done():
-                written.answer.set_result(counts)
+        self._writing.answer()
 
-    def _take(self, read: _Read, answers: list[tuple[_Written, bool]]) -> bool:
+    def _take(self, read: _Read) -> bool:
         """Take one record in, and note what it says of one that was written here; whether it is news."""
         record = read.record
         if isinstance(record, WireError):
@@ -424,10 +352,7 @@ class TablePolicies:
         taken = self._ledger.take(record, read.digest)
         if record.writer != self._writer and record.key in self._ledger.misplaced:
             self._rivals.add(record.key)
-        if (written := self._unread.get(record.key)) is not None:
-            outcome = written.outcome(record, read.value, counts=taken.counts)
-            if outcome is not None:
-                answers.append((written, outcome))
+        self._writing.note(record, read.value, counts=taken.counts)
         return taken.is_news
 
     # Seeding.

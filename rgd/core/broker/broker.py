@@ -88,8 +88,6 @@ class Broker:
         )
         self.sequence = 0
         self.reports_sent = 0
-        #: As `_count_ungoverned` has them, up to the last round's end.
-        self._ungoverned = (0, 0, 0)
         self._is_started = False
         self._round_end = now
         self._round_began = now
@@ -290,7 +288,7 @@ class Broker:
     def _finish_round(self, now: Nanos) -> tuple[Effect, RoundRecord]:
         rows, shown = self.rounds.finish()
         report = self._report(rows, now)
-        ungoverned = self._count_ungoverned()
+        ungoverned = self.limiter.drain_ungoverned()
         record = RoundRecord(
             speaker=self.settings.speaker,
             sequence=self.sequence,
@@ -298,25 +296,14 @@ class Broker:
             rows=shown,
             peers=self.peers.sequences(),
             isolated=self.mode.is_isolated,
-            ungoverned=ungoverned[0],
-            unknown_granted=ungoverned[1],
-            unknown_refused=ungoverned[2],
+            ungoverned=ungoverned.granted,
+            unknown_granted=ungoverned.unknown_granted,
+            unknown_refused=ungoverned.unknown_refused,
             policies_hash=self.membership.policies_hash,
             weight=self.settings.weight,
         )
         self._round_began = now
         return report, record
-
-    def _count_ungoverned(self) -> tuple[int, int, int]:
-        """Of the round: granted as no limit applied; granted and refused as no policies were known."""
-        limiter = self.limiter
-        totals = (
-            limiter.ungoverned_total,
-            limiter.unknown_granted_total,
-            limiter.unknown_refused_total,
-        )
-        counted, self._ungoverned = self._ungoverned, totals
-        return totals[0] - counted[0], totals[1] - counted[1], totals[2] - counted[2]
 
     def _report_early(self, now: Nanos) -> list[Effect]:
         self._early_at = None

@@ -35,6 +35,15 @@ _NOTHING: Final = Pair()
 UNKNOWN_RETRY_MS: Final = 1000
 
 
+class Ungoverned(NamedTuple):
+    """Requests that were decided without a limit."""
+
+    #: Granted because no limit applied, or no policies were known.
+    granted: int
+    unknown_granted: int
+    unknown_refused: int
+
+
 class Limiter:
     """Every bucket of one broker, and the decisions made with them."""
 
@@ -60,6 +69,7 @@ class Limiter:
         #: Requests granted, and refused, because no policies were known.
         self.unknown_granted_total = 0
         self.unknown_refused_total = 0
+        self._drained = Ungoverned(0, 0, 0)
 
     def acquire(self, request: Request, now: Nanos) -> Answer:
         """Decide one request.
@@ -79,6 +89,14 @@ class Limiter:
         if request.partial:
             return _acquire_part(self, request, chain, now)
         return _acquire_whole(self, request, chain, now)
+
+    def drain_ungoverned(self) -> Ungoverned:
+        """What was decided without a limit since the last call."""
+        now = Ungoverned(
+            self.ungoverned_total, self.unknown_granted_total, self.unknown_refused_total
+        )
+        before, self._drained = self._drained, now
+        return Ungoverned(*(count - counted for count, counted in zip(now, before, strict=True)))
 
     def _acquire_unknown(self, request: Request) -> Answer:
         """Answer while no policies are known."""

@@ -229,10 +229,11 @@ async def _forever(store: PolicyStore) -> None:
 async def open_again(store: PolicyStore) -> list[tuple[str, bytes]]:
     """Open a store whose table was lost, as soon as that is possible."""
     async with asyncio.timeout(TIMEOUT_S):
-        while True:
+        records = None
+        while records is None:
             with contextlib.suppress(ExchangeDown):
-                return await store.open()
-            await asyncio.sleep(0.05)
+                records = await store.open()
+    return records
 
 
 async def open_all(members: Sequence[Exchange]) -> None:

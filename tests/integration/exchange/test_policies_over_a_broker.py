@@ -65,7 +65,7 @@ async def broker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     apache = request.getfixturevalue("apache_pulsar")
 
     async def wipe() -> None:
-        await asyncio.to_thread(apache.wipe)
+        await asyncio.to_thread(apache.restart, is_wiped=True)
 
     yield Broker(apache.service_url, topic, wipe, apache.admin_url)
 

@@ -196,7 +196,7 @@ async def replace_often(seed: int, daemons: int, wipes: int) -> None:
                 else:
                     await tables[name].change(key, lambda known: None if known else "gold")
             except ExchangeDown:
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0)
 
     async def wipe_some() -> None:
         for _ in range(wipes):
