@@ -69,6 +69,9 @@ class LogFacts:
     torn_bytes: int
     #: Records (or other entries) that should be there and are not; damaged ones too.
     missing: int
+    #: Requests that were granted, and refused, because a broker knew no policies.
+    unknown_granted: int = 0
+    unknown_refused: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The value of "log" in `summary.json`."""
@@ -89,6 +92,8 @@ class LogFacts:
             ],
             "torn_bytes": self.torn_bytes,
             "foreign_entries": self.foreign,
+            "unknown_granted": self.unknown_granted,
+            "unknown_refused": self.unknown_refused,
         }
 
 
@@ -118,6 +123,8 @@ def gather(stats: Sequence[Stats], *, round_ms: float, window_ms: int) -> LogFac
         missing=sum(one.lost_entries for one in contents)
         + sum(_lost_between(contents))
         + sum(run.missing for run in runs),
+        unknown_granted=sum(one.unknown_granted for one in contents),
+        unknown_refused=sum(one.unknown_refused for one in contents),
     )
 
 

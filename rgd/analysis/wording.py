@@ -123,7 +123,8 @@ def _of_starved(finding: Finding) -> str:
 
 
 def _of_gaps(findings: Sequence[Finding], facts: LogFacts) -> str:
-    if not (facts.missing or facts.damaged or facts.torn_bytes):
+    unknown = _of_unknown(facts)
+    if not (facts.missing or facts.damaged or facts.torn_bytes or unknown):
         return "Nothing is missing: every record could be read, and none was lost on the way."
     said = []
     if facts.missing:
@@ -146,7 +147,18 @@ def _of_gaps(findings: Sequence[Finding], facts: LogFacts) -> str:
         said.append(
             f"{facts.torn_bytes:,} bytes at the end of segments were not written whole (yet)."
         )
-    return " ".join(said)
+    return " ".join([*said, *unknown])
+
+
+def _of_unknown(facts: LogFacts) -> list[str]:
+    """What was decided while a broker knew no policies; it is in no group's figures."""
+    counted = ((facts.unknown_granted, "granted"), (facts.unknown_refused, "refused"))
+    return [
+        f"{_count(count, 'request')} {'was' if count == 1 else 'were'} {done} while no policies were "
+        "known, and no group's figures have them."
+        for count, done in counted
+        if count
+    ]
 
 
 def amount(value: float | None, dimension: str) -> str:
