@@ -31,7 +31,7 @@ class Keeping:
 
     Args:
         kept: where it is stored.
-        known: the records to store.
+        known: the records that count; those of revision 0 are a groups file's, and not stored.
         every_s: the least time between two stores.
     """
 
@@ -107,4 +107,4 @@ def _decoded(stored: Iterable[tuple[str, bytes]], refusals: Refusals) -> Iterato
 
 
 def _encoded(records: Iterable[PolicyRecord]) -> Iterator[tuple[str, bytes]]:
-    return ((record.key, encode_policy(record)) for record in records)
+    return ((record.key, encode_policy(record)) for record in records if record.revision)

@@ -109,7 +109,7 @@ class Ledger:
 
     def doubt(self) -> None:
         """Take nothing for granted: the table is about to be read from its start."""
-        self.lacking = {record.key for record in self._records.all()}
+        self.lacking = self._records.keys()
         self.misplaced.clear()
 
     def get(self, key: str) -> PolicyRecord | None:
@@ -125,8 +125,8 @@ class Ledger:
         return self._records.next(key, value, writer)
 
     def known(self) -> list[PolicyRecord]:
-        """Every record of a table, this one or an earlier one; what only the groups file says is none."""
-        return [record for record in self._records.all() if record.revision]
+        """Every record that counts; those of revision 0 are only the groups file's, not a table's."""
+        return self._records.all()
 
     def book(self) -> PolicyBook:
         """The book that the records make."""

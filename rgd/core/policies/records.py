@@ -148,6 +148,10 @@ class PolicyRecords:
         known = self._records.get(key)
         return None if known is None else known.value
 
+    def keys(self) -> set[str]:
+        """Every key that there was ever a record of."""
+        return set(self._records)
+
     def all(self) -> list[PolicyRecord]:
         """Every winning record, deleted or not."""
         return list(self._records.values())
