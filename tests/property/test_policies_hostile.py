@@ -48,11 +48,13 @@ def shaped(draw: st.DrawFn) -> bytes:
 
 
 def changes(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[Changes]:
-    keys = st.one_of(st.sampled_from(KEYS), st.text(min_size=1, max_size=20))
+    # Most meet at one key.
+    keys = st.one_of(st.just(GOLD), st.sampled_from(KEYS), st.text(min_size=1, max_size=20))
     return st.lists(st.tuples(keys, bodies), max_size=8)
 
 
-ANYTHING = changes(st.one_of(shaped(), st.binary(max_size=40), st.just(b"[" * 10_000)))
+RUBBISH = st.one_of(st.binary(max_size=40), st.just(b"[" * 10_000))
+ANYTHING = changes(st.one_of(shaped(), shaped(), RUBBISH))
 #: Without records of a later version, which are left alone where they hide another one.
 COMPACTABLE = changes(shaped().filter(lambda body: json.loads(body)["version"] == 1))
 
@@ -89,7 +91,7 @@ async def survive(before: Changes, after: Changes, *, is_compacted: bool) -> Non
     assert len(bus.records) <= 3 * (len(before) + len(after)) + 6
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(before=ANYTHING, after=ANYTHING)
 def test_whatever_is_in_a_topic_two_daemons_survive_it_and_agree(
     before: Changes, after: Changes
@@ -97,7 +99,7 @@ def test_whatever_is_in_a_topic_two_daemons_survive_it_and_agree(
     asyncio.run(survive(before, after, is_compacted=False))
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(before=COMPACTABLE, after=COMPACTABLE)
 def test_who_reads_only_what_a_compaction_left_agrees_too(before: Changes, after: Changes) -> None:
     asyncio.run(survive(before, after, is_compacted=True))

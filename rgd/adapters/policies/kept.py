@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from rgd.config.plain_files import read_plain_file
 from rgd.ports.policies import NotKept
 
 #: Changes with the shape of the file; one of another version is not read.
@@ -52,8 +53,7 @@ class PoliciesFile:
     def load(self) -> list[tuple[str, bytes]] | None:
         self.trouble = None
         try:
-            with self._path.open("rb") as file:
-                content = file.read(FILE_BYTES_MAX + 1)
+            content = read_plain_file(self._path, FILE_BYTES_MAX)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -1,7 +1,7 @@
 """A policies table that is kept on disk: what a daemon knows that starts while the table is away.
 
 The file and the table in memory are real. Not covered: whole daemons over a broker
-(tests/integration/exchange/test_policies_kept.py).
+(tests/e2e/test_policies_away.py).
 """
 
 import asyncio
