@@ -91,7 +91,7 @@ async def survive(before: Changes, after: Changes, *, is_compacted: bool) -> Non
     assert len(bus.records) <= 3 * (len(before) + len(after)) + 6
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(before=ANYTHING, after=ANYTHING)
 def test_whatever_is_in_a_topic_two_daemons_survive_it_and_agree(
     before: Changes, after: Changes
@@ -99,7 +99,7 @@ def test_whatever_is_in_a_topic_two_daemons_survive_it_and_agree(
     asyncio.run(survive(before, after, is_compacted=False))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(before=COMPACTABLE, after=COMPACTABLE)
 def test_who_reads_only_what_a_compaction_left_agrees_too(before: Changes, after: Changes) -> None:
     asyncio.run(survive(before, after, is_compacted=True))
