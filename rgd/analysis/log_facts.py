@@ -98,6 +98,9 @@ class LogFacts:
     ends: tuple[End, ...] = ()
     #: How far clocks were off, and whose cannot be compared.
     clocks: Clocks = AS_STAMPED
+    #: Requests that were granted, and refused, because a broker knew no policies.
+    unknown_granted: int = 0
+    unknown_refused: int = 0
 
     @property
     def killed(self) -> tuple[End, ...]:
@@ -146,6 +149,8 @@ class LogFacts:
                 for end in self.killed
             ],
             "open_ends": list(self.open),
+            "unknown_granted": self.unknown_granted,
+            "unknown_refused": self.unknown_refused,
         }
 
 
@@ -186,6 +191,8 @@ def gather(
         silences=tuple(find_silences(lives, ends, round_ms)),
         ends=tuple(ends),
         clocks=clocks,
+        unknown_granted=sum(one.unknown_granted for one in contents),
+        unknown_refused=sum(one.unknown_refused for one in contents),
     )
 
 

@@ -64,7 +64,7 @@ def of_silences(facts: LogFacts) -> list[str]:
 def of_gaps(facts: LogFacts, *, recovered: bool) -> list[str]:
     """What is missing, and what was lost for good."""
     said = _of_missing(facts, recovered=recovered)
-    ends = _of_ends(facts)
+    ends = [*_of_ends(facts), *_of_unknown(facts)]
     if not said and not ends:
         return ["Nothing is missing: every record could be read, and none was lost on the way."]
     if not said:
@@ -136,3 +136,14 @@ def _names(names: Sequence[str]) -> str:
 
 def _and_more(number: int) -> str:
     return f" and {number - NAMED_MAX} more" if number > NAMED_MAX else ""
+
+
+def _of_unknown(facts: LogFacts) -> list[str]:
+    """What was decided while a broker knew no policies; it is in no group's figures."""
+    counted = ((facts.unknown_granted, "granted"), (facts.unknown_refused, "refused"))
+    return [
+        f"{count(number, 'request')} {'was' if number == 1 else 'were'} {done} while no policies were "
+        "known, and no group's figures have them."
+        for number, done in counted
+        if number
+    ]

@@ -94,6 +94,9 @@ class Contents:
     segment: str
     records: int = 0
     rows: int = 0
+    #: Requests that were granted, and refused, because a broker knew no policies.
+    unknown_granted: int = 0
+    unknown_refused: int = 0
     #: Whole entries that are somebody else's.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
@@ -123,6 +126,8 @@ class Contents:
         """Count a record; of a round in parts the first one."""
         self.records += logged.record.part == 1
         self.rows += len(logged.record.rows)
+        self.unknown_granted += logged.record.unknown_granted
+        self.unknown_refused += logged.record.unknown_refused
         if self.first_ms is None:
             self.first_ms = logged.timestamp_ms
         self.last_ms = logged.timestamp_ms

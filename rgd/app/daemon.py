@@ -24,7 +24,6 @@ from rgd.app.containment import InternalErrors, contained
 from rgd.app.explain import explain
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
-from rgd.app.policies.table import TablePolicies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
@@ -97,7 +96,6 @@ class RgdDaemon:
         self._poked = asyncio.Event()
         self._demand_unreported = False
         self._is_draining = False
-        self._is_table_open = False
         #: Why this daemon may not go on.
         self.halted: str | None = None
         #: Set when it has to end; `run` makes it the event that it was given.
@@ -106,6 +104,8 @@ class RgdDaemon:
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
+        # Before any door opens: nothing is decided without policies.
+        self._on_book(parts.policies.book(), 0)
 
     # The doors (rgd.ports.daemon).
 
@@ -180,7 +180,6 @@ class RgdDaemon:
         """Serve until `until` is set (or `halted` is), then leave in order."""
         self._until = until
         await self.parts.usage_log.open()
-        self._on_book(self.parts.policies.book(), 0)
         self._handle(Started(self.parts.clock.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
@@ -246,9 +245,6 @@ class RgdDaemon:
         await self.parts.exchange.open()
 
     async def _follow_policies(self) -> None:
-        if isinstance(self.parts.policies, TablePolicies) and not self._is_table_open:
-            await reach(self.parts.policies.open, "policies table", self._notes)
-            self._is_table_open = True
         with suppress(ExchangeClosed):
             await self.parts.policies.follow(self._on_book)
 
@@ -330,7 +326,8 @@ class RgdDaemon:
             await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
-        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash))
+        known = self.parts.policies.is_known
+        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash, known))
 
     def _on_unreported(self) -> None:
         self._demand_unreported = True

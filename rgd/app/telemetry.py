@@ -39,7 +39,10 @@ class Telemetry:
             yield from _of_group(state)
             for dimension, rate in zip(Dimension, core.rounds.told_wanted(state.key), strict=True):
                 yield Sample("rgd_wanted", (*state.key, dimension), to_units(rate))
-        yield Sample("rgd_ungoverned_total", (), core.limiter.ungoverned_total)
+        limiter = core.limiter
+        yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
+        yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
+        yield Sample("rgd_policies_unknown_refused_total", (), limiter.unknown_refused_total)
 
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core
@@ -66,6 +69,11 @@ class Telemetry:
         yield Sample("rgd_forged_total", (), core.identity.forged_total)
         yield Sample("rgd_weights_bounded_total", (), core.membership.weights_bounded)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))
+        figures = daemon.parts.policies.figures()
+        yield Sample("rgd_policies_old", (), figures.is_old)
+        yield Sample("rgd_policies_refused_total", (), figures.refused)
+        yield Sample("rgd_policies_written_back_total", (), figures.written_back)
+        yield Sample("rgd_policies_lost_total", (), figures.lost)
 
     def _of_log(self) -> Iterator[Sample]:
         log = self._daemon.parts.usage_log

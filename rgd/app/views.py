@@ -10,7 +10,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.model import Attachments, Rates
+from rgd.core.policies.model import Attachments, OnUnknown, Rates
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair, to_units
 from rgd.ports.daemon import BrokerView, GroupView, Health, KindView, RatesView, RowView
 
@@ -84,6 +84,10 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
     if is_draining:
         return Health(ready=False, degraded=("draining", *notes))
     degraded = list(notes)
+    unknown = broker.limiter.unknown
+    if unknown is not None:
+        told = "refused" if unknown is OnUnknown.DENY else "granted"
+        degraded.insert(0, f"no policies are known: every request is {told} (policies.unknown)")
     if broker.own_name.trouble is not None:
         taken = f"name conflict: {broker.own_name.trouble}; granting from the floor until it ends"
         return Health(ready=False, degraded=(taken, *degraded))
@@ -96,7 +100,7 @@ def health(broker: Broker, *, is_draining: bool, notes: tuple[str, ...]) -> Heal
         return Health(ready=False, degraded=("starting: shares are not known yet", *degraded))
     if broker.mode is Mode.STARTING:
         degraded.append("exchange never reached: granting from the floor")
-    return Health(ready=True, degraded=tuple(degraded))
+    return Health(ready=unknown is not OnUnknown.DENY, degraded=tuple(degraded))
 
 
 def _kind_view(broker: Broker, key: GroupKey, now: Nanos) -> KindView:

@@ -194,6 +194,7 @@ def core_settings(
         expected_brokers=exchange.expected_brokers,
         stored_peers=stored_peers - {speaker.broker},
         policies_patience_ns=patience_ns(settings),
+        on_unknown=settings.policies.unknown,
         policy=shares.policy,
         topic_split=shares.topic_split,
         floor_ppm=shares.floor_ppm,

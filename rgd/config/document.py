@@ -19,6 +19,7 @@ import yaml
 
 from rgd.config.faults import Faults, joined
 from rgd.config.lines import lines_of
+from rgd.config.plain_files import read_plain_file
 from rgd.errors import ConfigError, Fault
 
 #: Largest file that is read; 100,000 attached namespaces are about 4 MB, with limits of their own 12.
@@ -200,8 +201,7 @@ def read_document(path: Path) -> Document:
     """
     source = str(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+        content = read_plain_file(path, FILE_BYTES_MAX)
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
         raise ConfigError(Fault(source, "", f"expected a readable file: {reason}")) from exc

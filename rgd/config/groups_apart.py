@@ -15,6 +15,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,8 +65,35 @@ class LoadedGroups:
     hash: int
 
 
-def load_groups_apart(path: Path) -> LoadedGroups:
+class Reading:
+    """One reading of a groups file, which another thread may end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
+
+    def begin(self, process: "subprocess.Popen[bytes]") -> None:
+        """The process that reads has begun."""
+        with self._lock:
+            self._process = process
+            if self._is_stopped:
+                process.kill()
+
+    def stop(self) -> None:
+        """End it: nobody waits for what it reads any more."""
+        with self._lock:
+            self._is_stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+
+def load_groups_apart(path: Path, reading: Reading | None = None) -> LoadedGroups:
     """Read a groups file; to be called in a thread.
+
+    Args:
+        path: the file.
+        reading: by which another thread may end this.
 
     Raises:
         ConfigError: the file cannot be used; carries every fault.
@@ -82,6 +110,8 @@ def load_groups_apart(path: Path) -> LoadedGroups:
     command = [sys.executable, "-P", "-c", script, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 -- our own interpreter and module
         assert process.stdout is not None
+        if reading is not None:
+            reading.begin(process)
         try:
             return _put_together(process.stdout)
         except (EOFError, pickle.UnpicklingError) as exc:

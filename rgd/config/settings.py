@@ -39,7 +39,7 @@ from rgd.config.values import (
 )
 from rgd.core.broker.settings import OnIsolation
 from rgd.core.exchange.peers import PEERS_MAX
-from rgd.core.policies.model import SharePolicyName, TopicSplit
+from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
 from rgd.ports.usagelog import Fsync
@@ -213,6 +213,19 @@ class PoliciesSettings(Section):
         default="persistent://public/rgd/policies", description="The topic of the policies table."
     )
     file: Path | None = Field(default=None, description="The groups file.")
+    unknown: OnUnknown = Field(
+        default=OnUnknown.DENY,
+        description="What becomes of requests while no policies are known: nothing was read yet, by this "
+        "run or an earlier one, and there is no groups file. `deny`: not ready, and refused with 503 and "
+        "a time to try again; `allow`: granted, ungoverned and counted.",
+    )
+    heartbeat_ms: Millis = Field(
+        default=1000,
+        ge=100,
+        le=60_000,
+        description="How often the broker is asked whether it still serves the policies table. Without an "
+        "answer within three times that the connection is made anew, and what is in force counts as old.",
+    )
     poll_ms: Millis = Field(
         default=10_000,
         ge=100,

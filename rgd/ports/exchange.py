@@ -15,6 +15,8 @@ from rgd.errors import RgdError
 
 #: The largest payload of a message and the largest value of a table; below every broker's default.
 PAYLOAD_BYTES_MAX: Final = 1 << 20
+#: The longest key of a table, in characters; the longest that a policy can have is 3,100.
+KEY_CHARS_MAX: Final = 4096
 
 
 class ExchangeError(RgdError):
@@ -79,13 +81,20 @@ class PolicyStore(Protocol):
     """Key -> value, the last value of each key kept, every member told of changes.
 
     An empty value is a tombstone: the key leaves the table, and the change is told as b"".
+    A table whose connection is lost, or that was replaced by another one, says so: `changes` raises
+    ExchangeDown, and `open` reads it again from its start.
     """
+
+    @property
+    def dropped(self) -> int:
+        """Records that were left out, because a key or a value is larger than any of rgd's."""
 
     async def open(self) -> list[tuple[str, bytes]]:
         """Read what is kept of the table, oldest first; what comes after is told by `changes`.
 
         The last one of a key is its value. Values that it replaced may be there before it, until
-        a compaction took them. After ExchangeDown it may be called again.
+        a compaction took them. After ExchangeDown, its own or that of `changes`, it may be called
+        again.
 
         Raises:
             ExchangeDown: it cannot be reached; the message says what to do.
@@ -107,6 +116,7 @@ class PolicyStore(Protocol):
         left out, never a key's last one.
 
         Raises:
+            ExchangeDown: the table is lost: nothing comes until it is opened again.
             ExchangeClosed: the store was closed.
         """
 

@@ -13,6 +13,7 @@ What a person writes (groups files, HTTP bodies) is read elsewhere, in `rgd.conf
 `rgd.adapters.http`.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Collection
@@ -36,16 +37,19 @@ from rgd.core.policies.model import (
     SharePolicyName,
     TopicSplit,
 )
-from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value
 from rgd.core.units import MILLI, QUOTA_MAX, Milli
-from rgd.wire.checks import check_broker, check_count, check_group
+from rgd.wire.checks import check_broker, check_group
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 
 VERSION: Final = 1
 #: Largest record that is read, in bytes; names are limited, so none that is written comes near.
 POLICY_MAX: Final = 16 * 1024
+#: Longest key that is read, in characters; names are limited, so none that is written comes near.
+KEY_CHARS_MAX: Final = 4096
 
 _RATE_MAX: Final[Milli] = QUOTA_MAX * MILLI
+_SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
 #: What JSON may write with a point: no exponent, nothing finer than 1/1000.
 _DECIMAL: Final = re.compile(r"[0-9]{1,16}\.[0-9]{1,3}")
 
@@ -77,7 +81,7 @@ def encode_policy(record: PolicyRecord) -> bytes:
         raise Malformed(Reason.BAD_STRUCTURE, f"policy: {record.key} cannot hold that value")
     text = _object_text(
         version=str(VERSION),
-        revision=str(check_count(record.revision, "revision")),
+        revision=str(_check_revision(record.revision)),
         writer=json.dumps(check_broker(record.writer)),
         value=_value_text(record.key, record.value),
     )
@@ -102,14 +106,34 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
             raise Malformed(Reason.MISSING, f"policy: {field} is missing")
     return PolicyRecord(
         key=key,
-        revision=check_count(_integer(fields["revision"], "revision"), "revision"),
+        revision=_check_revision(_integer(fields["revision"], "revision")),
         writer=check_broker(_text(fields["writer"], "writer")),
         value=_read_value(key, shape, fields["value"]),
     )
 
 
+def policy_digest(key: str, value: Value) -> int:
+    """A digest of one policy in force, below 2^63; 0 where nothing is.
+
+    The sum of all of them, in any order, is the hash by which daemons know that they have the same
+    policies. Who wrote a policy when is not in it, so it is the same for what is written back.
+
+    Raises:
+        Malformed: as `encode_policy`.
+    """
+    if value is None:
+        return 0
+    text = f"{key}\0{_value_text(key, value)}"
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
 def _shape_of(key: str) -> _Shape:
     """What a key holds; checks the key."""
+    if len(key) > KEY_CHARS_MAX:
+        raise Oversize("policy key", len(key), KEY_CHARS_MAX)
+    if _SURROGATE.search(key):
+        raise Malformed(Reason.BAD_NAME, "policy key: expected text that can be written as UTF-8")
     if key == records.LIMIT_BROKER:
         return LocalLimit
     for prefix, check, shape in _KEYS:
@@ -343,6 +367,10 @@ def _read_choice(fields: dict[str, object], name: str, choices: type[_Choice]) -
     except ValueError as exc:
         known = ", ".join(choices)
         raise Malformed(Reason.BAD_NAME, f"{name}: expected one of {known}") from exc
+
+
+def _check_revision(revision: int) -> int:
+    return _check_between(revision, (0, REVISION_MAX), "revision")
 
 
 def _check_rate(rate: Milli) -> Milli:

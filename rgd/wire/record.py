@@ -111,6 +111,10 @@ def encode_record(record: RoundRecord) -> bytes:
             last=record.last,
             peer_incarnations=_checked_incarnations(record.peer_incarnations, len(record.peers)),
             lost=check_count(record.lost, "lost"),
+            ungoverned=check_count(record.ungoverned, "ungoverned"),
+            unknown_granted=check_count(record.unknown_granted, "unknown_granted"),
+            unknown_refused=check_count(record.unknown_refused, "unknown_refused"),
+            policies_hash=check_count(record.policies_hash, "policies_hash"),
         )
         if parts > 1:
             proto.part, proto.parts = part, parts
@@ -196,6 +200,10 @@ def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
         part=part,
         parts=parts,
         lost=check_count(proto.lost, "lost"),
+        ungoverned=check_count(proto.ungoverned, "ungoverned"),
+        unknown_granted=check_count(proto.unknown_granted, "unknown_granted"),
+        unknown_refused=check_count(proto.unknown_refused, "unknown_refused"),
+        policies_hash=check_count(proto.policies_hash, "policies_hash"),
     )
 
 
@@ -212,6 +220,10 @@ def record_to_dict(record: RoundRecord) -> dict[str, Json]:
         "isolated": record.isolated,
         "weight": to_units(record.weight),
         "last": record.last,
+        "ungoverned": record.ungoverned,
+        "unknown_granted": record.unknown_granted,
+        "unknown_refused": record.unknown_refused,
+        "policies_hash": f"{record.policies_hash:016x}" if record.policies_hash else None,
         "peers": dict(record.peers),
         "rows": [_row_to_dict(row) for row in record.rows],
     }

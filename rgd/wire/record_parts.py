@@ -41,9 +41,11 @@ def parts_of(record: RoundRecord) -> Iterator[RoundRecord]:
         yield record
         return
     nothing = (0, 0)
+    # What is counted in all, not by group, is in the first part only: readers add up.
+    counted = replace(record, ungoverned=0, unknown_granted=0, unknown_refused=0)
     for part, (of_rows, of_peers) in enumerate(zip_longest(rows, peers, fillvalue=nothing), 1):
         yield replace(
-            record,
+            record if part == 1 else counted,
             rows=record.rows.between(*of_rows),
             peers=record.peers[slice(*of_peers)],
             peer_incarnations=record.peer_incarnations[slice(*of_peers)],

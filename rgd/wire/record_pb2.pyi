@@ -58,6 +58,10 @@ class RoundRecord(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    UNGOVERNED_FIELD_NUMBER: _builtins.int
+    UNKNOWN_GRANTED_FIELD_NUMBER: _builtins.int
+    UNKNOWN_REFUSED_FIELD_NUMBER: _builtins.int
+    POLICIES_HASH_FIELD_NUMBER: _builtins.int
     PART_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
@@ -71,6 +75,15 @@ class RoundRecord(_message.Message):
     isolated: _builtins.bool
     weight: _builtins.int
     """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
+    ungoverned: _builtins.int
+    """Requests of the round that were granted because no limit applied to their names, those of
+    `unknown_granted` too.
+    """
+    unknown_granted: _builtins.int
+    """Requests that were granted, and refused, because no policies were known (`policies.unknown`)."""
+    unknown_refused: _builtins.int
+    policies_hash: _builtins.int
+    """Hash of the policies in force at the round's end; 0: not known."""
     part: _builtins.int
     """A round that is too large for one entry is in several, which share `broker`, `incarnation`,
     `sequence` and `period_ns`; rows and peers are divided among them. This is part 1, 2 ... of so
@@ -109,6 +122,10 @@ class RoundRecord(_message.Message):
         usage: _usage_pb2.UsageColumns | None = ...,
         shares: Global___ShareColumns | None = ...,
         weight: _builtins.int = ...,
+        ungoverned: _builtins.int = ...,
+        unknown_granted: _builtins.int = ...,
+        unknown_refused: _builtins.int = ...,
+        policies_hash: _builtins.int = ...,
         part: _builtins.int = ...,
         parts: _builtins.int = ...,
         lost: _builtins.int = ...,
@@ -118,7 +135,7 @@ class RoundRecord(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "sequence", b"sequence", "shares", b"shares", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "sequence", b"sequence", "shares", b"shares", "ungoverned", b"ungoverned", "unknown_granted", b"unknown_granted", "unknown_refused", b"unknown_refused", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

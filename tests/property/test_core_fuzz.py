@@ -28,7 +28,7 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings, OnIsolation
-from rgd.core.buckets.decision import Decision, Request, TooLarge
+from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request, TooLarge
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns
@@ -276,6 +276,7 @@ class Core(RuleBasedStateMachine):
         if isinstance(answer, TooLarge):
             assert 1 <= answer.most <= COUNT_MAX
             return
+        assert not isinstance(answer, PoliciesUnknown), "policies are known from the start on"
         self.check_decision(request, answer)
         self.check_buckets(before)
 

@@ -4,19 +4,23 @@ Design 3's last row: in force everywhere within a round, without restart; moves 
 covered: how a change reaches every daemon (tests/contract/exchange, tests/e2e).
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
+from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.events import PoliciesChanged
 from rgd.core.buckets.level import GroupKey
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, to_milli
+from sim.member import Member
 from tests.simulation.worlds import (
     GOLD,
     NAMESPACE,
     REQUEST,
+    SETTINGS,
     Cluster,
     assert_no_overshoot,
     gold_book,
@@ -142,3 +146,36 @@ def test_a_group_that_nobody_had_asked_for_is_shared_from_its_first_request_on()
     granted = sum(load.admitted_between(5 * NS_PER_S, 6 * NS_PER_S) for load in cluster.loads)
     # Each had half of it without asking anybody: no more than the quota, and the buckets.
     assert 0.9 * QUOTA <= granted <= 1.25 * QUOTA + 2
+
+
+def test_a_daemon_whose_policies_are_old_is_told_apart_by_all_and_until_it_follows() -> None:
+    settings = replace(SETTINGS, policies_patience_ns=2 * NS_PER_S)
+    cluster = Cluster([QUOTA, 60, 30], quota=QUOTA, settings=settings)
+    old, *others = cluster.members
+
+    def tell(members: Iterable[Member], quota: float, policies_hash: int) -> None:
+        for member in members:
+            now = member.clock.local_time(cluster.world.now)
+            cluster.world.tell(member, PoliciesChanged(now, gold_book(quota), policies_hash))
+
+    def differing() -> list[set[str]]:
+        return [member.broker.differing for member in cluster.members]
+
+    tell(cluster.members, QUOTA, 7)
+    cluster.run_s(5)
+    # A change that reaches one daemon later than the others, but soon, is nobody's concern.
+    tell(others, 120, 8)
+    cluster.run_s(1)
+    tell([old], 120, 8)
+    cluster.run_s(5)
+    assert differing() == [set(), set(), set()]
+    # One that does not reach it: it is the one that differs from two.
+    tell(others, 60, 9)
+    cluster.run_s(5)
+    names = {member.name for member in others}
+    assert differing() == [names, {old.name}, {old.name}]
+    tell([old], 60, 9)
+    cluster.run_s(2)
+    assert differing() == [set(), set(), set()]
+    told = [alarm for member in others for alarm in member.alarms]
+    assert told.count(Alarm(AlarmCode.POLICIES_DIFFER, old.name)) == 2

@@ -12,6 +12,7 @@ from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
 from rgd.ports.exchange import PolicyStore
+from rgd.ports.policies import PoliciesKept
 from rgd.wire.policies import decode_policy, encode_policy
 
 GOLD = "group:gold"
@@ -52,14 +53,17 @@ async def nothing_to_prepare() -> None:
 def table(
     store: PolicyStore | MemoryBus,
     writer: str,
-    seed: PolicyBook = EMPTY_BOOK,
+    seed: PolicyBook | None = EMPTY_BOOK,
     *,
     repair_s: float = 0.001,
+    kept: PoliciesKept | None = None,
 ) -> TablePolicies:
     """A table that looks for what it should repair all the time."""
     if isinstance(store, MemoryBus):
         store = MemoryPolicyStore(store)
-    return TablePolicies(store, writer, seed, prepare=nothing_to_prepare, repair_s=repair_s)
+    return TablePolicies(
+        store, writer, seed, prepare=nothing_to_prepare, repair_s=repair_s, kept=kept
+    )
 
 
 @asynccontextmanager

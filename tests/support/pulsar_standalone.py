@@ -299,9 +299,11 @@ class PulsarStandalone:
             else:
                 return
 
-    def restart(self) -> None:
-        """Start again on the same ports and data, after `kill`, `stop`, or as it stands."""
+    def restart(self, *, is_wiped: bool = False) -> None:
+        """Start again on the same ports, on the same data or on none, after `kill`, `stop`, or as it is."""
         self.stop()
+        if is_wiped:
+            self._write_fresh_folder()
         self._launch()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rgd.adapters.exchange.memory import MemoryExchange, MemoryPolicyStore
-    from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+    from rgd.adapters.exchange.pulsar import PulsarExchange
+    from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
     from rgd.ports.exchange import Exchange, PolicyStore
 
     # The type checker holds every adapter against its port here.

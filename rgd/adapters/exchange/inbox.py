@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from rgd.ports.exchange import ExchangeClosed
+from rgd.ports.exchange import ExchangeClosed, ExchangeError
 
 Item = TypeVar("Item")
 
@@ -29,7 +29,8 @@ class Inbox(Generic[Item]):
         self._items: deque[Item] = deque()
         self._lock = threading.Lock()
         self._is_loop_told = False
-        self._is_closed = False
+        #: What `take` raises once the inbox is closed.
+        self._closed: ExchangeError | None = None
         self._arrived = asyncio.Event()
         #: Items dropped because the queue was full.
         self.dropped = 0
@@ -37,7 +38,7 @@ class Inbox(Generic[Item]):
     def put(self, item: Item) -> None:
         """Append an item; from any thread. Nothing happens once the inbox is closed."""
         with self._lock:
-            if self._is_closed:
+            if self._closed is not None:
                 return
             if len(self._items) >= self._items_max:
                 self._make_room()
@@ -53,12 +54,12 @@ class Inbox(Generic[Item]):
         """Wait until there are items and return all of them, oldest first.
 
         Raises:
-            ExchangeClosed: the inbox is closed; what was in it is gone.
+            ExchangeError: the inbox is closed, as `close` says why; what was in it is gone.
         """
         while True:
             with self._lock:
-                if self._is_closed:
-                    raise ExchangeClosed("closed")
+                if self._closed is not None:
+                    raise self._closed
                 items = list(self._items)
                 self._items.clear()
                 self._is_loop_told = False
@@ -67,10 +68,15 @@ class Inbox(Generic[Item]):
                 return items
             await self._arrived.wait()
 
-    def close(self) -> None:
-        """End a waiting `take` and all later ones; on the loop. Idempotent."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing comes any more."""
+        return self._closed is not None
+
+    def close(self, error: ExchangeError | None = None) -> None:
+        """End a waiting `take` and all later ones; on the loop. The last error given counts."""
         with self._lock:
-            self._is_closed = True
+            self._closed = error or ExchangeClosed("closed")
             self._items.clear()
         self._arrived.set()
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
-from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
+from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown, PayloadTooLarge
 
 #: Messages that wait for one member's `receive`; then the oldest goes.
 QUEUE_MAX: Final = 10_000
@@ -34,6 +34,17 @@ class MemoryBus:
     def compact(self) -> None:
         """Keep the last record of each key, as Pulsar does now and then."""
         self.records = list(self.table.items())
+
+    def cut_table(self, reason: str = "the connection broke") -> None:
+        """Take the table away from everybody who has opened it, until they open it again."""
+        for changes in self.change_inboxes:
+            changes.close(ExchangeDown(reason))
+        self.change_inboxes.clear()
+
+    def wipe_table(self) -> None:
+        """Put an empty table in place of the present one."""
+        self.records = []
+        self.cut_table("the table is another one")
 
 
 class MemoryExchange:
@@ -86,17 +97,22 @@ class MemoryPolicyStore:
         self._changes: ChangeInbox | None = None
         self._is_closed = False
 
+    @property
+    def dropped(self) -> int:
+        return 0
+
     async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed("the policy store was closed")
-        assert self._changes is None, "opened twice"
+        assert self._changes is None or self._changes.is_closed, "opened twice"
         self._changes = ChangeInbox(asyncio.get_running_loop(), QUEUE_MAX)
         self._bus.change_inboxes.add(self._changes)
         return list(self._bus.records)
 
     async def put(self, key: str, value: bytes) -> None:
         assert key, "a key is not empty"
-        self._require_open()
+        if self._require_open().is_closed:
+            raise ExchangeDown("the table is being opened again")
         if len(value) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(value))
         self._bus.records.append((key, value))

@@ -156,6 +156,30 @@ class PulsarSession:
         finally:
             self._unanswered.discard(answer)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the reader has a connection to the broker now; the client makes a new one by itself."""
+        link = self._link
+        return link is not None and bool(link.reader.is_connected())
+
+    async def has_news(self) -> bool:
+        """Ask the broker, over the reader's own connection, whether it has more than was read.
+
+        False too where the broker answers that it cannot say: it lives.
+
+        Raises:
+            ExchangeDown: there was no answer within `open_timeout_s`.
+        """
+        link = self._link
+        if link is None:
+            return False
+        try:
+            return bool(await asyncio.to_thread(link.reader.has_message_available))
+        except pulsar.Timeout as exc:
+            raise translate("Timeout", url=self._url, topic=self._topic) from exc
+        except pulsar.PulsarException:
+            return False
+
     async def close(self) -> None:
         """Leave; sends that wait end with ExchangeClosed. Idempotent; never fails."""
         with self._lock:

@@ -20,10 +20,13 @@ from msgspec import UNSET, UnsetType
 from rgd.adapters.http.answers import (
     AcquireAnswer,
     ItemFault,
+    UnknownAnswer,
     answer_of,
     decision_reply,
     too_large_reason,
     too_large_reply,
+    unknown_answer,
+    unknown_reply,
 )
 from rgd.adapters.http.array_body import PIECE_BYTES, Items, read_array
 from rgd.adapters.http.bodies import AcquireBody
@@ -33,7 +36,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Slice, Turns
-from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
+from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request, TooLarge
 from rgd.core.policies.names import (
     check_entity,
     check_subscription,
@@ -84,9 +87,11 @@ class Acquire:
             return await self._answer_many(body)
         asked = _one.decode(body)
         answer = self._ask(asked)
+        if isinstance(answer, Decision):
+            return decision_reply(answer, asked.kind)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
-        return decision_reply(answer, asked.kind)
+        return unknown_reply(answer)
 
     async def _answer_many(self, body: bytes) -> Reply:
         work = Slice(self._turns)
@@ -96,7 +101,7 @@ class Acquire:
             return await self._answer_items(await read_array(body, self._batch_max, work), work)
 
     async def _answer_items(self, items: Items, work: Slice) -> Reply:
-        answers: list[AcquireAnswer | ItemFault] = []
+        answers: list[_ItemAnswer] = []
         written: list[bytes] = []
         for item in items:
             if work.is_full(0):
@@ -105,12 +110,12 @@ class Acquire:
                 await work.rest()
             answer = self._answer_item(item)
             answers.append(answer)
-            work.is_full(1 if isinstance(answer, AcquireAnswer) else _work_of_fault(item))
+            work.is_full(_work_of_fault(item) if isinstance(answer, ItemFault) else 1)
         if answers:
             written.append(encode(answers)[1:-1])
         return Reply(body=b"[%b]" % b",".join(written))
 
-    def _answer_item(self, item: AcquireBody | msgspec.Raw) -> AcquireAnswer | ItemFault:
+    def _answer_item(self, item: AcquireBody | msgspec.Raw) -> "_ItemAnswer":
         try:
             asked = item if isinstance(item, AcquireBody) else _one.decode(item)
             answer = self._ask(asked)
@@ -121,6 +126,9 @@ class Acquire:
             return self._fault(status, cut_reason(str(exc)))
         if isinstance(answer, TooLarge):
             return self._fault(413, too_large_reason(answer))
+        if isinstance(answer, PoliciesUnknown):
+            self.item_faults[503] += 1
+            return unknown_answer(answer, 503)
         return answer_of(answer)
 
     def _fault(self, status: int, reason: str) -> ItemFault:
@@ -164,6 +172,8 @@ def request_of(asked: AcquireBody) -> Request:
         held=Pair(held_messages, held_bytes) if held_messages or held_bytes else _NOTHING_HELD,
     )
 
+
+_ItemAnswer = AcquireAnswer | ItemFault | UnknownAnswer
 
 _Given = str | UnsetType
 #: Namespace, topic and subscription of a request, in full.

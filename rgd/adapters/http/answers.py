@@ -13,10 +13,10 @@ for each; limits beside the groups are named by their level instead of a group.
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.reply import Reply, encode, json_reply
-from rgd.core.buckets.decision import Decision, Level, TooLarge
+from rgd.core.buckets.decision import Decision, Level, PoliciesUnknown, TooLarge
 from rgd.core.units import Dimension, Kind
 
 #: Largest integer of a structured field (RFC 8941): quotas may have one digit more.
@@ -54,6 +54,18 @@ class TooLargeAnswer(Struct, omit_defaults=True):
     dimension: Dimension
     most: int
     group: str | None = None
+
+
+class UnknownAnswer(Struct, omit_defaults=True):
+    """Refused, because no policies are known yet; no limit was met."""
+
+    granted: bool
+    messages: int
+    bytes: int
+    reason: str
+    retry_after_ms: int
+    #: In an array, where no status line says it.
+    status: int | UnsetType = UNSET
 
 
 class Reason(Struct):
@@ -100,6 +112,24 @@ def too_large_reason(answer: TooLarge) -> str:
         f"{answer.dimension}: expected at most {answer.most} at once: "
         f"more would take {whose} over shares.request_max_s seconds of its quota"
     )
+
+
+def unknown_answer(answer: PoliciesUnknown, status: int | UnsetType = UNSET) -> UnknownAnswer:
+    """What is said while no policies are known."""
+    return UnknownAnswer(
+        granted=False,
+        messages=0,
+        bytes=0,
+        reason="no policies are known yet: the daemon has not read them (policies.unknown is deny)",
+        retry_after_ms=answer.retry_after_ms,
+        status=status,
+    )
+
+
+def unknown_reply(answer: PoliciesUnknown) -> Reply:
+    """The reply to a single question while no policies are known: 503, not 429, as no limit was met."""
+    wait_s = max(1, -(-answer.retry_after_ms // 1000))
+    return json_reply(unknown_answer(answer), status=503, headers={"Retry-After": str(wait_s)})
 
 
 def refusal_headers(decision: Decision, kind: Kind) -> Mapping[str, str]:

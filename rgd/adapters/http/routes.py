@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.answers import AcquireAnswer, ItemFault, Reason, TooLargeAnswer
+from rgd.adapters.http.answers import (
+    AcquireAnswer,
+    ItemFault,
+    Reason,
+    TooLargeAnswer,
+    UnknownAnswer,
+)
 from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
 from rgd.adapters.http.explain import Explain, explain_endpoints
@@ -33,6 +39,7 @@ REFUSAL_HEADERS: Final = (
     "RateLimit-Remaining",
     "RateLimit-Reset",
 )
+UNKNOWN_HEADERS: Final = ("Retry-After",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,9 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
             answers={
                 200: Says(
                     "Granted, whole or in part; for an array the answers in order.",
-                    AnyOf((AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault))))),
+                    AnyOf(
+                        (AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))
+                    ),
                 ),
                 400: Says("The body is malformed; the field is named.", Reason),
                 403: Says(
@@ -86,6 +95,7 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
                     AnyOf((TooLargeAnswer, Reason)),
                 ),
                 429: Says("Refused.", AcquireAnswer, headers=REFUSAL_HEADERS),
+                503: Says("No policies are known yet.", UnknownAnswer, headers=UNKNOWN_HEADERS),
             },
         ),
     )

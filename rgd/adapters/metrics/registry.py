@@ -87,6 +87,16 @@ METRICS: Final = (
         _GROUP,
     ),
     Metric("rgd_ungoverned_total", MetricType.COUNTER, "Requests to which no limit applied."),
+    Metric(
+        "rgd_policies_unknown_granted_total",
+        MetricType.COUNTER,
+        "Requests granted because no policies were known (policies.unknown: allow).",
+    ),
+    Metric(
+        "rgd_policies_unknown_refused_total",
+        MetricType.COUNTER,
+        "Requests refused because no policies were known (policies.unknown: deny).",
+    ),
     # The exchange.
     Metric("rgd_peers", MetricType.GAUGE, "Other brokers known in the exchange."),
     Metric(
@@ -148,7 +158,27 @@ METRICS: Final = (
     Metric(
         "rgd_policy_hash_conflict",
         MetricType.GAUGE,
-        "1 while a peer's groups file differs from this one's, else 0.",
+        "1 while a peer has had other policies in force for longer than a change takes, else 0.",
+    ),
+    Metric(
+        "rgd_policies_old",
+        MetricType.GAUGE,
+        "1 while the policies in force may not be the newest, because their source cannot be read.",
+    ),
+    Metric(
+        "rgd_policies_refused_total",
+        MetricType.COUNTER,
+        "Records of the policies table that could not be used.",
+    ),
+    Metric(
+        "rgd_policies_written_back_total",
+        MetricType.COUNTER,
+        "Records written to a policies table that had lost them.",
+    ),
+    Metric(
+        "rgd_policies_lost_total",
+        MetricType.COUNTER,
+        "Times the connection to the policies table was lost and made anew.",
     ),
     ROUND_SECONDS,
     # The usage log.

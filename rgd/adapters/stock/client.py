@@ -19,6 +19,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 import msgspec
 
+from rgd.config.plain_files import TOKEN_BYTES_MAX, read_plain_file
 from rgd.ports.stock import StockDown, StockError, StockRefused
 
 #: Largest answer that is read: a list of some 100,000 names.
@@ -140,7 +141,7 @@ class StockClient:
 def _headers(token_file: Path | None) -> dict[str, str]:
     headers = {"Accept": "application/json"}
     if token_file is not None:
-        token = token_file.read_text().strip()
+        token = read_plain_file(token_file, TOKEN_BYTES_MAX).decode().strip()
         if not token.isascii() or not token.isprintable() or not token:
             raise ValueError(f"{token_file}: expected one line with a token")
         headers["Authorization"] = f"Bearer {token}"

@@ -42,7 +42,7 @@ class Daemon:
 
     Args:
         name: its broker's name.
-        folder: has `groups.yaml`; takes the logs.
+        folder: has `groups.yaml`, where there is one; takes the logs.
         exchange: a Pulsar URL.
         environ: settings beside the options.
     """
@@ -60,11 +60,12 @@ class Daemon:
     async def start(self) -> None:
         """Start it, and wait until it listens."""
         errors = self._folder / f"{self.name}.log"
+        groups = self._folder / "groups.yaml"
         with errors.open("ab") as sink:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "rgd", "serve", "--broker", self.name),
                 *("--listen", "127.0.0.1:0", "--exchange", self._exchange),
-                *("--groups", str(self._folder / "groups.yaml")),
+                *(("--groups", str(groups)) if groups.exists() else ()),
                 *("--log-dir", str(self._folder / "log")),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,

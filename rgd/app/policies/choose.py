@@ -7,12 +7,13 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 import structlog
 
-from rgd.adapters.exchange.pulsar import PulsarPolicyStore
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.adapters.policies.kept import PoliciesFile
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile
@@ -21,13 +22,24 @@ from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import NamesAsked, Origins, PollSettings, PulsarAdminPolicies
 from rgd.app.policies.table import TablePolicies
+from rgd.config.plain_files import TOKEN_BYTES_MAX, read_plain_file
 from rgd.config.settings import PoliciesSource, Settings
+from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
 from rgd.core.units import NS_PER_MS
 from rgd.ports.exchange import ExchangeDown
+from rgd.wire.policies import POLICY_MAX
 
 #: What was last read of a stock Pulsar, beside the usage log.
 STOCK_POLICIES_FILE: Final = "pulsar-policies.json"
+#: What was last known of the policies table, there too.
+TABLE_POLICIES_FILE: Final = "table-policies.jsonl"
+
+#: So many heartbeats without an answer, and the table counts as lost.
+HEARTBEATS_MISSED_MAX: Final = 3
+#: A change of the table is read everywhere within milliseconds, unless somebody's connection to it is
+#: dead; that is noticed, and the table opened again, within so many heartbeats.
+PATIENCE_HEARTBEATS: Final = 5
 
 #: A change is in force everywhere within two polls, if Pulsar answers in time.
 PATIENCE_POLLS: Final = 3
@@ -43,9 +55,33 @@ def policies_of(settings: Settings, url: str, names_asked: NamesAsked) -> Polici
     if settings.policies.source is PoliciesSource.FILE:
         assert file is not None, "rgd.config.relations checks it"
         return FilePolicies(file)
-    store = PulsarPolicyStore(url, settings.policies.topic)
-    prepare = _prepare(settings, settings.policies.topic)
-    return TablePolicies(store, settings.broker.name, seed_of(file), prepare=prepare)
+    return _table(settings, url)
+
+
+def _table(settings: Settings, url: str) -> TablePolicies:
+    topic, heartbeat_s = settings.policies.topic, settings.policies.heartbeat_ms / 1000
+    limits = TableLimits(
+        heartbeat_s=heartbeat_s,
+        answer_s=HEARTBEATS_MISSED_MAX * heartbeat_s,
+        value_bytes_max=POLICY_MAX,
+    )
+    folder = log_folder(settings.log.dir, settings.broker.name)
+    return TablePolicies(
+        PulsarPolicyStore(url, topic, limits=limits),
+        settings.broker.name,
+        seed_of(settings.policies.file),
+        prepare=_prepare(settings, topic),
+        kept=PoliciesFile(folder / TABLE_POLICIES_FILE, table_identity(settings)),
+    )
+
+
+def table_identity(settings: Settings) -> str:
+    """Which table it is, for a file that outlives the process; an embedded exchange is its folder."""
+    exchange = settings.exchange
+    where = exchange.url
+    if where == EMBEDDED:
+        where = f"{EMBEDDED} {exchange.embedded_dir.expanduser().resolve()}"
+    return f"{settings.cluster} {where} {settings.policies.topic}"
 
 
 def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPolicies:
@@ -66,10 +102,16 @@ def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPol
 
 
 def patience_ns(settings: Settings) -> int:
-    """How long daemons that follow the same Pulsar may differ: each looks when it looks."""
-    if settings.policies.source is not PoliciesSource.PULSAR_ADMIN:
-        return 0
-    return PATIENCE_POLLS * settings.policies.poll_ms * NS_PER_MS
+    """How long daemons may differ in their policies without an alarm: a change takes its time."""
+    match settings.policies.source:
+        case PoliciesSource.FILE:
+            return 0
+        case PoliciesSource.PULSAR_ADMIN:
+            return PATIENCE_POLLS * settings.policies.poll_ms * NS_PER_MS
+        case PoliciesSource.TABLE:
+            return PATIENCE_HEARTBEATS * settings.policies.heartbeat_ms * NS_PER_MS
+        case _:
+            assert_never(settings.policies.source)
 
 
 def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
@@ -104,6 +146,6 @@ def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
 
 def _token_of(file: Path) -> str:
     try:
-        return file.read_text().strip()
-    except OSError as exc:
+        return read_plain_file(file, TOKEN_BYTES_MAX).decode().strip()
+    except (OSError, UnicodeDecodeError) as exc:
         raise ExchangeDown(f"exchange.admin_token_file: {exc}") from exc

@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import OnBook
+from rgd.app.policies.source import Figures, OnBook
 from rgd.config.groups import load_groups
-from rgd.config.groups_apart import let_go, load_groups_apart
+from rgd.config.groups_apart import Reading, let_go, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.errors import ConfigError
 
@@ -25,6 +25,8 @@ from rgd.errors import ConfigError
 FILE_POLL_S: Final = 1.0
 #: Of a refused file's faults, so many are logged one by one; `rgd validate` tells all.
 FAULTS_TOLD_MAX: Final = 20
+#: Characters of a fault that are logged: it may quote the file.
+FAULT_CHARS_MAX: Final = 500
 
 _log = structlog.get_logger("rgd.policies")
 
@@ -51,11 +53,16 @@ class FilePolicies:
 
     #: It was read before anything else.
     is_settled = True
+    is_known = True
 
     @property
     def trouble(self) -> str | None:
         """Why the file as it is now is not in force; None: it is."""
         return self._trouble
+
+    def figures(self) -> Figures:
+        """Whether the file is not in force as it is now."""
+        return Figures(is_old=self._trouble is not None)
 
     def book(self) -> PolicyBook:
         """The file's policies, as last read without a fault."""
@@ -82,13 +89,19 @@ class FilePolicies:
         """Nothing is open."""
 
     async def _reload(self, on_book: OnBook) -> None:
+        reading = Reading()
         try:
-            loaded = await asyncio.to_thread(load_groups_apart, self._path)
+            loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
+        except asyncio.CancelledError:
+            # Or the thread would keep the process from stopping until the file is read.
+            reading.stop()
+            raise
         except ConfigError as error:
             for fault in error.faults[:FAULTS_TOLD_MAX]:
-                _log.error("refused groups file", fault=str(fault))
+                _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
             more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
-            self._trouble = f"the last good ones stay in force: {error.faults[0]}{more}"
+            first = str(error.faults[0])[:FAULT_CHARS_MAX]
+            self._trouble = f"the last good ones stay in force: {first}{more}"
             return
         before = [self._book]
         self._book, self._hash = loaded.book, loaded.hash
@@ -104,9 +117,9 @@ class FilePolicies:
         await asyncio.to_thread(let_go, before)
 
 
-def seed_of(path: Path | None) -> PolicyBook:
-    """The book that a groups file seeds a table with."""
-    return EMPTY_BOOK if path is None else load_groups(path)
+def seed_of(path: Path | None) -> PolicyBook | None:
+    """The book that a groups file seeds a table with; None: there is no file."""
+    return None if path is None else load_groups(path)
 
 
 def _stamp(path: Path) -> object:

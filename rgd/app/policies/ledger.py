@@ -3,19 +3,34 @@
 Law: of each key that record counts which first came with the highest revision. So every daemon that
 reads the topic makes the same of it, and a record written upon what its writer knew counts only if
 nobody was faster: a compare-and-set, decided by the topic's order and by nobody's clock or name.
-What counts is never overtaken by a record that was written before it was known.
+What counts is never overtaken by a record that was written before it was known. (At `REVISION_MAX`
+there is no higher revision, and the last record counts.)
+
+What is known from elsewhere (the groups file with revision 0, the disk, a topic that was read before)
+is `lacking` until the table has a record of the key that is at least as new, which then counts; what
+the table lacks is written to it (`filling`). So a table that was emptied or replaced gets everything
+back, deletions too, and daemons that know different things agree again.
 
 A topic that is compacted keeps the last record of a key, which need not be the one that counts. Such
-keys are `misplaced`, until a record that counts stands last again; who writes that is `table`'s
-business. A policy of the groups file that is in no table yet has revision 0.
+keys are `misplaced`, until a record that counts stands last again (`repairing`).
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.records import PolicyRecord, PolicyRecords, Value
+from rgd.core.policies.records import (
+    KEYS_MAX,
+    REVISION_MAX,
+    PolicyRecord,
+    PolicyRecords,
+    Value,
+)
+from rgd.wire.errors import WireError
+from rgd.wire.policies import policy_digest
+
+_HASH_MASK: Final = (1 << 63) - 1
 
 
 class Taken(NamedTuple):
@@ -28,32 +43,74 @@ class Taken(NamedTuple):
 
 
 class Ledger:
-    """The records of a table that count, and the book they make."""
+    """The records of a table that count, and the book they make.
 
-    def __init__(self, seeds: Iterable[PolicyRecord]) -> None:
+    Args:
+        seeds: what a groups file says.
+        known: what was last known of the table, which beats the seeds.
+    """
+
+    def __init__(self, seeds: Iterable[PolicyRecord], known: Iterable[PolicyRecord] = ()) -> None:
         self._records = PolicyRecords()
-        #: Keys that the groups file has and the table, as far as it was read, has not.
-        self.unseeded: set[str] = set()
+        #: The sum of the digests of what is in force.
+        self._sum = 0
+        #: Keys that are known, and that the table, as far as it was read, lacks.
+        self.lacking: set[str] = set()
         #: By key the record that stands last in the topic, although another one counts.
         self.misplaced: dict[str, PolicyRecord] = {}
-        for seed in seeds:
-            self._records.apply(replace(seed, revision=0))
-            self.unseeded.add(seed.key)
+        #: Records of the two that no table could hold: key and reason.
+        self.unusable: list[tuple[str, str]] = []
+        for record in (*(replace(seed, revision=0) for seed in seeds), *known):
+            try:
+                self._put(record, policy_digest(record.key, record.value))
+            except WireError as error:
+                self.unusable.append((record.key, str(error)))
+            else:
+                self.lacking.add(record.key)
 
-    def take(self, record: PolicyRecord) -> Taken:
-        """Take in the topic's next record."""
+    def take(self, record: PolicyRecord, digest: int | None = None) -> Taken:
+        """Take in the topic's next record.
+
+        Args:
+            record: the record.
+            digest: its `policy_digest`, where that was made beforehand.
+        """
         known = self._records.get(record.key)
-        if known is None or record.revision > known.revision:
-            self._records.apply(record)
-            self.unseeded.discard(record.key)
-            self.misplaced.pop(record.key, None)
-            return Taken(counts=True, is_news=known is None or known.value != record.value)
-        if (record.revision, record.value) == (known.revision, known.value):
-            # Whoever reads this one alone knows as much.
-            self.misplaced.pop(record.key, None)
-        else:
-            self.misplaced[record.key] = record
-        return Taken(counts=False, is_news=False)
+        if known is not None and not self._counts(record, known):
+            if record.key in self.lacking:
+                pass  # What is known will be written after it.
+            elif (record.revision, record.value) == (known.revision, known.value):
+                # Whoever reads this one alone knows as much.
+                self.misplaced.pop(record.key, None)
+            else:
+                self.misplaced[record.key] = record
+            return Taken(counts=False, is_news=False)
+        self.lacking.discard(record.key)
+        self.misplaced.pop(record.key, None)
+        is_news = known is None or known.value != record.value
+        if is_news and digest is None:
+            digest = policy_digest(record.key, record.value)
+        self._put(record, digest if is_news else None)
+        return Taken(counts=True, is_news=is_news)
+
+    def is_too_many(self, key: str) -> bool:
+        """Whether a key is one more than a table may have."""
+        return len(self._records) >= KEYS_MAX and key not in self._records
+
+    def leave(self, key: str) -> None:
+        """Leave a key alone under which the table has what only a later rgd can read."""
+        self.lacking.discard(key)
+        self.misplaced.pop(key, None)
+
+    def hide(self, key: str) -> None:
+        """Note that what stands last under a key in the topic is no policy."""
+        if key in self._records and key not in self.lacking:
+            self.misplaced[key] = PolicyRecord(key, 0, "", None)
+
+    def doubt(self) -> None:
+        """Take nothing for granted: the table is about to be read from its start."""
+        self.lacking = self._records.keys()
+        self.misplaced.clear()
 
     def get(self, key: str) -> PolicyRecord | None:
         """The record of a key that counts; a tombstone counts too."""
@@ -67,6 +124,28 @@ class Ledger:
         """Make the record that replaces what is known of `key`; takes nothing in."""
         return self._records.next(key, value, writer)
 
+    def known(self) -> list[PolicyRecord]:
+        """Every record that counts; those of revision 0 are only the groups file's, not a table's."""
+        return self._records.all()
+
     def book(self) -> PolicyBook:
         """The book that the records make."""
         return self._records.book()
+
+    @property
+    def hash(self) -> int:
+        """A hash of what is in force: 1 to 2^63 - 1, the same for the same policies."""
+        return (self._sum & _HASH_MASK) or 1
+
+    def _counts(self, record: PolicyRecord, known: PolicyRecord) -> bool:
+        if record.key in self.lacking or record.revision == REVISION_MAX:
+            return record.revision >= known.revision
+        return record.revision > known.revision
+
+    def _put(self, record: PolicyRecord, digest: int | None) -> None:
+        """Have a record count; without a digest its value is that of the one before."""
+        if digest is not None:
+            known = self._records.get(record.key)
+            before = 0 if known is None else policy_digest(known.key, known.value)
+            self._sum += digest - before
+        self._records.put(record)

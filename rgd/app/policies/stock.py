@@ -5,7 +5,8 @@ it was about stays as it was (`rgd.ports.stock`), and a poll that fails whole ch
 never overlap, and Pulsar is left alone for at least as long as it was asked.
 
 What was read last is kept on disk. A daemon that starts while Pulsar is out of reach begins with
-that, else with the groups file if there is one, else with nothing, and says so.
+that, else with the groups file if there is one, and says so. Without either no policies are known
+until Pulsar was read, and `policies.unknown` says what becomes of requests.
 
 Every group and namespace is read in every poll. Of topics only those that somebody asked this daemon
 about, and those known to have policies: Pulsar has no bulk call, and most topics have none. For the
@@ -21,12 +22,12 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import OnBook
+from rgd.app.policies.source import Figures, OnBook
 from rgd.app.policies.stock_topics import SeenTopics
 from rgd.config.groups import book_hash
 from rgd.core.buckets.chain import NameAsked
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
 from rgd.core.policies.records import Change
 from rgd.ports.stock import (
@@ -65,8 +66,8 @@ class Origins:
 
     stock: StockPulsar
     store: StockStore
-    #: In force until Pulsar was read once, by this run or an earlier one.
-    stand_in: PolicyBook
+    #: In force until Pulsar was read once, by this run or an earlier one. None: there is none.
+    stand_in: PolicyBook | None
     names_asked: NamesAsked
 
 
@@ -85,9 +86,13 @@ class PulsarAdminPolicies:
         self._in_force = "what the last run read"
         self._book, self._hash = book_of(self._known), hash_of(self._known)
         if stored is None:
-            is_empty = origins.stand_in == PolicyBook()
-            self._in_force = "nothing" if is_empty else "the groups file"
-            self._book, self._hash = origins.stand_in, book_hash(origins.stand_in)
+            self._in_force = "nothing"
+            self._book, self._hash = EMPTY_BOOK, 0
+            if origins.stand_in is not None:
+                self._in_force = "the groups file"
+                self._book, self._hash = origins.stand_in, book_hash(origins.stand_in)
+        #: Whether there is anything to hold to at all.
+        self._is_known = stored is not None or origins.stand_in is not None
         self._is_read = False
         #: False until it is known what to hold to: Pulsar was read or found out of reach, or an
         #: earlier run's policies are in force.
@@ -139,6 +144,15 @@ class PulsarAdminPolicies:
         return self._is_settled
 
     @property
+    def is_known(self) -> bool:
+        """Whether Pulsar was ever read, or there is a groups file."""
+        return self._is_known
+
+    def figures(self) -> Figures:
+        """Whether not everything that Pulsar says is in force."""
+        return Figures(is_old=self._trouble is not None)
+
+    @property
     def trouble(self) -> str | None:
         """Why not everything that Pulsar says is in force; None while all is well."""
         return self._trouble
@@ -160,7 +174,7 @@ class PulsarAdminPolicies:
         is_news = not self._is_read or await asyncio.to_thread(
             _differ, reading.policies, self._known
         )
-        self._is_read = True
+        self._is_read = self._is_known = True
         self._known = reading.policies
         if not is_news:
             return

@@ -152,7 +152,7 @@ class Broker:
 
     @property
     def differing(self) -> set[str]:
-        """Peers whose policies file differs from ours (`rgd_policy_hash_conflict`)."""
+        """Peers whose policies differ from ours (`rgd_policy_hash_conflict`)."""
         return self.membership.differing
 
     @property
@@ -294,6 +294,7 @@ class Broker:
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
+        self.limiter.unknown = None if event.known else self.settings.on_unknown
         before, after = self.sharing.book.groups, event.book.groups
         effects = self._run(Part.SLOTS, lambda _: self.slots.set_groups(before, after), event.now)
         self.membership.policies_changed()
@@ -372,13 +373,16 @@ class Broker:
 
     def _say_round(self, now: Nanos) -> list[Effect]:
         reports, record = self._finish_round(now)
-        return [Append(record), *reports] if len(record.rows) else reports
+        # What nobody limited was asked, too.
+        is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
+        return [Append(record), *reports] if is_worth else reports
 
     def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[list[Effect], RoundRecord]:
         rows, shown = self.rounds.finish()
         *parts, rest = parts_of_rows(rows)
         reports = [self._report(part, now, more=True) for part in parts]
         reports.append(self._report(rest, now))
+        ungoverned = self.limiter.drain_ungoverned()
         record = RoundRecord(
             speaker=self.identity.speaker,
             sequence=self.sequence,
@@ -386,6 +390,10 @@ class Broker:
             rows=shown,
             peers=self.peers.sequences(),
             isolated=self.mode.is_isolated,
+            ungoverned=ungoverned.granted,
+            unknown_granted=ungoverned.unknown_granted,
+            unknown_refused=ungoverned.unknown_refused,
+            policies_hash=self.membership.policies_hash,
             weight=self.settings.weight,
             ended_ns=now,
             last=last,

@@ -39,8 +39,10 @@ class PoliciesChanged:
 
     now: Nanos
     book: PolicyBook
-    #: Hash of the policies file, 0 where they come from a table.
+    #: Hash of what is in force, by which peers know that they have the same; 0: not known.
     policies_hash: int = 0
+    #: False: nobody has told this broker any policies yet, and the book is empty for that reason.
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Membership:
         self._peers = peers
         self._usage = usage
         self._sharing = sharing
-        #: Hash of our policies file, and the peers that have another one.
+        #: Hash of the policies in force here, and the peers that have other ones; 0: not known.
         self.policies_hash = 0
         self.differing: set[str] = set()
         #: Peers with another hash than ours: theirs, and since when.
@@ -282,7 +282,8 @@ class Membership:
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
         broker, told = report.speaker.broker, report.policies_hash
-        if told == self.policies_hash:
+        # Who does not say what it has, as an earlier rgd with a table, differs from nobody.
+        if told == self.policies_hash or not told or not self.policies_hash:
             self.differing.discard(broker)
             self._differing_since.pop(broker, None)
             return []

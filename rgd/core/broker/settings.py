@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from rgd.core.exchange.messages import Speaker
 from rgd.core.exchange.peers import PEERS_MAX
-from rgd.core.policies.model import SharePolicyName, TopicSplit
+from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
 
 
@@ -39,6 +39,8 @@ class BrokerSettings:
     stored_peers: frozenset[str] = frozenset()
     #: Peers may have other policies for so long without an alarm: they look at different times.
     policies_patience_ns: int = 0
+    #: What becomes of requests while no policies are known.
+    on_unknown: OnUnknown = OnUnknown.DENY
     policy: SharePolicyName = SharePolicyName.MAX_MIN
     topic_split: TopicSplit = TopicSplit.SHARED
     floor_ppm: int = 10_000

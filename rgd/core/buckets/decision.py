@@ -72,7 +72,14 @@ class TooLarge:
     most: int
 
 
-Answer = Decision | TooLarge
+@dataclass(frozen=True, slots=True)
+class PoliciesUnknown:
+    """No policies are known yet, so nobody can say what may pass (HTTP 503); asking again helps."""
+
+    retry_after_ms: int
+
+
+Answer = Decision | TooLarge | PoliciesUnknown
 
 
 def ungoverned(request: Request) -> Decision:

@@ -15,15 +15,34 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rgd.core.buckets.chain import Chain, Chains, NameAsked
-from rgd.core.buckets.decision import Answer, Decision, Level, Request, ungoverned
+from rgd.core.buckets.decision import (
+    Answer,
+    Decision,
+    Level,
+    PoliciesUnknown,
+    Request,
+    ungoverned,
+)
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.levels import ShareOf
 from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Rates, TopicSplit
+from rgd.core.policies.model import OnUnknown, Rates, TopicSplit
 from rgd.core.units import MILLI, Dimension, Kind, Nanos, Pair
 
 _NOTHING: Final = Pair()
+
+#: How long who is refused because no policies are known is told to wait.
+UNKNOWN_RETRY_MS: Final = 1000
+
+
+class Ungoverned(NamedTuple):
+    """Requests that were decided without a limit."""
+
+    #: Granted because no limit applied, or no policies were known.
+    granted: int
+    unknown_granted: int
+    unknown_refused: int
 
 
 class Limiter:
@@ -46,6 +65,12 @@ class Limiter:
         self.live_brokers = 1
         #: Requests for names that no limit applies to.
         self.ungoverned_total = 0
+        #: What becomes of requests as no policies are known; None: they are.
+        self.unknown: OnUnknown | None = None
+        #: Requests granted, and refused, because no policies were known.
+        self.unknown_granted_total = 0
+        self.unknown_refused_total = 0
+        self._drained = Ungoverned(0, 0, 0)
 
     def acquire(self, request: Request, now: Nanos) -> Answer:
         """Decide one request.
@@ -53,6 +78,8 @@ class Limiter:
         Raises:
             UnknownGroup: `request.group` names no group.
         """
+        if self.unknown is not None:
+            return self._acquire_unknown(request)
         chain = self._chains.of(request, now)
         if not chain.levels:
             self.ungoverned_total += 1
@@ -68,6 +95,23 @@ class Limiter:
     def book(self) -> PolicyBook:
         """The policies in force."""
         return self._chains.book
+
+    def drain_ungoverned(self) -> Ungoverned:
+        """What was decided without a limit since the last call."""
+        now = Ungoverned(
+            self.ungoverned_total, self.unknown_granted_total, self.unknown_refused_total
+        )
+        before, self._drained = self._drained, now
+        return Ungoverned(*(count - counted for count, counted in zip(now, before, strict=True)))
+
+    def _acquire_unknown(self, request: Request) -> Answer:
+        """Answer while no policies are known."""
+        if self.unknown is OnUnknown.DENY:
+            self.unknown_refused_total += 1
+            return PoliciesUnknown(UNKNOWN_RETRY_MS)
+        self.unknown_granted_total += 1
+        self.ungoverned_total += 1
+        return ungoverned(request)
 
     def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
         """Put a policy book in force; buckets of what stays keep their tokens and debt.

@@ -67,7 +67,7 @@ class Report:
     rows_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
-    #: Hash of the policies file in force, 0 where policies come from a table.
+    #: Hash of the policies in force, whatever their source; 0: not known.
     policies_hash: int = 0
     #: How many live brokers the speaker knows of, itself included.
     members: int = 1
@@ -120,6 +120,14 @@ class RoundRecord:
     #: Last sequence seen of each peer, so logs stamped by different clocks can be aligned.
     peers: tuple[tuple[str, int], ...] = ()
     isolated: bool = False
+    #: Requests of the round that were granted because no limit applied to their names, those of
+    #: `unknown_granted` too.
+    ungoverned: int = 0
+    #: Requests granted, and refused, because no policies were known.
+    unknown_granted: int = 0
+    unknown_refused: int = 0
+    #: As `Report.policies_hash`, at the round's end.
+    policies_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
     #: A round too large for one entry is in several: this is part 1, 2 ... of `parts`, with some of

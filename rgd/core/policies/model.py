@@ -24,6 +24,15 @@ class SharePolicyName(StrEnum):
     STEAL = "steal"
 
 
+class OnUnknown(StrEnum):
+    """What becomes of requests while no policies are known at all (`policies.unknown`)."""
+
+    #: Refuse, with the reason and a time to try again.
+    DENY = "deny"
+    #: Grant, ungoverned, and count it.
+    ALLOW = "allow"
+
+
 class TopicSplit(StrEnum):
     """How a broker sub-divides its share of a group over the topics it serves (PIP-82)."""
 

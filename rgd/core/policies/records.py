@@ -43,6 +43,14 @@ LIMIT_TOPIC_SUBSCRIPTIONS: Final = "limit:topic-subscriptions:"
 BACKLOG_NAMESPACE: Final = "backlog:namespace:"
 BACKLOG_TOPIC: Final = "backlog:topic:"
 
+#: Highest revision: what every JSON reader takes exactly, and a change each millisecond would reach in
+#: 285,000 years. A record above it is refused. Of several with this one the last counts, not the first,
+#: so that a forged one locks nobody out of a policy.
+REVISION_MAX: Final = (1 << 53) - 1
+#: Policies that a table may have, deleted ones too; records of further keys are refused. Five for each
+#: of 100,000 namespaces.
+KEYS_MAX: Final = 500_000
+
 #: Keys that begin so have two words before their name.
 _LONG: Final = ("limit:", "backlog:")
 
@@ -115,16 +123,21 @@ class PolicyRecords:
         """Take a record in; False when a newer one is known."""
         if not record.beats(self._records.get(record.key)):
             return False
+        self.put(record)
+        return True
+
+    def put(self, record: PolicyRecord) -> None:
+        """Take a record in, whatever is known."""
         known = self._records.get(record.key)
         self._records[record.key] = record
         self._name(None if known is None else _named_by(known), _named_by(record))
         self._show(record.key, record.value)
-        return True
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
         """Make the record that replaces what is known of `key`; applies nothing."""
         known = self._records.get(key)
-        return PolicyRecord(key, known.revision + 1 if known else 1, writer, value)
+        revision = min(known.revision + 1, REVISION_MAX) if known else 1
+        return PolicyRecord(key, revision, writer, value)
 
     def get(self, key: str) -> PolicyRecord | None:
         """The winning record of a key, deleted or not; None: there was never one."""
@@ -134,6 +147,17 @@ class PolicyRecords:
         """What is known of a key; None: nothing, or that it was deleted."""
         known = self._records.get(key)
         return None if known is None else known.value
+
+    def keys(self) -> set[str]:
+        """Every key that there was ever a record of."""
+        return set(self._records)
+
+    def all(self) -> list[PolicyRecord]:
+        """Every winning record, deleted or not."""
+        return list(self._records.values())
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def __contains__(self, key: str) -> bool:
         return key in self._records

@@ -8,19 +8,23 @@ conftest.py. A test waits for messages, changes or conditions, under TIMEOUT_S, 
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import psutil
+import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore, PulsarSettings
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
-from rgd.ports.exchange import Exchange, PolicyStore
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.pulsar_standalone import PulsarStandalone
 
 #: Far more than anything takes here; only a fault reaches it.
@@ -46,6 +50,9 @@ class Backend(Protocol):
 
     def store(self) -> PolicyStore: ...
 
+    async def wipe(self) -> None:
+        """Put an empty table in place of the present one, under whoever has it open."""
+
 
 class MemoryBackend:
     def __init__(self) -> None:
@@ -56,6 +63,9 @@ class MemoryBackend:
 
     def store(self) -> MemoryPolicyStore:
         return MemoryPolicyStore(self._bus)
+
+    async def wipe(self) -> None:
+        self._bus.wipe_table()
 
 
 class PulsarBackend(ABC):
@@ -80,17 +90,28 @@ class PulsarBackend(ABC):
     async def restart(self) -> None:
         """Bring it back on its port and its data, and wait until it serves."""
 
+    @abstractmethod
+    async def wipe(self) -> None:
+        """Put an empty table in place of the present one, under whoever has it open."""
+
 
 class EmbeddedBackend(PulsarBackend):
-    def __init__(self, broker: EmbeddedBroker, name: str) -> None:
+    def __init__(self, broker: EmbeddedBroker, folder: Path, name: str) -> None:
         super().__init__(broker.url, name)
         self._broker = broker
+        self._folder = folder
 
     @classmethod
     async def start(cls, folder: Path, name: str) -> "EmbeddedBackend":
         broker = EmbeddedBroker(folder)
         await broker.ensure()
-        return cls(broker, name)
+        return cls(broker, folder, name)
+
+    async def wipe(self) -> None:
+        await self.kill()
+        shutil.rmtree(self._folder / "broker.rocksdb")
+        (self._folder / "broker.metadata.json").unlink()
+        await self.restart()
 
     async def kill(self) -> None:
         assert self._broker.pid is not None
@@ -128,6 +149,13 @@ class ApacheBackend(PulsarBackend):
     async def start(cls, apache: PulsarStandalone, name: str) -> "ApacheBackend":
         await ensure_namespace(apache.admin_url, NAMESPACE)
         return cls(apache, name)
+
+    async def wipe(self) -> None:
+        """Delete the topic, as an operator can; whoever uses it makes a new one."""
+        path = self.policies.replace("://", "/")
+        url = f"{self.apache.admin_url}/admin/v2/{path}?force=true"
+        request = urllib.request.Request(url, method="DELETE")
+        await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=TIMEOUT_S).close())
 
     async def kill(self) -> None:
         await asyncio.to_thread(self.apache.kill)
@@ -184,6 +212,28 @@ async def learn(store: PolicyStore, count: int) -> list[tuple[str, bytes]]:
 async def read(store: PolicyStore) -> dict[str, bytes]:
     """Open a store; the table that the records it read make."""
     return {key: value for key, value in dict(await store.open()).items() if value}
+
+
+async def lost(store: PolicyStore, *, match: str | None = None) -> None:
+    """Read a store's changes until it says that its table is lost."""
+    async with asyncio.timeout(TIMEOUT_S):
+        with pytest.raises(ExchangeDown, match=match):
+            await _forever(store)
+
+
+async def _forever(store: PolicyStore) -> None:
+    while True:
+        await store.changes()
+
+
+async def open_again(store: PolicyStore) -> list[tuple[str, bytes]]:
+    """Open a store whose table was lost, as soon as that is possible."""
+    async with asyncio.timeout(TIMEOUT_S):
+        records = None
+        while records is None:
+            with contextlib.suppress(ExchangeDown):
+                records = await store.open()
+    return records
 
 
 async def open_all(members: Sequence[Exchange]) -> None:

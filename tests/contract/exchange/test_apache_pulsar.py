@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_admin import COMPACTION_THRESHOLD_BYTES, ensure_namespace
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import NAMESPACE, SETTINGS, TIMEOUT_S, learn, read
 from tests.support.pulsar_standalone import PulsarStandalone

@@ -8,8 +8,17 @@ import asyncio
 
 import pytest
 
-from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
-from tests.contract.exchange.backends import TIMEOUT_S, MakeStore, begun, learn, read
+from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown, PayloadTooLarge
+from tests.contract.exchange.backends import (
+    TIMEOUT_S,
+    Backend,
+    MakeStore,
+    begun,
+    learn,
+    lost,
+    open_again,
+    read,
+)
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -175,3 +184,24 @@ async def test_closing_wakes_a_waiting_reader_is_idempotent_and_final(store: Mak
     for use in (each.put("key", b"late"), each.changes(), each.open()):
         with pytest.raises(ExchangeClosed):
             await use
+
+
+async def test_a_table_that_is_replaced_is_lost_and_read_from_its_start_when_it_is_opened_again(
+    backend: Backend, store: MakeStore
+) -> None:
+    old, fresh = store(), store()
+    await old.open()
+    # Positions of the next table begin below these.
+    for number in range(20):
+        await old.put("group:gold", b"%d" % number)
+    assert len(await learn(old, 20)) == 20
+    await backend.wipe()
+    await open_again(fresh)
+    await fresh.put("group:gold", b"new")
+    await lost(old)
+    with pytest.raises(ExchangeDown):
+        await old.put("group:trial", b"1")
+    assert await open_again(old) == [("group:gold", b"new")]
+    await old.put("group:trial", b"1")
+    assert await learn(old, 1) == [("group:trial", b"1")]
+    assert ("group:trial", b"1") in await learn(fresh, 2)

@@ -6,7 +6,8 @@ A program, run by test_leaving.py as `python member.py URL`.
 import asyncio
 import sys
 
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore
+from rgd.adapters.exchange.pulsar import PulsarExchange
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 
 
 async def main(url: str) -> None:

@@ -24,7 +24,8 @@ import pytest
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
 from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore, PulsarSettings
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.errors import ConfigError
 from rgd.ports.exchange import ExchangeDown
 from tests.support import components

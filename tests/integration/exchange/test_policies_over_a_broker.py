@@ -6,30 +6,45 @@ whole daemons (tests/e2e/test_policies.py).
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.exchange.pulsar import PulsarPolicyStore
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import Value
+from tests.contract.exchange.backends import EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
+from tests.support.tcp_proxy import tcp_proxy
 
 GOLD = "group:gold"
 NAMESPACE = "public/rgd-integration"
 TIMEOUT_S = 60
+#: Apache Pulsar takes some 20 s to start with nothing in it.
+WIPE_TIMEOUT_S = 150
 CHANGES = 40
 #: Enough to need many flights, few enough for a light test; 100,000 are measured, not tested.
 SEEDS = 3000
 
 MakeTable = Callable[..., TablePolicies]
+#: Takes all data of the broker away, and has it serve again.
+Wipe = Callable[[], Awaitable[None]]
+
+
+@dataclass
+class Broker:
+    """What a test may do with the broker."""
+
+    url: str
+    topic: str
+    wipe: Wipe
+    admin_url: str | None = None
 
 
 @pytest.fixture(
@@ -38,29 +53,36 @@ MakeTable = Callable[..., TablePolicies]
         pytest.param("apache", marks=pytest.mark.pulsar),
     ]
 )
-async def make_table(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MakeTable]:
-    """Makes tables, not open yet, over one empty topic."""
+async def broker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Broker]:
+    """A broker, and a topic that nobody has used."""
     topic = f"persistent://{NAMESPACE}/{re.sub(r'[^a-z]+', '-', request.node.name)}"
-    embedded: EmbeddedBroker | None = None
-    admin_url: str | None = None
     if request.param == "embedded":
         components.embedded_broker()
-        embedded = EmbeddedBroker(tmp_path / "exchange")
-        url = await embedded.ensure()
-    else:
-        apache_pulsar = request.getfixturevalue("apache_pulsar")
-        url, admin_url = apache_pulsar.service_url, apache_pulsar.admin_url
+        embedded = await EmbeddedBackend.start(tmp_path / "exchange", "any")
+        yield Broker(embedded.url, topic, embedded.wipe)
+        await embedded.stop()
+        return
+    apache = request.getfixturevalue("apache_pulsar")
+
+    async def wipe() -> None:
+        await asyncio.to_thread(apache.restart, is_wiped=True)
+
+    yield Broker(apache.service_url, topic, wipe, apache.admin_url)
+
+
+@pytest.fixture
+def make_table(broker: Broker) -> MakeTable:
+    """Makes tables, not open yet, over one empty topic."""
 
     async def prepare() -> None:
-        if admin_url is not None:
-            await ensure_namespace(admin_url, NAMESPACE)
+        if broker.admin_url is not None:
+            await ensure_namespace(broker.admin_url, NAMESPACE)
 
-    def make(writer: str, seed: PolicyBook = EMPTY_BOOK) -> TablePolicies:
-        return TablePolicies(PulsarPolicyStore(url, topic), writer, seed, prepare=prepare)
+    def make(writer: str, seed: PolicyBook = EMPTY_BOOK, url: str = broker.url) -> TablePolicies:
+        store = PulsarPolicyStore(url, broker.topic)
+        return TablePolicies(store, writer, seed, prepare=prepare)
 
-    yield make
-    if embedded is not None:
-        await embedded.stop()
+    return make
 
 
 async def test_two_writers_that_hammer_one_group_lose_nothing(make_table: MakeTable) -> None:
@@ -107,3 +129,44 @@ async def test_daemons_that_start_at_once_with_a_large_file_seed_it(make_table: 
 
 def detached(_known: Value) -> None:
     return None
+
+
+async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
+    broker: Broker, make_table: MakeTable
+) -> None:
+    left, right = make_table("left"), make_table("right")
+    async with following(left, right, timeout_s=WIPE_TIMEOUT_S):
+        # Positions in the next topic begin below those that were read.
+        await hammer(left, "publish")
+        await right.change("group:gone", lambda _known: Group("gone"))
+        await right.change("group:gone", detached)
+        await until(lambda: left.book() == right.book(), timeout_s=TIMEOUT_S)
+        known = left.book().groups
+        # The namespace is gone, too: who runs makes it again.
+        await broker.wipe()
+        newcomer = make_table("newcomer")
+        async with following(newcomer, timeout_s=WIPE_TIMEOUT_S):
+            await until(lambda: newcomer.book().groups == known, timeout_s=TIMEOUT_S)
+            assert newcomer._ledger.value("group:gone") is None
+            assert newcomer._ledger.get("group:gone") is not None
+            await until(lambda: left.trouble is None and right.trouble is None, timeout_s=TIMEOUT_S)
+            await newcomer.change(GOLD, lambda _known: Group("gold"))
+            await until(lambda: left.book() == right.book() == newcomer.book(), timeout_s=TIMEOUT_S)
+            assert left.figures().lost >= 1
+
+
+async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count_as_old(
+    broker: Broker, make_table: MakeTable
+) -> None:
+    async with tcp_proxy(broker.url) as proxy:
+        cut, other = make_table("cut", url=proxy.url), make_table("other")
+        async with following(cut, other, timeout_s=TIMEOUT_S):
+            await cut.change(GOLD, lambda _known: Group("gold"))
+            proxy.freeze()
+            await other.change(GOLD, lambda _known: Group("gold", blocked=True))
+            await until(lambda: "no answer within" in (cut.trouble or ""), timeout_s=TIMEOUT_S)
+            assert cut.figures().is_old
+            assert not cut.book().groups["gold"].blocked
+            proxy.thaw()
+            await until(lambda: cut.trouble is None, timeout_s=TIMEOUT_S)
+            assert cut.book().groups["gold"].blocked

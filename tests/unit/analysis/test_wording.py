@@ -124,3 +124,15 @@ def test_what_is_missing_is_told_with_file_offset_and_reason(
     assert "2 stretches of the log could not be read (1,234 bytes; the first in a/0.log" in said
     assert "offset 99: checksum" in said
     assert "7 bytes at the end of segments" in said
+
+
+def test_what_was_decided_while_no_policies_were_known_is_told(
+    tmp_path: Path, read_logs: ReadLogs
+) -> None:
+    facts = replace(FACTS, unknown_granted=1, unknown_refused=1200)
+
+    said = wording.sentences([finding(tmp_path, read_logs)], facts)[-1]
+
+    assert "Nothing is missing" not in said
+    assert "1 request was granted while no policies were known" in said
+    assert "1,200 requests were refused while no policies were known" in said

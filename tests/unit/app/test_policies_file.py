@@ -5,17 +5,20 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from rgd.app.policies.file import FilePolicies
+from rgd.config.groups_apart import SMALL_BYTES_MAX
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.book import PolicyBook
 from rgd.errors import ConfigError
-from tests.support.policy_tables import GOLD, one_more, until
+from tests.support.policy_tables import GOLD, TIMEOUT_S, one_more, until
 
 GOOD = "groups: {gold: {publish: {messages: 1}}}\n"
 BETTER = "groups: {gold: {publish: {messages: 2}}}\n"
@@ -140,3 +143,69 @@ async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower
     with pytest.raises(PoliciesReadOnly, match=str(path)):
         await follower.policies.change(GOLD, one_more)
     assert follower.rates == [1]
+
+
+# --- what is no file, and what takes long --------------------------------------------------------------
+
+
+def put_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def put_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def put_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def put_long_key(path: Path) -> None:
+    replace(path, f"groups: {{gold: {{? {'x' * 100_000} : 1}}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("put", "word"),
+    [
+        pytest.param(put_fifo, "FIFO", id="fifo"),
+        pytest.param(put_device, "device", id="device"),
+        pytest.param(put_folder, "directory", id="directory"),
+        pytest.param(put_long_key, "unknown", id="long key"),
+    ],
+)
+async def test_what_is_no_groups_file_is_told_in_short_and_reloads_go_on(
+    path: Path, follower: Follower, put: Callable[[Path], None], word: str
+) -> None:
+    with capture_logs() as logs:
+        await asyncio.to_thread(put, path)
+        await until(lambda: follower.policies.trouble is not None)
+    assert word in (follower.policies.trouble or "")
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert len(str(logs)) < 2000
+    assert len(follower.policies.trouble or "") < 2000
+    assert follower.rates == [1]
+    if put is put_folder:
+        await asyncio.to_thread(path.rmdir)
+    replace(path, BETTER)
+    await until(lambda: follower.rates == [1, 2])
+    assert follower.policies.trouble is None
+
+
+async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_stopping(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!/bin/sh\necho begun > {tmp_path}/begun\nexec sleep 600\n")
+    slow.chmod(0o755)
+    follower = Follower(path)
+    following_it = asyncio.create_task(follower.policies.follow(follower.on_book))
+    monkeypatch.setattr(sys, "executable", str(slow))
+    replace(path, GOOD + "#" * SMALL_BYTES_MAX)
+    await until((tmp_path / "begun").exists)
+    following_it.cancel()
+    # As the loop's runner does at the end: it waits for every thread.
+    async with asyncio.timeout(TIMEOUT_S):
+        await asyncio.get_running_loop().shutdown_default_executor()

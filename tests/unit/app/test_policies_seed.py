@@ -13,8 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies import table as table_module
-from rgd.app.policies.table import SEEDS_MAX
+from rgd.app.policies import filling
+from rgd.app.policies.filling import SEEDS_MAX
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
@@ -136,13 +136,13 @@ class FallingStore(MemoryPolicyStore):
 async def test_a_seed_that_was_interrupted_says_so_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_module, "RESEED_S", 0.001)
+    monkeypatch.setattr(filling, "RESEED_S", 0.001)
     bus = MemoryBus()
     store = FallingStore(bus, puts=10)
     policies = table(store, "broker-1", named(30))
     async with following(policies):
         await until(lambda: policies.trouble is not None)
-        assert "of the groups file's are not in the table yet" in (policies.trouble or "")
+        assert "policies are not in the table yet: Timeout" in (policies.trouble or "")
         assert len(bus.table) == 10
         store.puts_left = MANY
         await until(lambda: policies.trouble is None)

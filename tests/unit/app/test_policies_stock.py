@@ -95,7 +95,7 @@ class House:
         says: StockPolicies | StockError,
         *,
         stored: StockPolicies | None = None,
-        stand_in: PolicyBook = EMPTY_BOOK,
+        stand_in: PolicyBook | None = None,
         topic_calls_max: int = 1000,
     ) -> None:
         self.stock, self.store = Stock(says), Store(stored)
@@ -111,6 +111,9 @@ class House:
 
     def is_settled(self) -> bool:
         return self.policies.is_settled
+
+    def is_known(self) -> bool:
+        return self.policies.is_known
 
     async def poll(self) -> None:
         await self.policies.poll(self.on_book)
@@ -203,8 +206,18 @@ async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_says_s
     await house.poll()
     assert house.trouble() == "refused; in force is nothing"
     assert house.is_settled() is True
+    assert house.policies.is_known is False
     assert house.policies.book() == EMPTY_BOOK
     assert house.told == []
+
+
+async def test_policies_are_known_as_soon_as_pulsar_was_read_or_there_is_something_else() -> None:
+    house = House(StockPolicies())
+    assert house.is_known() is False
+    await house.poll()
+    assert house.is_known() is True
+    assert House(StockDown("refused"), stand_in=EMPTY_BOOK).policies.is_known
+    assert House(StockDown("refused"), stored=StockPolicies()).policies.is_known
 
 
 async def test_a_start_without_pulsar_holds_to_the_groups_file() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies import table as table_module
+from rgd.app.policies import writing
 from rgd.app.policies.admin import attach, delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
 from rgd.core.errors import GroupInUse, UnknownGroup
@@ -251,7 +251,7 @@ class DeafStore(MemoryPolicyStore):
 async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_module, "READ_BACK_S", 0.01)
+    monkeypatch.setattr(writing, "READ_BACK_S", 0.01)
     policies = table(DeafStore(MemoryBus()), "broker-1")
     async with following(policies):
         with pytest.raises(ExchangeDown, match="may still come into force"):

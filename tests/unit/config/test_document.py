@@ -5,6 +5,7 @@ and the limits that would make a file too large to keep in the tree.
 """
 
 import math
+import os
 import re
 from pathlib import Path
 
@@ -147,7 +148,7 @@ def test_what_is_no_yaml_is_one_clear_line(content: bytes) -> None:
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected a readable file: Is a directory"):
+    with pytest.raises(ConfigError, match="it is a directory, not a regular file"):
         read_document(tmp_path)
 
 
@@ -164,3 +165,15 @@ def test_the_nearest_name_is_found_unless_there_are_too_many_to_compare() -> Non
     assert nearest("gld", ["silver", "gold"]) == "gold"
     assert nearest("x", []) is None
     assert nearest("gold", [str(number) for number in range(5000)]) is None
+
+
+def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "groups.yaml")
+    with pytest.raises(ConfigError, match="it is a FIFO, not a regular file"):
+        read_document(tmp_path / "groups.yaml")
+
+
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "groups.yaml").symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match="it is a device, not a regular file"):
+        read_document(tmp_path / "groups.yaml")

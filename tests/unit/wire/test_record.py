@@ -29,6 +29,10 @@ RECORD = RoundRecord(
     ShareColumns.of(ROW),
     peers=(("b2", 3), ("b0", 0)),
     isolated=True,
+    ungoverned=5,
+    unknown_granted=3,
+    unknown_refused=2,
+    policies_hash=0xABC,
     weight=2500,
     ended_ns=3_000_000_000,
     last=True,
@@ -66,6 +70,10 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
         "lost": 0,
         "weight": 2.5,
         "last": True,
+        "ungoverned": 5,
+        "unknown_granted": 3,
+        "unknown_refused": 2,
+        "policies_hash": "0000000000000abc",
         "peers": {"b2": 3, "b0": 0},
         "rows": [
             {

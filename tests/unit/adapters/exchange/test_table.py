@@ -8,9 +8,11 @@ import asyncio
 
 import pytest
 
+from rgd.adapters.exchange import pulsar_table
 from rgd.adapters.exchange.inbox import ChangeInbox
-from rgd.adapters.exchange.pulsar import MARKER_KEY, _Table
 from rgd.adapters.exchange.pulsar_session import Delivery
+from rgd.adapters.exchange.pulsar_table import MARKER_KEY, _Table
+from rgd.ports.exchange import KEY_CHARS_MAX, ExchangeDown
 
 TIMEOUT_S = 10
 
@@ -86,3 +88,49 @@ async def test_a_table_that_stands_still_is_given_up() -> None:
     async with asyncio.timeout(TIMEOUT_S):
         with pytest.raises(TimeoutError):
             await table.snapshot((3, 4, -1), stall_s_max=0.05)
+
+
+async def test_another_record_at_a_position_that_was_read_shows_another_topic() -> None:
+    table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
+    for entry in range(3):
+        table.on_delivery(_delivery(entry, "a", b"%d" % entry))
+    # The same ones again are what a broker may send after a reconnection.
+    table.on_delivery(_delivery(1, "a", b"1"))
+    assert not table.went_back
+    table.on_delivery(_delivery(1, "a", b"of another topic"))
+    assert table.went_back
+
+
+async def test_keys_and_values_larger_than_any_of_ours_are_left_out_and_counted() -> None:
+    changes = ChangeInbox(asyncio.get_running_loop(), 10)
+    table = _Table(asyncio.get_running_loop(), changes, 100)
+    table.on_delivery(_delivery(0, "k" * (KEY_CHARS_MAX + 1)))
+    table.on_delivery(_delivery(1, "a", bytes(101)))
+    table.on_delivery(_delivery(2, "b", bytes(100)))
+    assert await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S) == [("b", bytes(100))]
+    table.on_delivery(_delivery(3, "a", bytes(101)))
+    table.on_delivery(_delivery(4, "c"))
+    assert await changes.take() == [("c", b"1")]
+    assert table.dropped == 3
+
+
+async def test_a_snapshot_takes_only_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_table, "SNAPSHOT_BYTES_MAX", 1000)
+    loop = asyncio.get_running_loop()
+    table = _Table(loop, ChangeInbox(loop, 10))
+    for entry in range(100):
+        table.on_delivery(_delivery(entry, f"key {entry}", bytes(100)))
+    records = await table.snapshot((3, 99, -1), stall_s_max=TIMEOUT_S)
+    assert sum(len(key) + len(value) for key, value in records) <= 1200
+    assert table.dropped == 100 - len(records)
+
+
+async def test_whoever_waits_for_a_table_that_is_lost_is_told() -> None:
+    changes = ChangeInbox(asyncio.get_running_loop(), 10)
+    table = _Table(asyncio.get_running_loop(), changes)
+    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
+    await asyncio.sleep(0)
+    table.lose(ExchangeDown("the connection broke"))
+    for waiting in (opening, changes.take()):
+        with pytest.raises(ExchangeDown, match="the connection broke"):
+            await waiting

@@ -1,0 +1,316 @@
+"""The policies table on Pulsar, Apache's or the embedded one: a reader of one compacted topic.
+
+Laws: as `rgd.ports.exchange.PolicyStore` says. A table starts from a snapshot and is sent every change
+after it, each once and in the topic's order, for as long as its session lives. A session whose
+connection broke, or on which the broker no longer answers, or whose positions do not rise any more, is
+lost: `changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
+replaced while nobody was connected is read whole, whatever its positions are.
+
+How: `open` writes a marker, and what lies before the marker is the snapshot. So there is no moment
+between reading and listening, and an empty topic is nothing special (`create_table_view` fails on the
+embedded broker's). The heartbeat is a question that the broker answers over the reader's own
+connection (`PulsarSession.has_news`): it writes nothing, so a compacted topic that is kept for ever
+does not grow. The client reconnects by itself 100 ms after a connection broke, so a broken one is
+looked for more often than that.
+
+Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; when a lost table is
+opened again is the business of `rgd.app.policies.table`.
+"""
+
+import asyncio
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from rgd.adapters.exchange.inbox import ChangeInbox, last_words
+from rgd.adapters.exchange.pulsar_errors import translate
+from rgd.adapters.exchange.pulsar_session import (
+    Delivery,
+    Position,
+    PulsarSession,
+    PulsarSettings,
+)
+from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown
+
+POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
+
+#: Changes that wait for `changes`; then only the last one of each key stays.
+CHANGES_MAX: Final = 10_000
+#: Records of a table that are read at its opening; then only the last one of each key stays.
+RECORDS_MAX: Final = 200_000
+#: Bytes of keys and values that a snapshot may have; records beyond are left out and counted.
+#: 100,000 namespaces with everything set are 60 MB.
+SNAPSHOT_BYTES_MAX: Final = 256 << 20
+#: The record that `PulsarPolicyStore.open` writes to find the end of the topic; never handed out.
+MARKER_KEY: Final = "rgd:opened"
+
+#: How often the connection is looked at: more often than the client reconnects (100 ms at the earliest).
+LOOK_S: Final = 0.05
+#: Records that are told from others that come at their positions; the embedded broker sends some of the
+#: last ones again now and then.
+RECENT_MAX: Final = 4096
+
+_DEFAULTS: Final = PulsarSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class TableLimits:
+    """When a table counts as lost, and what it takes."""
+
+    #: From one question to the broker to the next.
+    heartbeat_s: float = 1.0
+    #: The longest an answer may take, and the longest nothing may come of what the broker has.
+    answer_s: float = 3.0
+    #: Larger values are left out and counted; nobody here writes them.
+    value_bytes_max: int = PAYLOAD_BYTES_MAX
+
+
+_LIMITS: Final = TableLimits()
+
+
+class PulsarPolicyStore:
+    """A table over one compacted topic; fulfils `rgd.ports.exchange.PolicyStore`.
+
+    Args:
+        url: as `PulsarExchange`.
+        topic: a persistent topic, not partitioned, by its full name.
+        settings: how to reach the broker.
+        limits: when it counts as lost, and what it takes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        topic: str = POLICIES_TOPIC,
+        *,
+        settings: PulsarSettings = _DEFAULTS,
+        limits: TableLimits = _LIMITS,
+    ) -> None:
+        self._url = url
+        self._topic = topic
+        self._settings = settings
+        self._limits = limits
+        self._session: PulsarSession | None = None
+        self._changes: ChangeInbox | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._is_closed = False
+        #: Records that were left out because of their size, of the sessions before this one.
+        self._dropped = 0
+        self._table: _Table | None = None
+
+    @property
+    def dropped(self) -> int:
+        return self._dropped + (self._table.dropped if self._table else 0)
+
+    async def open(self) -> list[tuple[str, bytes]]:
+        if self._is_closed:
+            raise ExchangeClosed(f"{self._topic} was closed")
+        assert self._changes is None or self._changes.is_closed, "opened twice"
+        await self._abandon()
+        loop = asyncio.get_running_loop()
+        changes = ChangeInbox(loop, CHANGES_MAX)
+        table = self._table = _Table(loop, changes, self._limits.value_bytes_max)
+        session = self._session = PulsarSession(self._url, self._topic, self._settings)
+        try:
+            await session.open(table.on_delivery, from_start=True)
+            marker = await session.send(b"1", key=MARKER_KEY)
+            self._watching = loop.create_task(self._watch(session, table))
+            records = await table.snapshot(marker, stall_s_max=self._settings.open_timeout_s)
+        except TimeoutError as exc:
+            await self._abandon()
+            raise translate("Timeout", url=self._url, topic=self._topic) from exc
+        except BaseException:
+            await self._abandon()
+            raise
+        self._changes = changes
+        return records
+
+    async def put(self, key: str, value: bytes) -> None:
+        assert key not in {"", MARKER_KEY}, "a key is not empty and not the marker"
+        assert len(key) <= KEY_CHARS_MAX, "keys have a limit"
+        if self._changes is None or self._session is None or self._is_closed:
+            raise ExchangeClosed(f"{self._topic} is not open")
+        if self._changes.is_closed:
+            raise ExchangeDown(f"{self._topic} at {self._url} is being opened again")
+        try:
+            await self._session.send(value, key=key)
+        except ExchangeClosed as exc:
+            if self._is_closed:
+                raise
+            raise ExchangeDown(f"{self._topic} at {self._url} was lost meanwhile") from exc
+
+    async def changes(self) -> list[tuple[str, bytes]]:
+        if self._changes is None or self._is_closed:
+            raise ExchangeClosed(f"{self._topic} is not open")
+        return await self._changes.take()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._changes:
+            self._changes.close()
+        await self._abandon()
+
+    async def _abandon(self) -> None:
+        """Leave the present session, if there is one."""
+        if self._table is not None:
+            self._dropped += self._table.dropped
+            self._table = None
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+        session, self._session = self._session, None
+        if session:
+            await session.close()
+
+    async def _watch(self, session: PulsarSession, table: "_Table") -> None:
+        """Say that the table is lost as soon as it is."""
+        async with asyncio.TaskGroup() as tasks:
+            broken = tasks.create_task(_until_broken(session, table))
+            unanswered = tasks.create_task(_until_unanswered(session, table, self._limits))
+            done, left = await asyncio.wait(
+                {broken, unanswered}, return_when=asyncio.FIRST_COMPLETED
+            )
+            for look in left:
+                look.cancel()
+        why = done.pop().result()
+        table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
+
+
+async def _until_broken(session: PulsarSession, table: "_Table") -> str:
+    """Wait until the connection broke; returns what happened."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if not session.is_connected:
+            return "the connection broke"
+        if table.went_back:
+            return "its positions begin again"
+
+
+async def _until_unanswered(session: PulsarSession, table: "_Table", limits: TableLimits) -> str:
+    """Wait until the broker does not answer, or sends nothing of what it has; returns which."""
+    while True:
+        await asyncio.sleep(limits.heartbeat_s)
+        seen = table.position
+        try:
+            async with asyncio.timeout(limits.answer_s):
+                while await session.has_news() and table.position == seen:  # noqa: ASYNC110 - it is the reading thread that moves on
+                    await asyncio.sleep(LOOK_S)
+        except (TimeoutError, ExchangeDown):
+            return f"no answer within {limits.answer_s:g} s"
+
+
+class _Table:
+    """Keeps deliveries until the snapshot is taken; hands them out as changes afterwards."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        changes: ChangeInbox,
+        value_bytes_max: int = PAYLOAD_BYTES_MAX,
+    ) -> None:
+        self._loop = loop
+        self._changes = changes
+        self._value_bytes_max = value_bytes_max
+        self._lock = threading.Lock()
+        self._records: list[tuple[str, bytes]] = []
+        self._records_max = RECORDS_MAX
+        #: Of the records kept.
+        self._bytes = 0
+        self._bytes_max = SNAPSHOT_BYTES_MAX // 2
+        #: Of the last record read.
+        self.position: Position = (-1, -1, -1)
+        self._marker: Position | None = None
+        self._marker_read = asyncio.Event()
+        self._is_snapshot_taken = False
+        self._lost: ExchangeDown | None = None
+        #: By position, a hash of each of the records read last.
+        self._recent: dict[Position, int] = {}
+        #: Whether another record came at a position that was read already: it is another topic.
+        self.went_back = False
+        #: Records left out because of their size.
+        self.dropped = 0
+
+    def on_delivery(self, delivery: Delivery) -> None:
+        """Take a record in; in the reading thread."""
+        with self._lock:
+            said = hash((delivery.key, delivery.payload))
+            if delivery.position <= self.position:
+                self.went_back |= self._recent.get(delivery.position) != said
+                return
+            self.position = delivery.position
+            self._remember(delivery.position, said)
+            if delivery.key not in {"", MARKER_KEY}:
+                self._apply(delivery.key, delivery.payload)
+            is_marker_read = self._marker is not None and delivery.position >= self._marker
+            if is_marker_read:
+                self._marker = None
+        if is_marker_read:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(self._marker_read.set)
+
+    def lose(self, error: ExchangeDown) -> None:
+        """Have whoever waits for the snapshot or a change raise this; on the loop."""
+        self._lost = error
+        self._marker_read.set()
+        self._changes.close(error)
+
+    async def snapshot(self, marker: Position, *, stall_s_max: float) -> list[tuple[str, bytes]]:
+        """The table once everything up to the marker is in it; all that follows are changes.
+
+        Anything at or after the marker's position shows that it was passed: another opener's marker
+        may have replaced ours in a compaction meanwhile. A large table may take its time.
+
+        Raises:
+            TimeoutError: the marker was not passed, and nothing came for `stall_s_max`.
+            ExchangeDown: the table was lost meanwhile.
+        """
+        with self._lock:
+            seen = self.position
+            self._marker = marker
+            if seen >= marker:
+                self._marker_read.set()
+        while not self._marker_read.is_set():
+            try:
+                async with asyncio.timeout(stall_s_max):
+                    await self._marker_read.wait()
+            except TimeoutError:
+                if self.position == seen:
+                    raise
+                seen = self.position
+        if self._lost is not None:
+            raise self._lost
+        with self._lock:
+            self._is_snapshot_taken = True
+            records, self._records = self._records, []
+            return records
+
+    def _remember(self, position: Position, said: int) -> None:
+        self._recent[position] = said
+        if len(self._recent) > RECENT_MAX:
+            del self._recent[next(iter(self._recent))]
+
+    def _apply(self, key: str, value: bytes) -> None:
+        if len(key) > KEY_CHARS_MAX or len(value) > self._value_bytes_max:
+            self.dropped += 1
+            return
+        if self._is_snapshot_taken:
+            self._changes.put((key, value))
+            return
+        if self._bytes > SNAPSHOT_BYTES_MAX:
+            self.dropped += 1
+            return
+        self._records.append((key, value))
+        self._bytes += len(key) + len(value)
+        if len(self._records) > self._records_max or self._bytes > self._bytes_max:
+            self._forget_superseded()
+
+    def _forget_superseded(self) -> None:
+        """Of the older half keep the last record of each key, as a compaction would."""
+        middle = len(self._records) // 2
+        older = last_words(self._records[:middle])
+        self._records = [*older.items(), *self._records[middle:]]
+        # Twice, or a table of many keys would be gone through again for every single record.
+        self._records_max = max(self._records_max, 2 * len(self._records))
+        self._bytes = sum(len(key) + len(value) for key, value in self._records)
+        self._bytes_max = max(self._bytes_max, self._bytes + SNAPSHOT_BYTES_MAX // 8)

@@ -1,0 +1,122 @@
+"""The policies table as it was last known, in one file beside the usage log.
+
+    {"version":1,"table":"standalone pulsar://pulsar:6650 persistent://public/rgd/policies"}
+    "group:gold"<TAB>{"version":1,"revision":3,"writer":"b1","value":{"publish":{"messages":1000}}}
+    {"records":1,"crc32":2774289142}
+
+Law: the file is taken whole or not at all, and only for the table it was stored for; it is replaced at
+one stroke. What a record says is not looked into here (`rgd.wire.policies`).
+"""
+
+import contextlib
+import json
+import os
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from rgd.config.plain_files import read_plain_file
+from rgd.ports.policies import NotKept
+
+#: Changes with the shape of the file; one of another version is not read.
+VERSION: Final = 1
+#: Largest file that is read: 500,000 records of 500 bytes.
+FILE_BYTES_MAX: Final = 256 << 20
+#: Lines that are made in one go: more would hold up requests, even from a thread.
+PIECE: Final = 256
+
+_TAB: Final = b"\t"
+
+
+class _UnusableError(Exception):
+    """The file is there and says nothing that can be used."""
+
+
+class PoliciesFile:
+    """Fulfils `rgd.ports.policies.PoliciesKept` with one file.
+
+    Args:
+        path: the file.
+        table: which table it is: policies of another one are not used.
+    """
+
+    def __init__(self, path: Path, table: str) -> None:
+        self._path = path
+        self._table = table
+        #: A store that was given up may still be at work in its thread.
+        self._lock = threading.Lock()
+        self.trouble: str | None = None
+
+    def load(self) -> list[tuple[str, bytes]] | None:
+        self.trouble = None
+        try:
+            content = read_plain_file(self._path, FILE_BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._refuse(error.strerror or type(error).__name__)
+            return None
+        try:
+            return self._records(content)
+        except _UnusableError as error:
+            self._refuse(str(error))
+        except (ValueError, RecursionError, KeyError, TypeError):
+            self._refuse("it is damaged")
+        return None
+
+    def store(self, records: Iterable[tuple[str, bytes]]) -> None:
+        fresh = self._path.with_suffix(".new")
+        with self._lock:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with fresh.open("wb") as file:
+                    for piece in _pieces(self._table, records):
+                        file.write(piece)
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.replace(self._path)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    fresh.unlink(missing_ok=True)
+                reason = error.strerror or type(error).__name__
+                raise NotKept(f"{self._path}: {reason}") from error
+
+    def _records(self, content: bytes) -> list[tuple[str, bytes]]:
+        if len(content) > FILE_BYTES_MAX:
+            raise _UnusableError(f"it is larger than {FILE_BYTES_MAX} bytes")
+        head, *lines, end, rest = content.split(b"\n")
+        first, last = json.loads(head), json.loads(end)
+        if first["version"] != VERSION:
+            raise _UnusableError(f"it is of version {first['version']!r:.20}, not {VERSION}")
+        if first["table"] != self._table:
+            raise _UnusableError("it is of another table: cluster, exchange.url or policies.topic")
+        body = content[: len(content) - len(end) - 1]
+        if rest or last != {"records": len(lines), "crc32": zlib.crc32(body)}:
+            raise _UnusableError("it is damaged")
+        return [_record(line) for line in lines]
+
+    def _refuse(self, why: str) -> None:
+        self.trouble = f"did not use {self._path}: {why}"
+
+
+def _record(line: bytes) -> tuple[str, bytes]:
+    key, tab, value = line.partition(_TAB)
+    if not tab:
+        raise ValueError
+    return str(json.loads(key)), value
+
+
+def _pieces(table: str, records: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+    """The file, some lines at a time."""
+    head = json.dumps({"version": VERSION, "table": table}).encode() + b"\n"
+    crc, count = zlib.crc32(head), 0
+    yield head
+    rest = iter(records)
+    while some := list(islice(rest, PIECE)):
+        piece = b"".join(json.dumps(key).encode() + _TAB + value + b"\n" for key, value in some)
+        crc, count = zlib.crc32(piece, crc), count + len(some)
+        yield piece
+    yield json.dumps({"records": count, "crc32": crc}, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,130 @@
+"""Writes to a policies table what it lacks: a groups file's seeds, and what it had before.
+
+Law: what is written back is the record that is known, revision and writer and all, deletions too. So
+any number of daemons may do this at once, a record that is newer is never overtaken, and daemons that
+knew different things agree in the end.
+How: each begins at another place and leaves out what somebody else was faster with.
+Which records are lacking is `ledger`'s to know; reaching the table is `table`'s business.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+import structlog
+
+from rgd.app.policies.ledger import Ledger
+from rgd.app.policies.refusals import Refusals, shown
+from rgd.app.policies.writing import READ_BACK_S
+from rgd.core.policies.records import PolicyRecord
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+from rgd.wire.errors import WireError
+from rgd.wire.policies import encode_policy
+
+#: Records that are on their way at once: a large file must not keep changes waiting.
+SEEDS_MAX: Final = 48
+#: Pause before what the table did not take is written again.
+RESEED_S: Final = 1.0
+#: Of many policies of which something is to be said, so many are named in the log.
+NAMED_MAX: Final = 5
+
+_log = structlog.get_logger("rgd.policies")
+
+#: Writes a record to the table.
+Put = Callable[[str, bytes], Awaitable[None]]
+
+
+class Filling:
+    """What a table lacks, on its way there."""
+
+    def __init__(self, ledger: Ledger, writer: str, put: Put, refusals: Refusals) -> None:
+        self._ledger = ledger
+        self._writer = writer
+        self._put = put
+        self._refusals = refusals
+        #: Set when records came, the written ones perhaps.
+        self._is_read = asyncio.Event()
+        #: Records written that the table, or the one before it, had once had.
+        self.written_back = 0
+        #: How often a table was found that lacked what it had had.
+        self.tables_lacking = 0
+        #: Why the table lacks something; None: it lacks nothing.
+        self.trouble: str | None = None
+
+    def note_read(self) -> None:
+        """Records were taken in."""
+        self._is_read.set()
+
+    async def run(self) -> None:
+        """Write what the table lacks, until it lacks nothing."""
+        lacking = [record for key in self._ledger.lacking if (record := self._ledger.get(key))]
+        seeds = sum(not record.revision for record in lacking)
+        self._tell_lacking([record for record in lacking if record.revision])
+        while self._ledger.lacking:
+            order = self._in_order()
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(SEEDS_MAX):
+                    tasks.create_task(self._put_some(order))
+            is_written = next(order, None) is None
+            if not is_written or not await self._is_all_read():
+                await asyncio.sleep(RESEED_S)
+        self.trouble = None
+        if seeds:
+            _log.info("seeded the policies table from the groups file", policies=seeds)
+
+    def _tell_lacking(self, known: list[PolicyRecord]) -> None:
+        if not known:
+            return
+        self.tables_lacking += 1
+        _log.warning(
+            "the policies table lacks what it had: it was replaced, emptied or lost records; "
+            "writing them back",
+            policies=len(known),
+            such_as=sorted(shown(record.key) for record in known[:NAMED_MAX]),
+        )
+
+    def _in_order(self) -> "chain[str]":
+        """What is lacking, by every daemon from another place on."""
+        keys = [*self._ledger.lacking]
+        start = zlib.crc32(self._writer.encode()) % len(keys) if keys else 0
+        return chain(keys[start:], keys[:start])
+
+    async def _put_some(self, keys: Iterable[str]) -> None:
+        """Write lacking records until there are none, or the table takes no more."""
+        for key in keys:
+            record = self._ledger.get(key)
+            if key not in self._ledger.lacking or record is None:
+                continue  # another daemon was faster
+            try:
+                await self._put(key, self._encoded(record))
+            except WireError as error:
+                self._refusals.add(key, str(error))
+                self._ledger.leave(key)
+            except ExchangeClosed:
+                return
+            except ExchangeDown as error:
+                lacks = len(self._ledger.lacking)
+                self.trouble = f"{lacks} policies are not in the table yet: {error}"
+                return
+            # A table in memory answers at once: let requests in between.
+            await asyncio.sleep(0)
+
+    def _encoded(self, record: PolicyRecord) -> bytes:
+        if not record.revision:
+            return encode_policy(replace(record, revision=1, writer=self._writer))
+        self.written_back += 1
+        return encode_policy(record)
+
+    async def _is_all_read(self) -> bool:
+        """Wait until all that was written is read back; False when nothing comes any more."""
+        while self._ledger.lacking:
+            self._is_read.clear()
+            try:
+                async with asyncio.timeout(READ_BACK_S):
+                    await self._is_read.wait()
+            except TimeoutError:
+                return False
+        return True

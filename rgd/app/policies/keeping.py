@@ -1,0 +1,110 @@
+"""Keeps what is known of a policies table on disk, for a start while the table is away.
+
+Law: nothing waits for the disk, and a disk that is full or slow costs nothing but the next start's
+knowledge, and is told. Changes are stored a moment after they came, many at once, never more often
+than every `KEEP_EVERY_S`, and never for more than a tenth of the time.
+What the file looks like is `rgd.adapters.policies.kept`'s business.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import structlog
+
+from rgd.app.policies.refusals import Refusals
+from rgd.core.policies.records import PolicyRecord
+from rgd.ports.policies import NotKept, PoliciesKept
+from rgd.wire.errors import WireError
+from rgd.wire.policies import decode_policy, encode_policy
+
+#: The least time from one store to the next.
+KEEP_EVERY_S: Final = 1.0
+#: A store that took long is followed by a pause of so many times that.
+KEEP_PAUSES: Final = 10
+
+_log = structlog.get_logger("rgd.policies")
+
+
+class Keeping:
+    """What is known of a table, on its way to the disk.
+
+    Args:
+        kept: where it is stored.
+        known: the records that count; those of revision 0 are a groups file's, and not stored.
+        every_s: the least time between two stores.
+    """
+
+    def __init__(
+        self,
+        kept: PoliciesKept,
+        known: Callable[[], Sequence[PolicyRecord]],
+        *,
+        every_s: float = KEEP_EVERY_S,
+    ) -> None:
+        self._kept = kept
+        self._known = known
+        self._every_s = every_s
+        self._is_changed = asyncio.Event()
+        #: Why what is known is not on disk; None: it is, or will be in a moment.
+        self.trouble: str | None = None
+
+    def note_change(self) -> None:
+        """What is known has changed."""
+        self._is_changed.set()
+
+    async def run(self) -> None:
+        """Store changes until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._is_changed.wait()
+            began = loop.time()
+            await self._store()
+            took_s = loop.time() - began
+            await asyncio.sleep(max(self._every_s, KEEP_PAUSES * took_s))
+
+    async def finish(self) -> None:
+        """Store what is not stored yet; `run` has ended."""
+        if self._is_changed.is_set():
+            await self._store()
+
+    async def _store(self) -> None:
+        self._is_changed.clear()
+        # Taken here, where nobody changes it meanwhile, and encoded in the thread.
+        records = self._known()
+        try:
+            await asyncio.to_thread(self._kept.store, _encoded(records))
+        except NotKept as error:
+            self._is_changed.set()
+            if self.trouble is None:
+                _log.error("cannot keep the policies on disk", reason=str(error))
+            self.trouble = f"they cannot be kept on disk for the next start: {error}"
+        except asyncio.CancelledError:
+            self._is_changed.set()
+            raise
+        else:
+            if self.trouble is not None:
+                _log.info("keeps the policies on disk again")
+            self.trouble = None
+
+
+def kept_records(kept: PoliciesKept, refusals: Refusals) -> list[PolicyRecord] | None:
+    """The records that were stored last; None where nothing that can be used was ever stored."""
+    stored = kept.load()
+    if kept.trouble is not None:
+        _log.warning("no policies from an earlier run", reason=kept.trouble)
+    if stored is None:
+        return None
+    return list(_decoded(stored, refusals))
+
+
+def _decoded(stored: Iterable[tuple[str, bytes]], refusals: Refusals) -> Iterator[PolicyRecord]:
+    for key, value in stored:
+        try:
+            yield decode_policy(key, value)
+        except WireError as error:
+            refusals.add(key, str(error))
+
+
+def _encoded(records: Iterable[PolicyRecord]) -> Iterator[tuple[str, bytes]]:
+    return ((record.key, encode_policy(record)) for record in records if record.revision)

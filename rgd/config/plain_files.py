@@ -1,0 +1,42 @@
+"""Reading a file that somebody names, without ever waiting for it.
+
+Law: only regular files are read, up to a size. Opening a FIFO waits for a writer, and reading a device may
+never end: a thread that does either cannot be ended, and keeps the process from stopping.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+#: Largest file that has one token in it.
+TOKEN_BYTES_MAX: Final = 16 << 10
+
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_plain_file(path: Path, bytes_max: int) -> bytes:
+    """The first bytes of a regular file, one more than `bytes_max` where it is larger; follows links.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    # Looked at before it is opened, which may do something to a device; and after, as it may be another.
+    _check(path.stat().st_mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        _check(os.fstat(descriptor).st_mode)
+        return file.read(bytes_max + 1)
+
+
+def _check(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((kind for is_it, kind in _KINDS if is_it(mode)), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")

@@ -1,0 +1,196 @@
+"""A policies table that is kept on disk: what a daemon knows that starts while the table is away.
+
+The file and the table in memory are real. Not covered: whole daemons over a broker
+(tests/e2e/test_policies_away.py).
+"""
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.adapters.policies.kept import PoliciesFile
+from rgd.app.policies import keeping
+from rgd.app.policies.table import TablePolicies
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import Group
+from rgd.core.policies.records import PolicyRecord, Value
+from rgd.ports.exchange import ExchangeDown
+from tests.support.policy_tables import GOLD, following, gold, last_record, table, until, write
+
+
+class AwayStore(MemoryPolicyStore):
+    """A table that cannot be reached until somebody says so."""
+
+    is_away = True
+
+    async def open(self) -> list[tuple[str, bytes]]:
+        if self.is_away:
+            raise ExchangeDown("refused")
+        return await super().open()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "table-policies.jsonl"
+
+
+@pytest.fixture
+def kept(path: Path) -> PoliciesFile:
+    return PoliciesFile(path, "one")
+
+
+async def ran_once(bus: MemoryBus, kept: PoliciesFile, quota: int = 1000) -> None:
+    """A run of a daemon in which a policy was changed."""
+    policies = table(bus, "broker-1", None, kept=kept)
+    async with following(policies):
+        await policies.change(GOLD, lambda _known: gold(quota))
+        await policies.change("group:gone", lambda _known: Group("gone"))
+        await policies.change("group:gone", lambda _known: None)
+
+
+async def test_a_start_while_the_table_is_away_holds_to_what_was_known_last(
+    kept: PoliciesFile,
+) -> None:
+    await ran_once(bus := MemoryBus(), kept)
+    store = AwayStore(bus)
+    policies = table(store, "broker-1", None, kept=kept)
+    assert policies.is_known
+    assert policies.book().groups == {"gold": gold(1000)}
+    told: list[tuple[PolicyBook, int]] = []
+    following_it = asyncio.create_task(policies.follow(lambda *book: told.append(book)))
+    await until(lambda: "refused" in (policies.trouble or ""))
+    assert "in force is what an earlier run knew last" in (policies.trouble or "")
+    assert policies.figures().is_old
+    # The peers are told what it has, so that they can tell whether it is old.
+    assert [(book.groups, policies_hash > 0) for book, policies_hash in told] == [
+        ({"gold": gold(1000)}, True)
+    ]
+    store.is_away = False
+    await until(lambda: policies.trouble is None)
+    assert not policies.figures().is_old
+    following_it.cancel()
+    await policies.close()
+
+
+async def test_what_others_changed_meanwhile_counts_as_soon_as_the_table_is_read(
+    kept: PoliciesFile,
+) -> None:
+    await ran_once(bus := MemoryBus(), kept)
+    await write(bus, PolicyRecord(GOLD, 2, "other", gold(50)))
+    policies = table(bus, "broker-1", None, kept=kept)
+    assert policies.book().groups == {"gold": gold(1000)}
+    async with following(policies):
+        assert policies.book().groups == {"gold": gold(50)}
+
+
+async def test_what_is_kept_beats_the_groups_file_and_the_file_adds_what_it_lacks(
+    kept: PoliciesFile,
+) -> None:
+    await ran_once(MemoryBus(), kept)
+    file = PolicyBook({"gold": gold(7), "gone": Group("gone"), "trial": Group("trial")})
+    policies = table(AwayStore(MemoryBus()), "broker-1", file, kept=kept)
+    # What was deleted stays deleted, although the file has it.
+    assert policies.book().groups == {"gold": gold(1000), "trial": Group("trial")}
+
+
+async def test_an_empty_table_that_was_read_is_known_to_be_empty(kept: PoliciesFile) -> None:
+    policies = table(MemoryBus(), "broker-1", None, kept=kept)
+    assert policies.is_known is False
+    async with following(policies):
+        assert is_known(policies)
+    late = table(AwayStore(MemoryBus()), "broker-1", None, kept=kept)
+    assert late.is_known
+    assert late.book() == EMPTY_BOOK
+
+
+def is_known(policies: TablePolicies) -> bool:
+    return policies.is_known
+
+
+async def test_nothing_is_known_without_a_table_a_file_and_an_earlier_run(
+    kept: PoliciesFile,
+) -> None:
+    assert not table(AwayStore(MemoryBus()), "broker-1", None, kept=kept).is_known
+    assert table(AwayStore(MemoryBus()), "broker-1", EMPTY_BOOK, kept=kept).is_known
+
+
+async def test_a_damaged_file_is_told_and_nothing_is_known(path: Path, kept: PoliciesFile) -> None:
+    await ran_once(MemoryBus(), kept)
+    await asyncio.to_thread(os.truncate, path, path.stat().st_size - 5)  # noqa: ASYNC240 - a test may
+    with capture_logs() as logs:
+        assert not table(AwayStore(MemoryBus()), "broker-1", None, kept=kept).is_known
+    assert [(log["event"], "it is damaged" in log["reason"]) for log in logs] == [
+        ("no policies from an earlier run", True)
+    ]
+
+
+def gold_of(quota: int, _known: Value) -> Group:
+    return gold(quota)
+
+
+async def test_many_changes_are_stored_together(
+    kept: PoliciesFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores: list[int] = []
+    store = PoliciesFile.store
+
+    def counted(*arguments: object) -> None:
+        stores.append(1)
+        store(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PoliciesFile, "store", counted)
+    policies = table(MemoryBus(), "broker-1", None, kept=kept)
+    async with following(policies):
+        for number in range(200):
+            await policies.change(GOLD, partial(gold_of, 1000 + number))
+    # At the opening, and what was left at the end.
+    assert len(stores) <= 3
+    assert table(AwayStore(MemoryBus()), "b", None, kept=kept).book().groups == {"gold": gold(1199)}
+
+
+async def test_a_full_disk_is_told_harms_nothing_and_is_got_over(
+    kept: PoliciesFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "KEEP_PAUSES", 0)
+    fsync, is_full = os.fsync, True
+
+    def sync(file: int) -> None:
+        if is_full:
+            raise OSError(28, "No space left on device")
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    policies = table(bus := MemoryBus(), "broker-1", None, kept=kept)
+    assert policies._keeping is not None
+    policies._keeping._every_s = 0.001
+    with capture_logs() as logs:
+        async with following(policies):
+            await until(lambda: "No space left on device" in (policies.trouble or ""))
+            await policies.change(GOLD, lambda _known: gold(1000))
+            assert policies.book().groups == {"gold": gold(1000)}
+            is_full = False
+            await until(lambda: policies.trouble is None)
+    assert last_record(bus).value == gold(1000)
+    told = [log["event"] for log in logs if "disk" in log["event"]]
+    assert told == ["cannot keep the policies on disk", "keeps the policies on disk again"]
+    late = table(AwayStore(MemoryBus()), "b", None, kept=kept)
+    assert late.book().groups == {"gold": gold(1000)}
+
+
+async def test_a_table_that_is_away_is_tried_again_and_again(kept: PoliciesFile) -> None:
+    store = AwayStore(MemoryBus())
+    policies: TablePolicies = table(store, "broker-1", None, kept=kept)
+    following_it = asyncio.create_task(policies.follow(lambda _book, _hash: None))
+    await until(lambda: "refused" in (policies.trouble or ""))
+    with pytest.raises(ExchangeDown, match="try again"):
+        await policies.change(GOLD, lambda _known: gold(1))
+    store.is_away = False
+    await until(lambda: policies.trouble is None)
+    await policies.change(GOLD, lambda _known: gold(1))
+    following_it.cancel()
+    await policies.close()

@@ -1,0 +1,223 @@
+"""A policies table that is lost, emptied or replaced while daemons follow it.
+
+Over the store in memory. Not covered: how a store notices it (tests/contract/exchange), and brokers whose
+data is gone (tests/integration/exchange/test_policies_over_a_broker.py).
+"""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.app.policies import table as table_module
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group
+from rgd.core.policies.records import PolicyRecord
+from rgd.ports.exchange import ExchangeDown
+from rgd.wire.policies import decode_policy
+from tests.support.policy_tables import (
+    GOLD,
+    TardyStore,
+    following,
+    gold,
+    last_record,
+    late_book,
+    one_more,
+    table,
+    until,
+    write,
+)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "BACKOFF_S", (0.0, 0.001))
+
+
+async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
+    bus = MemoryBus()
+    one, other = table(bus, "one"), table(bus, "other")
+    async with following(one, other):
+        await one.change(GOLD, one_more)
+        await other.change(GOLD, one_more)
+        await one.change("group:trial", lambda _known: Group("trial"))
+        await one.change("group:trial", lambda _known: None)
+        before = {key: decode_policy(key, value) for key, value in bus.table.items()}
+        with capture_logs() as logs:
+            bus.wipe_table()
+            await until(lambda: len(bus.table) == 2)
+            await until(lambda: one.trouble is None and other.trouble is None)
+        # Revisions, writers and deletions too; whoever writes them.
+        after = {key: decode_policy(key, value) for key, value in bus.table.items()}
+        assert after == before
+        assert one.book().groups == other.book().groups == {"gold": gold(2000)}
+        assert one.figures().lost == 1
+        assert one.figures().written_back + other.figures().written_back >= 2
+        events = [log["event"] for log in logs]
+        assert "lost the policies table" in events
+        assert any("lacks what it had" in event for event in events)
+        # Those who have everything again go on as before.
+        await one.change(GOLD, one_more)
+        await until(lambda: other.book().groups == {"gold": gold(3000)})
+    late = await late_book(bus)
+    assert late.groups == {"gold": gold(3000)}
+
+
+async def test_a_lower_revision_in_the_next_table_does_not_win_and_all_agree() -> None:
+    bus = MemoryBus()
+    old = table(bus, "old")
+    async with following(old):
+        for _ in range(3):
+            await old.change(GOLD, one_more)
+        bus.wipe_table()
+        # Somebody who knew nothing was faster than we.
+        await write(bus, PolicyRecord(GOLD, 1, "newcomer", gold(9000)))
+        newcomer = table(bus, "newcomer")
+        async with following(newcomer):
+            await until(lambda: newcomer.book().groups == {"gold": gold(3000)})
+            assert old.book().groups == {"gold": gold(3000)}
+            assert last_record(bus).revision >= 3
+
+
+async def test_a_newer_record_in_the_next_table_is_taken() -> None:
+    bus = MemoryBus()
+    old = table(bus, "old")
+    async with following(old):
+        await old.change(GOLD, one_more)
+        bus.wipe_table()
+        await write(bus, PolicyRecord(GOLD, 1, "other", gold(9000)))
+        # Of the same revision, too: whoever reads the table for the first time makes the same of it.
+        await until(lambda: old.book().groups == {"gold": gold(9000)})
+        bus.wipe_table()
+        await write(bus, PolicyRecord(GOLD, 7, "other", gold(50)))
+        await until(lambda: old.book().groups == {"gold": gold(50)})
+
+
+async def test_a_connection_that_was_lost_costs_nothing_where_the_table_is_the_same() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "one", PolicyBook({"trial": Group("trial")}))
+    books: list[PolicyBook] = []
+    await policies.open()
+    following_it = asyncio.create_task(policies.follow(lambda book, _hash: books.append(book)))
+    await until(lambda: "group:trial" in bus.table)
+    await policies.change(GOLD, one_more)
+    told, written = len(books), len(bus.records)
+    bus.cut_table()
+    await until(lambda: policies.figures().lost == 1 and policies.trouble is None)
+    await policies.change(GOLD, one_more)
+    assert len(books) == told + 1
+    assert len(bus.records) == written + 1
+    assert policies.figures().written_back == 0
+    following_it.cancel()
+    await policies.close()
+
+
+class StubbornStore(MemoryPolicyStore):
+    """Cannot be opened again for a while."""
+
+    is_away = False
+
+    async def open(self) -> list[tuple[str, bytes]]:
+        if self.is_away:
+            raise ExchangeDown("refused")
+        return await super().open()
+
+
+async def test_what_is_in_force_counts_as_old_until_the_table_was_read_again() -> None:
+    bus = MemoryBus()
+    policies = table(store := StubbornStore(bus), "one")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        store.is_away = True
+        bus.cut_table("no answer within 3 s")
+        await until(lambda: "refused" in (policies.trouble or ""))
+        assert policies.figures().is_old
+        assert policies.book().groups == {"gold": gold(1000)}
+        with pytest.raises(ExchangeDown, match="refused; try again"):
+            await policies.change(GOLD, one_more)
+        written = len(bus.records)
+        store.is_away = False
+        await until(lambda: policies.trouble is None)
+        assert not policies.figures().is_old
+        # Nothing was kept to be written later.
+        assert len(bus.records) == written
+
+
+async def test_a_change_that_is_under_way_when_the_table_is_lost_is_told_so() -> None:
+    class Deaf(MemoryPolicyStore):
+        async def put(self, key: str, value: bytes) -> None:
+            bus.cut_table()
+            await super().put(key, value)
+
+    bus = MemoryBus()
+    policies = table(Deaf(bus), "one")
+    async with following(policies):
+        with pytest.raises(ExchangeDown, match="may still come into force"):
+            await policies.change(GOLD, one_more)
+
+
+async def test_what_only_a_later_rgd_can_read_is_not_written_over() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "one")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        bus.wipe_table()
+        later = b'{"version":99}'
+        bus.records.append((GOLD, later))
+        await until(lambda: policies.figures().refused == 1)
+        await policies.change("tenant:acme", lambda _known: "gold")
+        assert bus.table[GOLD] == later
+        assert policies.book().groups == {"gold": gold(1000)}
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), wipes=st.integers(1, 3))
+def test_however_often_a_table_is_replaced_all_agree_in_the_end(
+    seed: int, daemons: int, wipes: int
+) -> None:
+    asyncio.run(replace_often(seed, daemons, wipes))
+
+
+async def replace_often(seed: int, daemons: int, wipes: int) -> None:
+    dice, bus = random.Random(seed), MemoryBus()
+    tables = [table(TardyStore(bus, dice), f"broker-{n}") for n in range(daemons)]
+    keys = [GOLD, *(f"tenant:t{n}" for n in range(5))]
+
+    async def change_some(name: int) -> None:
+        for _ in range(6):
+            key = dice.choice(keys)
+            try:
+                if key == GOLD:
+                    await tables[name].change(key, one_more)
+                else:
+                    await tables[name].change(key, lambda known: None if known else "gold")
+            except ExchangeDown:
+                await asyncio.sleep(0)
+
+    async def wipe_some() -> None:
+        for _ in range(wipes):
+            for _ in range(dice.randint(1, 60)):
+                await asyncio.sleep(0)
+            bus.wipe_table()
+
+    async with following(*tables):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(wipe_some())
+            for name in range(daemons):
+                tasks.create_task(change_some(name))
+        first = tables[0]
+        await until(
+            lambda: all(
+                each.book() == first.book()
+                and each.trouble is None
+                and not each._ledger.misplaced
+                and not each._ledger.lacking
+                for each in tables
+            )
+        )
+        assert len({each._ledger.hash for each in tables}) == 1
+        assert (await late_book(bus)).groups == first.book().groups

@@ -1,0 +1,121 @@
+"""A broker that nobody has told any policies yet: what it answers, counts, logs and says of itself.
+
+Not covered: how the door says it (tests/unit/adapters/http/test_unknown.py), and when policies are known
+(tests/unit/app).
+"""
+
+import pytest
+
+from rgd.app.views import health
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Append, Effect, Publish
+from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request
+from rgd.core.exchange.messages import Report, RoundRecord, Speaker
+from rgd.core.policies.book import EMPTY_BOOK
+from rgd.core.policies.model import OnUnknown
+from rgd.core.units import NS_PER_S, Nanos
+from tests.unit.core.broker.desk import gold
+from tests.unit.core.values import report
+
+ASKED = Request(namespace="acme/orders")
+NAMED = Request(group="gold")
+
+
+def blind(on_unknown: OnUnknown) -> Broker:
+    """A broker that has started and knows no policies."""
+    broker = Broker(BrokerSettings(Speaker("b1", 1), on_unknown=on_unknown), Nanos(0))
+    broker.handle(PoliciesChanged(Nanos(0), EMPTY_BOOK, known=False))
+    broker.handle(Started(Nanos(0)))
+    return broker
+
+
+def wake(broker: Broker, seconds: int) -> list[Effect]:
+    """Wake it until a moment."""
+    effects: list[Effect] = []
+    now = Nanos(seconds * NS_PER_S)
+    while (due := broker.wake_at) is not None and due <= now:
+        effects += broker.handle(Woken(now))
+    return effects
+
+
+def records(effects: list[Effect]) -> list[RoundRecord]:
+    return [effect.record for effect in effects if isinstance(effect, Append)]
+
+
+@pytest.mark.parametrize("asked", [ASKED, NAMED])
+def test_deny_refuses_everything_and_says_when_to_try_again(asked: Request) -> None:
+    answer = blind(OnUnknown.DENY).limiter.acquire(asked, Nanos(1))
+    assert isinstance(answer, PoliciesUnknown)
+    assert answer.retry_after_ms > 0
+
+
+@pytest.mark.parametrize("asked", [ASKED, NAMED])
+def test_allow_grants_everything_ungoverned(asked: Request) -> None:
+    answer = blind(OnUnknown.ALLOW).limiter.acquire(asked, Nanos(1))
+    assert answer == Decision(granted=True, messages=1, bytes=0, governed=False)
+
+
+def test_both_are_in_the_rounds_record_and_once() -> None:
+    for on_unknown, counted in ((OnUnknown.DENY, (0, 0, 3)), (OnUnknown.ALLOW, (3, 3, 0))):
+        broker = blind(on_unknown)
+        for _ in range(3):
+            broker.limiter.acquire(ASKED, Nanos(1))
+        one, *more = records(wake(broker, 1))
+        assert (one.ungoverned, one.unknown_granted, one.unknown_refused) == counted
+        assert one.policies_hash == 0
+        assert not more
+        # A round in which nobody asked leaves nothing.
+        assert records(wake(broker, 2)) == []
+
+
+def test_a_round_of_requests_that_no_limit_applies_to_is_recorded_too() -> None:
+    broker = blind(OnUnknown.DENY)
+    broker.handle(PoliciesChanged(Nanos(1), gold(), 7))
+    broker.limiter.acquire(ASKED, Nanos(2))
+    (one,) = records(wake(broker, 1))
+    assert (one.ungoverned, one.unknown_granted, one.policies_hash) == (1, 0, 7)
+
+
+def test_as_soon_as_policies_are_known_they_decide() -> None:
+    broker = blind(OnUnknown.DENY)
+    broker.handle(PoliciesChanged(Nanos(1), gold(), 7))
+    answer = broker.limiter.acquire(NAMED, Nanos(2))
+    assert isinstance(answer, Decision)
+    assert answer.governed
+
+
+def test_who_denies_is_not_ready_and_says_why() -> None:
+    denying, allowing = blind(OnUnknown.DENY), blind(OnUnknown.ALLOW)
+    for broker, ready, word in ((denying, False, "refused"), (allowing, True, "granted")):
+        wake(broker, 3)
+        state = health(broker, is_draining=False, notes=())
+        assert state.ready is ready
+        assert (
+            f"no policies are known: every request is {word} (policies.unknown)" in state.degraded
+        )
+        broker.handle(PoliciesChanged(broker._now, gold(), 7))
+        assert health(broker, is_draining=False, notes=()).ready
+
+
+def test_peers_are_told_that_nothing_is_known_and_nobody_differs_from_that() -> None:
+    broker = blind(OnUnknown.DENY)
+    told = [
+        effect.message.policies_hash
+        for effect in wake(broker, 1)
+        if isinstance(effect, Publish) and isinstance(effect.message, Report)
+    ]
+    assert set(told) == {0}
+    broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=7)))
+    assert broker.differing == set()
+
+
+def test_a_peer_that_does_not_say_what_it_has_differs_from_nobody() -> None:
+    # As an rgd from before there were hashes of tables.
+    broker = blind(OnUnknown.DENY)
+    broker.handle(PoliciesChanged(Nanos(1), gold(), 7))
+    broker.handle(MessageReceived(Nanos(NS_PER_S), report("b2", policies_hash=0)))
+    assert broker.differing == set()
+    broker.handle(MessageReceived(Nanos(2 * NS_PER_S), report("b2", sequence=2, policies_hash=8)))
+    assert broker.differing == {"b2"}
