@@ -59,7 +59,8 @@ class GroupView:
     policy: str
     #: How this broker sub-divides its share over topics: `shared`, `even` or `proportional`.
     topic_split: str
-    #: `live`, or how the daemon acts while cut off: `holding`, `equal`, `hold`, `open`; `starting`.
+    #: `live`, or how the daemon acts while cut off: `holding`, `equal`, `hold`, `open`; `starting`;
+    #: `rejoining`, or `yielding` where another daemon has its name.
     state: str
     publish: KindView
     dispatch: KindView

@@ -1,0 +1,143 @@
+"""A daemon is stopped, another one is started under its name, and the first one goes on: real processes.
+
+What the loads are granted is counted here, at the loads. Not covered: cut-offs, partitions and chance,
+which tests/simulation/test_zombies.py covers.
+"""
+
+import asyncio
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.cluster import Daemon, LoadProcess
+from rgd.app.demo.plan import NAMESPACE
+from tests.support import components
+
+pytestmark = pytest.mark.e2e
+
+QUOTA = 500
+GROUPS = f"""\
+groups: {{gold: {{publish: {{messages: {QUOTA}}}}}}}
+attach: {{namespaces: {{{"/".join(NAMESPACE)}: gold}}}}
+"""
+#: Five rounds a second: the name is free after 0.6 s, and who yields ends after 4 s.
+ROUND_S = 0.2
+ENVIRON = {"RGD_EXCHANGE__ROUND_MS": "200", "RGD_EXCHANGE__YIELD_ROUNDS": "20"}
+EXPIRY_S = 3 * ROUND_S
+SOON_S = 120.0
+#: Today's two full shares were 1.5 quotas, for good.
+ADMITTED_MAX = 1.2
+
+
+async def test_the_one_that_was_stopped_yields_says_so_and_ends(tmp_path: Path) -> None:
+    components.embedded_broker()
+    (tmp_path / "second").mkdir()
+    for folder in (tmp_path, tmp_path / "second"):
+        (folder / "groups.yaml").write_text(GROUPS)
+    broker = EmbeddedBroker(tmp_path / "exchange")
+    url = await broker.ensure()
+    zombie = Daemon("broker-1", tmp_path, url, ENVIRON)
+    other = Daemon("broker-2", tmp_path, url, ENVIRON)
+    twin = Daemon("broker-1", tmp_path / "second", url, ENVIRON)
+    try:
+        async with AsyncExitStack() as stack, asyncio.timeout(SOON_S):
+            loads = [await load_of(stack, daemon) for daemon in (zombie, other)]
+            await until_both_have_half([await client_of(stack, d) for d in (zombie, other)])
+            send(zombie, signal.SIGSTOP)
+            await until_alone(await client_of(stack, other))
+            loads.append(await load_of(stack, twin))
+            await until_both_have_half([await client_of(stack, d) for d in (twin, other)])
+            await until_no_newcomer(await client_of(stack, twin))
+            resumed = time.monotonic()
+            send(zombie, signal.SIGCONT)
+            await until_yielded(await client_of(stack, zombie))
+            assert await zombie.wait() == 1
+            ended = time.monotonic()
+            assert await (await client_of(stack, twin)).is_ready()
+            brokers = await (await client_of(stack, other)).brokers()
+            assert [view["broker"] for view in brokers] == ["broker-1", "broker-2"]
+            for load in loads[1:]:
+                await told_until(load, await client_of(stack, other), ended)
+    finally:
+        for daemon in (zombie, other, twin):
+            await daemon.stop()
+        await broker.stop()
+    assert ended - resumed > EXPIRY_S
+    total = sum(admitted(load, resumed, ended) for load in loads)
+    assert 0.5 <= total / (QUOTA * (ended - resumed)) <= ADMITTED_MAX
+    said = (tmp_path / "broker-1.log").read_text()
+    assert len([line for line in said.splitlines() if '"name yielded"' in line]) == 1
+    assert len([line for line in said.splitlines() if line.startswith("rgd: another daemon")]) == 1
+    assert "Traceback" not in said
+
+
+def send(daemon: Daemon, what: signal.Signals) -> None:
+    """Send a signal to a daemon."""
+    assert daemon._process is not None
+    daemon._process.send_signal(what)
+
+
+async def client_of(stack: AsyncExitStack, daemon: Daemon) -> DaemonClient:
+    """A client of a daemon that listens."""
+    return await stack.enter_async_context(DaemonClient(daemon.base))
+
+
+async def load_of(stack: AsyncExitStack, daemon: Daemon) -> LoadProcess:
+    """Start a daemon, and a process that asks it for more than the whole quota."""
+    await daemon.start()
+    load = LoadProcess(seed=0)
+    await load.start(daemon.base)
+    stack.push_async_callback(load.stop)
+    task = asyncio.get_running_loop().create_task(load.listen())
+    stack.callback(task.cancel)
+    await load.want(2 * QUOTA)
+    return load
+
+
+def admitted(load: LoadProcess, begin: float, end: float) -> int:
+    """Messages that a load counted as granted between two moments."""
+    counts = zip(load.tally.at_ms, load.tally.admitted, strict=True)
+    return sum(count for at_ms, count in counts if begin <= at_ms / 1000 < end)
+
+
+async def told_until(load: LoadProcess, client: DaemonClient, moment: float) -> None:
+    """Return once a load has told what it counted until then."""
+    while not load.tally.at_ms or load.tally.at_ms[-1] / 1000 < moment:
+        await client.is_ready()
+
+
+async def until_both_have_half(clients: list[DaemonClient]) -> None:
+    """Return once the daemons of both brokers have half of the quota each."""
+    while True:
+        views = [(await client.group("gold"))["publish"] for client in clients]
+        shares = [view["share"]["messages"] for view in views]
+        if all(QUOTA * 0.4 < share < QUOTA * 0.6 for share in shares):
+            return
+
+
+async def until_alone(client: DaemonClient) -> None:
+    """Return once the others have expired."""
+    while len(await client.brokers()) > 1:
+        pass
+
+
+async def until_no_newcomer(client: DaemonClient) -> None:
+    """Return once it is so old that it need not go if its name turns out to be taken."""
+    while min(view["since_s"] for view in await client.brokers() if view["self"]) < 5 * ROUND_S:
+        pass
+
+
+async def until_yielded(client: DaemonClient) -> None:
+    """Return once it says that it is not ready, and why."""
+    while True:
+        view = await client.readiness()
+        if any(
+            "another daemon speaks for broker 'broker-1'" in why for why in view.get("degraded", ())
+        ):
+            assert not view["ready"]
+            return
