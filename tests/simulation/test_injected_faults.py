@@ -34,7 +34,7 @@ HEALED_ROUNDS = 5
 EXCESS_10 = 0.1
 
 #: Most events of one member in a second, without those of its callers.
-EVENTS_A_SECOND = 400
+EVENTS_A_SECOND = 200
 
 
 class FaultyCluster:
@@ -85,7 +85,10 @@ class FaultyCluster:
         self.loads[place] = self.cluster.loads[-1]
 
     def _count(self, member: Member) -> None:
-        self.events[member.name, self.cluster.world.now // NS_PER_S] += 1
+        second = (member.name, self.cluster.world.now // NS_PER_S)
+        self.events[second] += 1
+        # Here, because a world in which somebody is busy for ever does not come to an end.
+        assert self.events[second] <= EVENTS_A_SECOND
 
     def largest_10_s(self) -> float:
         """The most that any 10 s admitted, in parts of what the quota allows in them."""
@@ -112,7 +115,6 @@ def check(faulty: FaultyCluster) -> None:
     burst = cluster.settings.burst_ns / NS_PER_S / 10
     assert faulty.largest_10_s() <= 1 + burst + EXCESS_10
     assert faulty.longest_pause_s() <= 3
-    assert max(faulty.events.values()) <= EVENTS_A_SECOND
     cluster.world.network.loss = 0
     faulty.want(WANTED[0])
     cluster.run_s(HEALED_ROUNDS)
@@ -121,7 +123,8 @@ def check(faulty: FaultyCluster) -> None:
     assert len(cluster.live) == len(faulty.loads)
 
 
-@pytest.mark.parametrize("seed", range(3))
+# In the eleventh a part that waited because it had raised kept another one due for ever.
+@pytest.mark.parametrize("seed", [0, 1, 11])
 def test_whatever_raises_limiting_goes_on_within_its_laws(seed: int) -> None:
     faulty = FaultyCluster(seed)
     faulty.run_s(120)
