@@ -3,7 +3,7 @@
 Each handler and inner room of each member raises at random (`injector`), some twenty times a minute, on
 a small cluster under load. The sums of the shares are within a stated bound all the time, grants go on,
 nothing loops, and some rounds after the last fault everything is as if there had been none.
-The hour that was run is in docs/decisions/0023. Not covered: tasks of the daemon
+What came out is in docs/decisions/0023. Not covered: tasks of the daemon
 (tests/unit/app/test_containment.py).
 """
 
@@ -34,7 +34,7 @@ HEALED_ROUNDS = 5
 EXCESS_10 = 0.1
 
 #: Most events of one member in a second, without those of its callers.
-EVENTS_A_SECOND = 400
+EVENTS_A_SECOND = 200
 
 
 class FaultyCluster:
@@ -85,7 +85,10 @@ class FaultyCluster:
         self.loads[place] = self.cluster.loads[-1]
 
     def _count(self, member: Member) -> None:
-        self.events[member.name, self.cluster.world.now // NS_PER_S] += 1
+        second = (member.name, self.cluster.world.now // NS_PER_S)
+        self.events[second] += 1
+        # Here, because a world in which somebody is busy for ever does not come to an end.
+        assert self.events[second] <= EVENTS_A_SECOND
 
     def largest_10_s(self) -> float:
         """The most that any 10 s admitted, in parts of what the quota allows in them."""
@@ -112,7 +115,6 @@ def check(faulty: FaultyCluster) -> None:
     burst = cluster.settings.burst_ns / NS_PER_S / 10
     assert faulty.largest_10_s() <= 1 + burst + EXCESS_10
     assert faulty.longest_pause_s() <= 3
-    assert max(faulty.events.values()) <= EVENTS_A_SECOND
     cluster.world.network.loss = 0
     faulty.want(WANTED[0])
     cluster.run_s(HEALED_ROUNDS)
@@ -121,7 +123,8 @@ def check(faulty: FaultyCluster) -> None:
     assert len(cluster.live) == len(faulty.loads)
 
 
-@pytest.mark.parametrize("seed", range(4))
+# In the eleventh a part that waited because it had raised kept another one due for ever.
+@pytest.mark.parametrize("seed", [0, 1, 11])
 def test_whatever_raises_limiting_goes_on_within_its_laws(seed: int) -> None:
     faulty = FaultyCluster(seed)
     faulty.run_s(120)
@@ -134,6 +137,6 @@ def test_whatever_raises_limiting_goes_on_within_its_laws(seed: int) -> None:
 def test_each_place_raises_again_and_again_and_heals(place: tuple[str, str]) -> None:
     # Beside it one that is reached in each round, for what is done after a fault only.
     faulty = FaultyCluster(0, mean_s=1.0, places=(place, place, ("membership", "check")))
-    faulty.run_s(16)
+    faulty.run_s(12)
     assert faulty.injector.raised[".".join(place)]
     check(faulty)

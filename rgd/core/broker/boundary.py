@@ -119,7 +119,7 @@ class Boundary:
             now: the moment.
             pauses: whether the part waits if it raises; False where it makes progress all the same.
         """
-        if self._resumes_at and self._waits(part, now):
+        if self._resumes_at and self.waits(part, now):
             return []
         try:
             return [*(work(now) or ())]
@@ -143,7 +143,8 @@ class Boundary:
             if at is not None:
                 yield max(at, self._resumes_at.get(part, at))
 
-    def _waits(self, part: Part, now: Nanos) -> bool:
+    def waits(self, part: Part, now: Nanos) -> bool:
+        """Whether a part waits because it raised."""
         resumes_at = self._resumes_at.get(part)
         if resumes_at is None:
             return False

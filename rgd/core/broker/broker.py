@@ -177,7 +177,7 @@ class Broker:
             self.standing.due_at,
             self._now if self.limiter.is_behind else None,
             self._now if self.slots.is_behind else None,
-            self._recovery.audit_due_at,
+            None if self._faulty else self._recovery.audit_due_at,
             self._now if self._faulty else None,
             self._now if self.book_change.is_waiting else None,
         )
@@ -261,7 +261,7 @@ class Broker:
             self._alive_at = Nanos(self._reported_at + self.settings.round_ns // HOLDING_WORDS)
         if self.book_change.is_waiting:
             effects += self._run(Part.POLICIES, self.book_change.retry, now)
-        is_reading = self.sharing.is_reading
+        is_reading = self.sharing.is_reading and not self._boundary.waits(Part.SHARING, now)
         effects += self._run(Part.SHARING, self._share_out, now)
         if not is_reading:
             # One slice at a time.

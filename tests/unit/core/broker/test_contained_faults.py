@@ -145,6 +145,35 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
     assert live.broker.sequence >= 5
 
 
+def test_buckets_hear_of_new_policies_while_the_shares_wait(
+    live: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_book = live.broker.limiter.set_book
+
+    def raises_once(*args: Any, **kwargs: Any) -> None:
+        monkeypatch.setattr(live.broker.limiter, "set_book", set_book)
+        boom()
+
+    # So that all policies are to be read again, in slices, by shares and buckets.
+    monkeypatch.setattr(live.broker.limiter, "set_book", raises_once)
+    monkeypatch.setattr(live.broker.sharing, "work", boom)
+    live.change(gold(40), 2100)
+    assert live.broker.sharing.is_reading
+    assert live.broker.limiter.is_behind
+    wake_until_nothing_is_due(live, 2100)
+    assert not live.broker.limiter.is_behind
+
+
+def test_an_audit_waits_for_the_recovery(live: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.broker.membership, "hear", boom)
+    live.hear(report("b2"), 2100)
+    # Begun, and not gone on with when the next fault comes, from which there is no recovery yet.
+    monkeypatch.setattr(live.broker.sharing, "recover", boom)
+    live.hear(report("b2"), 2105)
+    for at in (2105, 2150, 2500):
+        wake_until_nothing_is_due(live, at)
+
+
 def test_a_fault_in_each_round_stays_below_what_ends_a_daemon(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
