@@ -76,12 +76,7 @@ class Broker:
             apply=self._apply_share,
             count_brokers=self._count_brokers,
         )
-        buckets = BucketSettings(
-            settings.burst_ns,
-            settings.request_max_ms,
-            settings.round_ns // NS_PER_MS,
-            settings.min_interval_ns // NS_PER_MS,
-        )
+        buckets = _bucket_settings(settings)
         self._now = now
         self.limiter = Limiter(
             buckets,
@@ -91,7 +86,6 @@ class Broker:
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
         self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
-        self.slots.set_groups({}, self.sharing.book.groups)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing)
         self.standing = Standing(
             settings,
@@ -439,3 +433,12 @@ class Broker:
 
     def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         self.limiter.set_share(key, share, now)
+
+
+def _bucket_settings(settings: BrokerSettings) -> BucketSettings:
+    return BucketSettings(
+        settings.burst_ns,
+        settings.request_max_ms,
+        settings.round_ns // NS_PER_MS,
+        settings.min_interval_ns // NS_PER_MS,
+    )
