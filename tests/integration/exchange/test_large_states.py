@@ -1,7 +1,8 @@
 """States of 200,000 rows with long names, and bombs, over the bus in memory and the embedded broker.
 
-Real cores and the daemon's own traffic (encoding, threads, outbox) on each end of a real exchange.
-Not covered: loss (tests/property/test_report_parts.py), what the laws of the exchange are
+The daemon's own traffic (encoding, decoding, threads) and usage maps on each end of a real exchange; the
+sender's reports are cut by the core's functions. Not covered: when a broker sends its state
+(tests/unit/core/broker/test_full_state.py), loss (tests/property/test_report_parts.py), what the laws of the exchange are
 (tests/contract/exchange).
 """
 
