@@ -5,14 +5,19 @@ out must be one that can be written again: nothing half-checked gets in. Not cov
 faults and their reasons (tests/unit/wire).
 """
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Message, Report, RoundRecord, Speaker
+from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.units import Kind, Pair
 from rgd.wire import codec, record
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.frame import (
@@ -22,9 +27,15 @@ from rgd.wire.frame import (
     headers_and_payload,
     peek_broker_entry_metadata,
 )
+from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.policies import decode_policy, encode_policy
 from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_report
 from tests.support import wire_values
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 #: What was meant to be flipped: a place in the bytes, as a part of their length, and a bit.
 flips = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), max_size=4)
@@ -49,8 +60,16 @@ def read(decode: Callable[[bytes], object], data: bytes) -> object:
     return None
 
 
+EVIL = Speaker("evil", 1)
+HONEST = Report(Speaker("honest", 1), 1, 1_000_000_000)
+SOME = UsageColumns.of(
+    UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5), Pair(), Pair()),
+    UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9), Pair(), Pair()),
+)
+
 DECODERS: list[Callable[[bytes], object]] = [
     codec.decode,
+    codec.plain_bytes,
     record.decode_record,
     decode_stock_report,
     decode_entry,
@@ -84,6 +103,58 @@ def test_a_changed_message_is_refused_or_still_sound(
     value = read(codec.decode, data[: round(keep * len(data))])
     if isinstance(value, Message):
         assert codec.decode(codec.encode(value)) == value
+
+
+def framed(body: bytes, *, states_size: bool = True) -> bytes:
+    """A message with this body as one zstd frame."""
+    compressor = zstd.ZstdCompressor()
+    if states_size:
+        compressor.set_pledged_input_size(len(body))
+    return b"\x01\x01" + compressor.compress(body) + compressor.flush()
+
+
+@given(message=wire_values.messages, at=flips, outside=flips, states_size=st.booleans())
+def test_a_changed_body_in_a_frame_is_refused_or_still_sound(
+    message: Message,
+    at: list[tuple[float, int]],
+    outside: list[tuple[float, int]],
+    states_size: bool,
+) -> None:
+    plain = codec.encode(message)
+    body = zstd.decompress(plain[2:]) if plain[1] else plain[2:]
+    data = turned(framed(turned(body, at), states_size=states_size), outside)
+    size = read(codec.plain_bytes, data)
+    value = read(codec.decode, data)
+    if isinstance(value, Message):
+        assert isinstance(size, int)
+        assert size <= max(codec.MESSAGE_MAX, len(data))
+        assert codec.decode(codec.encode(value)) == value
+
+
+@given(
+    frames=st.lists(
+        st.tuples(wire_values.reports, st.booleans(), flips, st.booleans()), min_size=1, max_size=6
+    )
+)
+def test_changed_reports_with_numbers_are_refused_or_sound_and_spoil_nobody_elses(
+    frames: list[tuple[Report, bool, list[tuple[float, int]], bool]],
+) -> None:
+    numbering, numberings = Numbering(), Numberings()
+    other, honest = Numbering(), replace(HONEST, rows=SOME)
+    codec.decode(codec.encode(honest, other), numberings)
+    for report, is_mine, at, is_in_frame in frames:
+        said = replace(report, speaker=EVIL) if is_mine else report
+        plain = codec.encode(said, numbering)
+        body = turned(zstd.decompress(plain[2:]) if plain[1] else plain[2:], at)
+        data = framed(body) if is_in_frame else plain[:1] + b"\x00" + body
+        value = read(lambda data: codec.decode(data, numberings), data)
+        if isinstance(value, Report):
+            keys = list(zip(value.rows.groups, value.rows.kinds.tolist(), strict=True))
+            assert len(set(keys)) == len(keys)
+            assert codec.decode(codec.encode(value)) == codec.in_order(value)
+        assert numberings.cost >= 0
+    if all(report.speaker.broker != HONEST.speaker.broker for report, *_ in frames):
+        assert codec.decode(codec.encode(honest, other), numberings) == honest
 
 
 @given(value=wire_values.round_records, at=flips, keep=st.floats(0, 1))

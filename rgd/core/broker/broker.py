@@ -99,7 +99,6 @@ class Broker:
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
         self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
-        self.slots.set_groups({}, self.sharing.book.groups)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing, self.identity)
         self.name = NameClaim(
             settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated

@@ -48,6 +48,7 @@ class Slots:
         self._looked: int | None = None
         self._judged: int | None = None
         self._is_short = False
+        index.set_known(sharing.book.groups)
 
     @property
     def is_behind(self) -> bool:

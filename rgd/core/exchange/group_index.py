@@ -72,7 +72,11 @@ class GroupIndex:
     def place(self, key: GroupKey) -> int:
         """The slot of a group of ours, `NO_PLACE` when there are too many."""
         place = self.find(key)
-        return self._add(key) if place is None else place
+        if place is None:
+            place = self._take(key)
+            if place != NO_PLACE:
+                self._fill([place])
+        return place
 
     def find_all(self, groups: Sequence[str], kinds: Codes) -> Ints:
         """[rows] the slot of each, `NO_PLACE` where there is none."""
@@ -103,16 +107,8 @@ class GroupIndex:
         missing = places == NO_PLACE
         if skip is not None:
             missing &= ~skip
-        for row in np.flatnonzero(missing).tolist():
-            group = groups[row]
-            key = GroupKey(group, KINDS[kinds[row]])
-            if self.knows(group):
-                places[row] = self._add(key)
-            elif self.unknown < UNKNOWN_MAX and (room is None or room > 0):
-                places[row] = self._add(key)
-                room = None if room is None else room - 1
-            else:
-                self.refused += 1
+        if missing.any():
+            self._give(places, np.flatnonzero(missing).tolist(), groups, kinds, room)
         return places
 
     def knows(self, group: str) -> bool:
@@ -143,27 +139,67 @@ class GroupIndex:
         self._free.extend(places.tolist())
         self.generation += 1
 
-    def _add(self, key: GroupKey) -> int:
+    def _give(
+        self,
+        places: Ints,
+        rows: Sequence[int],
+        groups: Sequence[str],
+        kinds: Codes,
+        room: int | None,
+    ) -> None:
+        """Give the groups of some rows their slots, as far as there is room, and put them in `places`."""
+        left = UNKNOWN_MAX - self.unknown
+        room = left if room is None else min(left, room)
+        given = []
+        for row in rows:
+            group = groups[row]
+            key = GroupKey(group, KINDS[kinds[row]])
+            known = self.find(key)
+            if known is not None:
+                # It stood among these rows before.
+                places[row] = known
+                continue
+            if not self.knows(group):
+                if room <= 0:
+                    self.refused += 1
+                    continue
+                room -= 1
+            place = self._take(key)
+            if place != NO_PLACE:
+                places[row] = place
+                given.append(place)
+        self._fill(given)
+
+    def _take(self, key: GroupKey) -> int:
+        """Choose a slot for a key that has none; `_fill` it before anybody looks."""
         if self._free:
             place = self._free.pop()
             self.keys[place] = key
         elif len(self.keys) < PLACES_MAX:
             place = len(self.keys)
             self.keys.append(key)
-            for name in ("hashes", "name_bytes", "is_given", "is_unknown"):
-                setattr(self, name, grown(getattr(self, name), place + 1))
         else:
             self.refused += 1
             return NO_PLACE
         self._places[kind_code(key.kind)][key.group] = place
-        digest = blake2b(f"{key.group}\0{key.kind}".encode(), digest_size=8).digest()
-        self.hashes[place] = int.from_bytes(digest)
-        self.name_bytes[place] = len(key.group)
-        self.is_given[place] = True
-        if not self.knows(key.group):
-            self.is_unknown[place] = True
-            self.unknown += 1
         return place
+
+    def _fill(self, given: Sequence[int]) -> None:
+        """Fill the columns of slots that were taken."""
+        if len(self.keys) > len(self.hashes):
+            for name in ("hashes", "name_bytes", "is_given", "is_unknown"):
+                setattr(self, name, grown(getattr(self, name), len(self.keys)))
+        places = np.array(given, np.int64)
+        keys = [self.keys[place] for place in given]
+        digests = b"".join(
+            blake2b(f"{group}\0{kind}".encode(), digest_size=8).digest() for group, kind in keys
+        )
+        self.hashes[places] = np.frombuffer(digests, ">u8")
+        self.name_bytes[places] = [len(key.group) for key in keys]
+        self.is_given[places] = True
+        unknown = [not self.knows(key.group) for key in keys]
+        self.is_unknown[places] = unknown
+        self.unknown += sum(unknown)
 
 
 def grown(column: NDArray[_Column], count: int) -> NDArray[_Column]:

@@ -83,7 +83,7 @@ def test_a_round_of_many_groups_is_divided_and_nothing_is_lost() -> None:
 
 def test_a_round_of_many_peers_with_long_names_is_divided_and_nothing_is_lost() -> None:
     names = sorted(
-        "\N{GOTHIC LETTER AHSA}" * (NAME_MAX - 5) + f"{place:05}" for place in range(2_500)
+        "\N{GOTHIC LETTER AHSA}" * (NAME_MAX - 5) + f"{place:05}" for place in range(3_000)
     )
     value = record(shares(["gold", "silver"]), tuple((name, COUNT_MAX) for name in names))
     parts = read(value)

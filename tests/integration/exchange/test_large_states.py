@@ -1,0 +1,300 @@
+"""States of 200,000 rows with long names, and bombs, over the bus in memory and the embedded broker.
+
+The daemon's own traffic (encoding, decoding, threads) and usage maps on each end of a real exchange; the
+sender's reports are cut by the core's functions. Not covered: when a broker sends its state
+(tests/unit/core/broker/test_full_state.py), loss (tests/property/test_report_parts.py), what the laws of the exchange are
+(tests/contract/exchange).
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
+from rgd.adapters.exchange.pulsar import PulsarExchange
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.writer import SegmentedLog
+from rgd.app.clock import SystemClock
+from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.policies.table import TablePolicies
+from rgd.app.traffic import INLINE_BYTES_MAX, Traffic
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.events import Started
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Hello, Message, Report, Speaker
+from rgd.core.exchange.report_parts import part_of_state, parts_of_rows
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.policies.book import PolicyBook
+from rgd.core.units import NS_PER_S
+from rgd.ports.exchange import Exchange
+from rgd.wire import codec
+from rgd.wire.compression import decompressed
+from tests.support import components
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GROUPS: Final = 100_000
+TIMEOUT_S: Final = 60
+ME: Final = Speaker("sender", 1)
+
+
+@asynccontextmanager
+async def exchanges(kind: str, folder: Path) -> AsyncIterator[list[Exchange]]:
+    """Two members of one exchange, open."""
+    broker = None
+    if kind == "embedded":
+        components.embedded_broker()
+        broker = EmbeddedBroker(folder)
+        url = await broker.ensure()
+        members: list[Exchange] = [PulsarExchange(url), PulsarExchange(url)]
+    else:
+        bus = MemoryBus()
+        members = [MemoryExchange(bus), MemoryExchange(bus)]
+    try:
+        for member in members:
+            await member.open()
+        yield members
+    finally:
+        for member in members:
+            await member.close()
+        if broker is not None:
+            await broker.stop()
+
+
+def large_state() -> UsageColumns:
+    """A hundred thousand groups with names of 80 letters, in both kinds."""
+    dice = np.random.default_rng(10)
+    amounts = dice.integers(1, 1 << 40, (2 * GROUPS, 2))
+    return UsageColumns(
+        groups=tuple(f"{group:080}" for group in range(GROUPS) for _ in range(2)),
+        kinds=np.tile(np.array([0, 1], np.uint8), GROUPS),
+        topics=np.ones(2 * GROUPS, np.int64),
+        admitted=amounts,
+        wanted=amounts,
+        admitted_total=amounts,
+        wanted_total=amounts,
+    )
+
+
+def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
+    """What a broker sends of it: a round in which all of it changed, and then its whole state."""
+    index = GroupIndex()
+    slots = index.places(rows.groups, rows.kinds)
+    reports: list[Message] = []
+    begin: int | None = 0
+    for part in parts_of_rows(rows):
+        reports.append(Report(ME, len(reports) + 1, NS_PER_S, part, rows_hash=rows_hash, more=True))
+    while begin is not None:
+        state = part_of_state(index, slots, begin)
+        begin = None if state.span.end == 1 << 64 else state.span.end
+        reports.append(
+            Report(
+                ME,
+                len(reports) + 1,
+                NS_PER_S,
+                rows.take(state.slots),
+                full=True,
+                span=state.span,
+                rows_hash=rows_hash,
+                more=begin is not None,
+            )
+        )
+    return reports
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
+async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
+    kind: str, tmp_path: Path
+) -> None:
+    rows = large_state()
+    mirror = UsageMap()
+    mirror.apply(Report(ME, 1, NS_PER_S, rows, full=True))
+    reports = reports_of(rows, mirror.hash_of(ME.broker))
+    whole = [report for report in reports if isinstance(report, Report) and report.full]
+    assert len(whole) > 20
+    async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
+        sender, receivers = Traffic(mine), [Traffic(mine), Traffic(other)]
+
+        async def send() -> None:
+            for report in reports:
+                await sender._send_one(report)
+
+        sending = asyncio.create_task(send())
+        maps = [UsageMap(), UsageMap()]
+
+        async def receive(exchange: Exchange, traffic: Traffic, usage: UsageMap) -> None:
+            last = 0
+            while last < len(reports):
+                for payload in await exchange.receive():
+                    message = await traffic.decoded(payload)
+                    assert isinstance(message, Report)
+                    assert message.sequence == last + 1
+                    usage.apply(message)
+                    last = message.sequence
+                    if last == len(reports) - len(whole):
+                        # The round alone made it whole.
+                        assert usage.hash_of(ME.broker) == message.rows_hash
+
+        await asyncio.gather(
+            receive(mine, receivers[0], maps[0]), receive(other, receivers[1], maps[1])
+        )
+        await sending
+    assert sender.dropped == {}
+    for usage, traffic in zip(maps, receivers, strict=True):
+        assert usage.count_of(ME.broker) == 2 * GROUPS
+        assert usage.hash_of(ME.broker) == mirror.hash_of(ME.broker)
+        assert traffic.dropped == {}
+
+
+# Bombs.
+
+
+def bomb(size: int, *, states_size: bool = True) -> bytes:
+    compressor = zstd.ZstdCompressor()
+    if states_size:
+        compressor.set_pledged_input_size(size)
+    return b"\x01\x01" + compressor.compress(bytes(size)) + compressor.flush()
+
+
+class Turns:
+    """Counts the messages that the reader takes, and how many of them between two turns of the loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = self.in_turn = self.worst = self.opened_bytes = 0
+        real_decoded, real_open = Traffic.decoded, decompressed
+
+        async def decoded(traffic: Traffic, payload: bytes) -> Message | None:
+            self.taken += 1
+            self.in_turn += 1
+            self.worst = max(self.worst, self.in_turn)
+            return await real_decoded(traffic, payload)
+
+        def opened(frame: bytes, limit: int) -> bytes:
+            body = real_open(frame, limit)
+            self.opened_bytes += len(body)
+            return body
+
+        monkeypatch.setattr(Traffic, "decoded", decoded)
+        monkeypatch.setattr("rgd.wire.codec.decompressed", opened)
+
+    async def tick(self) -> None:
+        """Somebody who wants a turn between any two messages."""
+        while True:
+            self.in_turn = 0
+            await asyncio.sleep(0)
+
+
+def daemon_over(exchange: Exchange, folder: Path) -> RgdDaemon:
+    """A daemon, started, that nobody runs: the test takes its messages."""
+    clock, bus = SystemClock(), MemoryBus()
+
+    async def prepare() -> None:
+        """The bus is there."""
+
+    parts = Parts(
+        clock=clock,
+        exchange=exchange,
+        policies=TablePolicies(MemoryPolicyStore(bus), "me", PolicyBook(), prepare=prepare),
+        usage_log=SegmentedLog(
+            folder / "log",
+            UsageLogSettings(),
+            broker="me",
+            clock=clock.now,
+            on_alarm=lambda _alarm: None,
+        ),
+        remember=lambda _peers: None,
+        observe_round=lambda _seconds: None,
+    )
+    core = Broker(BrokerSettings(Speaker("me", 1)), clock.now())
+    core.handle(Started(clock.now()))
+    return RgdDaemon(core, parts, "standalone")
+
+
+async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]) -> None:
+    """Let a daemon take what was flooded, up to the hello that ends it."""
+    speaker = Speaker("last", 9)
+    for payload in [*payloads, codec.encode(Hello(speaker))]:
+        await exchange.publish(payload)
+    receiver.traffic.reached()
+    while receiver.core.peers.get("last") is None:
+        for payload in await receiver.parts.exchange.receive():
+            await receiver._take(payload)
+
+
+@pytest.mark.parametrize("kind", ["memory", pytest.param("embedded", marks=pytest.mark.embedded)])
+async def test_bombs_are_refused_unopened_and_others_have_their_turns_between_messages(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads = 300 * [
+        bomb(codec.MESSAGE_MAX - 2),
+        bomb(INLINE_BYTES_MAX),
+        bomb(200_000, states_size=False),
+    ]
+    turns = Turns(monkeypatch)
+    async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
+        daemon = daemon_over(other, tmp_path)
+        ticking = asyncio.create_task(turns.tick())
+        await flooded(mine, daemon, payloads)
+        ticking.cancel()
+    assert daemon.traffic.dropped == {"oversize": 600, "missing": 300}
+    assert turns.opened_bytes == 0
+    assert (turns.taken, turns.worst) == (len(payloads) + 1, 1)
+
+
+async def test_many_legal_messages_are_taken_one_between_two_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = Turns(monkeypatch)
+    payloads = [codec.encode(Report(Speaker("b2", 1), number, 1)) for number in range(1, 2000)]
+    async with exchanges("memory", tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
+        daemon = daemon_over(other, tmp_path)
+        ticking = asyncio.create_task(turns.tick())
+        await flooded(mine, daemon, payloads)
+        ticking.cancel()
+    assert turns.worst == 1
+    assert daemon.core.reports_received == len(payloads)
+
+
+async def test_what_becomes_large_is_decoded_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[object] = []
+    real = asyncio.to_thread
+
+    async def to_thread(call: object, *given: object, **options: object) -> object:
+        threads.append(call)
+        return await real(call, *given, **options)  # type: ignore[arg-type]
+
+    count = 4_000
+    ones = np.ones((count, 2), np.int64)
+    dice = np.random.default_rng(1)
+    rows = UsageColumns(
+        tuple(f"{group:020}" for group in dice.permutation(count).tolist()),
+        np.zeros(count, np.uint8),
+        ones[:, 0],
+        ones,
+        ones,
+        ones,
+        ones,
+    )
+    payload = codec.encode(Report(Speaker("b2", 1), 1, NS_PER_S, rows))
+    assert len(payload) < INLINE_BYTES_MAX < codec.plain_bytes(payload)
+    async with exchanges("memory", tmp_path) as (_mine, other), asyncio.timeout(TIMEOUT_S):
+        monkeypatch.setattr("rgd.app.traffic.asyncio.to_thread", to_thread)
+        message = await Traffic(other).decoded(payload)
+    assert isinstance(message, Report)
+    assert len(message.rows) == count
+    assert len(threads) == 1
