@@ -117,6 +117,10 @@ class RgdDaemon:
         """Decide one request now (the short road)."""
         return self.core.limiter.acquire(request, self.parts.clock.now())
 
+    def names_resolved(self) -> int:
+        """How many questions so far were the first of their name."""
+        return self.core.limiter.resolved_total
+
     def book(self) -> PolicyBook:
         """The policies in force."""
         return self.core.sharing.book

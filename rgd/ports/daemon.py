@@ -228,6 +228,9 @@ class Daemon(Protocol):
             UnknownGroup: `request.group` names no group.
         """
 
+    def names_resolved(self) -> int:
+        """How many questions so far were the first of their name: these are much more work than others."""
+
     def book(self) -> PolicyBook:
         """The policies in force."""
 

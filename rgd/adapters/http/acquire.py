@@ -57,6 +57,9 @@ SLICE_ITEMS: Final = SLICE_WORK
 _FAULT_WORK: Final = 4
 _FAULT_BYTES: Final = 256
 
+#: Work of the first question of a name, beside one: its buckets, meter and share are made.
+_FIRST_WORK: Final = 15
+
 _WHITESPACE: Final = b" \t\r\n"
 _NOTHING_HELD: Final = Pair()
 
@@ -68,6 +71,7 @@ class Acquire:
 
     def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns | None = None) -> None:
         self._ask_daemon = daemon.acquire
+        self._names_resolved = daemon.names_resolved
         self._batch_max = settings.batch_max
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
         self._turns = turns or Turns()
@@ -98,14 +102,19 @@ class Acquire:
     async def _answer_items(self, items: Items, work: Slice) -> Reply:
         answers: list[AcquireAnswer | ItemFault] = []
         written: list[bytes] = []
+        resolved = self._names_resolved()
         for item in items:
             if work.is_full(0):
                 written.append(encode(answers)[1:-1])
                 answers.clear()
                 await work.rest()
+                # Others asked meanwhile.
+                resolved = self._names_resolved()
             answer = self._answer_item(item)
             answers.append(answer)
-            work.is_full(1 if isinstance(answer, AcquireAnswer) else _work_of_fault(item))
+            resolved, before = self._names_resolved(), resolved
+            points = 1 if isinstance(answer, AcquireAnswer) else _work_of_fault(item)
+            work.is_full(points + _FIRST_WORK * (resolved - before))
         if answers:
             written.append(encode(answers)[1:-1])
         return Reply(body=b"[%b]" % b",".join(written))
