@@ -32,7 +32,7 @@ from rgd.adapters.http.reply import Call, Reply, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
-from rgd.adapters.http.turns import SLICE_WORK, Slice, Turns
+from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.core.buckets.decision import Answer, Decision, Request, TooLarge
 from rgd.core.policies.names import (
     check_entity,
@@ -93,28 +93,31 @@ class Acquire:
         return decision_reply(answer, asked.kind)
 
     async def _answer_many(self, body: bytes) -> Reply:
-        work = Slice(self._turns)
         if len(body) <= PIECE_BYTES and body.count(b"{") <= SLICE_ITEMS:
-            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+            return await self._answer_items(await self._items_of(body))
         async with self._turns.long_work:
-            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+            return await self._answer_items(await self._items_of(body))
 
-    async def _answer_items(self, items: Items, work: Slice) -> Reply:
+    async def _items_of(self, body: bytes) -> Items:
+        return await read_array(body, self._batch_max, self._turns)
+
+    async def _answer_items(self, items: Items) -> Reply:
         answers: list[AcquireAnswer | ItemFault] = []
         written: list[bytes] = []
-        resolved = self._names_resolved()
+        left, resolved = SLICE_ITEMS, self._names_resolved()
         for item in items:
-            if work.is_full(0):
+            if left <= 0:
                 written.append(encode(answers)[1:-1])
                 answers.clear()
-                await work.rest()
+                await self._turns.next()
                 # Others asked meanwhile.
-                resolved = self._names_resolved()
+                left, resolved = SLICE_ITEMS, self._names_resolved()
             answer = self._answer_item(item)
             answers.append(answer)
-            resolved, before = self._names_resolved(), resolved
-            points = 1 if isinstance(answer, AcquireAnswer) else _work_of_fault(item)
-            work.is_full(points + _FIRST_WORK * (resolved - before))
+            left -= 1 if type(answer) is AcquireAnswer else _work_of_fault(item)
+            if resolved != (now := self._names_resolved()):
+                left -= _FIRST_WORK * (now - resolved)
+                resolved = now
         if answers:
             written.append(encode(answers)[1:-1])
         return Reply(body=b"[%b]" % b",".join(written))

@@ -103,7 +103,7 @@ class Dispatcher:
             reply = foreseen or INTERNAL
         self._observe(path, reply.status, self._clock() - began)
         response = response_of(reply)
-        if self.draining or not request.content.is_eof() or _is_last(request):
+        if self.draining or not request.content.is_eof() or _is_last(request, reply):
             response.force_close()
         return response
 
@@ -175,12 +175,12 @@ class Dispatcher:
         return b"".join(chunks)
 
 
-def _is_last(request: web.Request) -> bool:
-    """Whether a connection ends with this request: one for probes, or one of a strange encoding."""
+def _is_last(request: web.Request, reply: Reply) -> bool:
+    """Whether a connection ends with this answer: one for probes, or one of a strange encoding."""
     connection = request.protocol
     if isinstance(connection, Connection) and connection.is_for_probes:
         return True
-    return not _is_plainly_sent(request)
+    return reply.status == 400 and not _is_plainly_sent(request)
 
 
 def _is_plainly_sent(request: web.Request) -> bool:
