@@ -119,6 +119,10 @@ class RgdDaemon:
             self.errors.note("acquire", error, may_end=False)
             raise InternalError from error
 
+    def names_resolved(self) -> int:
+        """How many questions so far were the first of their name."""
+        return self.core.limiter.resolved_total
+
     def book(self) -> PolicyBook:
         """The policies in force."""
         return self.core.sharing.book

@@ -230,6 +230,9 @@ class Daemon(Protocol):
             InternalError: a bug; nothing was taken from any bucket.
         """
 
+    def names_resolved(self) -> int:
+        """How many questions so far were the first of their name: these are much more work than others."""
+
     def book(self) -> PolicyBook:
         """The policies in force."""
 

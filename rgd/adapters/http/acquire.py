@@ -35,7 +35,7 @@ from rgd.adapters.http.reply import Call, Reply, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
-from rgd.adapters.http.turns import SLICE_WORK, Slice, Turns
+from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request, TooLarge
 from rgd.core.policies.names import (
     check_entity,
@@ -60,6 +60,9 @@ SLICE_ITEMS: Final = SLICE_WORK
 _FAULT_WORK: Final = 4
 _FAULT_BYTES: Final = 256
 
+#: Work of the first question of a name, beside one: its buckets, meter and share are made.
+_FIRST_WORK: Final = 15
+
 _WHITESPACE: Final = b" \t\r\n"
 _NOTHING_HELD: Final = Pair()
 
@@ -71,6 +74,7 @@ class Acquire:
 
     def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns | None = None) -> None:
         self._ask_daemon = daemon.acquire
+        self._names_resolved = daemon.names_resolved
         self._batch_max = settings.batch_max
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
         self._turns = turns or Turns()
@@ -94,23 +98,31 @@ class Acquire:
         return unknown_reply(answer)
 
     async def _answer_many(self, body: bytes) -> Reply:
-        work = Slice(self._turns)
         if len(body) <= PIECE_BYTES and body.count(b"{") <= SLICE_ITEMS:
-            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+            return await self._answer_items(await self._items_of(body))
         async with self._turns.long_work:
-            return await self._answer_items(await read_array(body, self._batch_max, work), work)
+            return await self._answer_items(await self._items_of(body))
 
-    async def _answer_items(self, items: Items, work: Slice) -> Reply:
+    async def _items_of(self, body: bytes) -> Items:
+        return await read_array(body, self._batch_max, self._turns)
+
+    async def _answer_items(self, items: Items) -> Reply:
         answers: list[_ItemAnswer] = []
         written: list[bytes] = []
+        left, resolved = SLICE_ITEMS, self._names_resolved()
         for item in items:
-            if work.is_full(0):
+            if left <= 0:
                 written.append(encode(answers)[1:-1])
                 answers.clear()
-                await work.rest()
+                await self._turns.next()
+                # Others asked meanwhile.
+                left, resolved = SLICE_ITEMS, self._names_resolved()
             answer = self._answer_item(item)
             answers.append(answer)
-            work.is_full(_work_of_fault(item) if isinstance(answer, ItemFault) else 1)
+            left -= _work_of_fault(item) if type(answer) is ItemFault else 1
+            if resolved != (now := self._names_resolved()):
+                left -= _FIRST_WORK * (now - resolved)
+                resolved = now
         if answers:
             written.append(encode(answers)[1:-1])
         return Reply(body=b"[%b]" % b",".join(written))

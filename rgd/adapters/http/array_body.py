@@ -23,7 +23,7 @@ from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE, may_repeat_a_name
-from rgd.adapters.http.turns import Slice
+from rgd.adapters.http.turns import Turns
 
 #: Bytes of whole items that are decoded in one call (some 0.5 ms).
 PIECE_BYTES: Final = 16 << 10
@@ -54,7 +54,7 @@ _parse = json.JSONDecoder(
 ).raw_decode
 
 
-async def read_array(body: bytes, batch_max: int, work: Slice) -> Items:
+async def read_array(body: bytes, batch_max: int, turns: Turns) -> Items:
     """The questions of an array; raw where at least one of its piece is at fault.
 
     Raises:
@@ -65,25 +65,36 @@ async def read_array(body: bytes, batch_max: int, work: Slice) -> Items:
         return _decoded(body, batch_max)
     items: Items = []
     for piece in _pieces(body):
-        items += _decoded(b"[%b]" % piece, batch_max - len(items), batch_max)
-        await work.rest()
+        items += piece
+        if len(items) > batch_max:
+            raise BatchTooLarge(batch_max)
+        await turns.next()
     return items
 
 
-def _decoded(array: bytes, items_max: int, batch_max: int | None = None) -> Items:
+def _decoded(array: bytes, batch_max: int) -> Items:
     """The questions of a small array."""
-    questions: list[AcquireBody]
+    # Counted before they are kept.
+    if array.count(b"{") > batch_max and _count(array) > batch_max:
+        raise BatchTooLarge(batch_max)
+    return _good_items_of(array) or [*_raw_items_of(array)]
+
+
+def _count(array: bytes) -> int:
     try:
-        # Counted before they are kept.
-        if array.count(b"{") > items_max and len(_decode_skipped(array)) > items_max:
-            raise BatchTooLarge(items_max if batch_max is None else batch_max)
-        questions = _decode_many(array)
+        return len(_decode_skipped(array))
+    except UNREADABLE:
+        return 0
+
+
+def _good_items_of(array: bytes) -> Items | None:
+    """The questions, if none of them is at fault."""
+    try:
+        questions: list[AcquireBody] = _decode_many(array)
         names = sum(map(len, _decode_members(array)))
     except UNREADABLE:
-        return [*_raw_items_of(array)]
-    if may_repeat_a_name(array, names):
-        return [*_raw_items_of(array)]
-    return [*questions]
+        return None
+    return None if may_repeat_a_name(array, names) else [*questions]
 
 
 def _raw_items_of(array: bytes) -> list[msgspec.Raw]:
@@ -98,8 +109,8 @@ def _raw_items_of(array: bytes) -> list[msgspec.Raw]:
         raise BadBody(f"body: expected JSON in UTF-8: {cut(str(exc))}") from None
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
-    """Cut a large array between its items; each piece is whole items with commas in between.
+def _pieces(body: bytes) -> Iterator[Items]:
+    """The questions of a large array, a stretch of them at a time.
 
     Raises:
         BadBody: it is not an array of objects, or one of them is too large.
@@ -107,25 +118,48 @@ def _pieces(body: bytes) -> Iterator[bytes]:
     before = _BEFORE.match(body, 0, OBJECT_BYTES_MAX)
     if before is None:
         raise BadBody(_TOO_MUCH_SPACE)
-    begin = end = before.end()
-    if body.startswith(b"]", begin):
-        _check_nothing_after(body, begin + 1)
-        return
-    items = 0
-    while True:
-        item_end = _end_of_item(body, end)
-        items += 1
-        after = _AFTER_ITEM.match(body, item_end, item_end + OBJECT_BYTES_MAX)
-        if after is None:
-            raise BadBody(f"{_EXPECTED}, got other bytes after one (byte {item_end})")
-        end = after.end()
-        is_last = after[1] == b"]"
-        if is_last or items == PIECE_ITEMS or item_end - begin >= PIECE_BYTES:
-            yield body[begin:item_end]
-            begin, items = end, 0
-        if is_last:
+    begin = before.end()
+    is_last = body.startswith(b"]", begin)
+    if is_last:
+        begin += 1
+    while not is_last:
+        items, end = _good_piece(body, begin) or _careful_piece(body, begin)
+        yield items
+        is_last, begin = _after_item(body, end)
+    _check_nothing_after(body, begin)
+
+
+def _good_piece(body: bytes, begin: int) -> tuple[Items, int] | None:
+    """The questions up to the last brace of a piece, and its end; None where it is not that simple.
+
+    A stretch that is whole objects with commas in between ends between two items: inside a string or an
+    object it could not be decoded.
+    """
+    if body.count(b"{", begin, begin + PIECE_BYTES) > PIECE_ITEMS:
+        return None
+    end = body.rfind(b"}", begin, begin + PIECE_BYTES) + 1
+    items = _good_items_of(b"[%b]" % body[begin:end]) if end else None
+    return None if not items else (items, end)
+
+
+def _careful_piece(body: bytes, begin: int) -> tuple[Items, int]:
+    """The items of a piece, cut one by one, and its end."""
+    end = _end_of_item(body, begin)
+    for _ in range(PIECE_ITEMS - 1):
+        is_last, following = _after_item(body, end)
+        if is_last or end - begin >= PIECE_BYTES:
             break
-    _check_nothing_after(body, end)
+        end = _end_of_item(body, following)
+    array = b"[%b]" % body[begin:end]
+    return _good_items_of(array) or [*_raw_items_of(array)], end
+
+
+def _after_item(body: bytes, end: int) -> tuple[bool, int]:
+    """Whether the item that ends here is the last one, and where what comes after it begins."""
+    after = _AFTER_ITEM.match(body, end, end + OBJECT_BYTES_MAX)
+    if after is None:
+        raise BadBody(f"{_EXPECTED}, got other bytes after one (byte {end})")
+    return after[1] == b"]", after.end()
 
 
 _EXPECTED: Final = "body: expected an array of objects"

@@ -21,6 +21,7 @@ from rgd.adapters.http.connection import Connection, response_of
 from rgd.adapters.http.endpoint import Endpoint
 from rgd.adapters.http.errors import (
     INTERNAL,
+    BadBody,
     BodyTooLarge,
     BodyTooSlow,
     ScopeMissing,
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 OTHER_ROUTE: Final = "other"
 
 _BEARER: Final = "bearer"
+_CHUNKED: Final = "chunked"
 
 
 class _ClientGone(Exception):
@@ -101,8 +103,7 @@ class Dispatcher:
             reply = foreseen or INTERNAL
         self._observe(path, reply.status, self._clock() - began)
         response = response_of(reply)
-        if self.draining or not request.content.is_eof() or _is_for_probes(request):
-            # Elsewhere, after a body that nobody read, or in place of the next probe.
+        if self.draining or not request.content.is_eof() or _is_last(request, reply):
             response.force_close()
         return response
 
@@ -131,6 +132,8 @@ class Dispatcher:
         self, request: web.Request, match: web.UrlMappingMatchInfo, held: HeldBody
     ) -> bytes:
         """Read the body, whole and within its limits of size and time."""
+        if not _is_plainly_sent(request):
+            raise BadBody("Transfer-Encoding: expected chunked")
         size_max = self._settings.body_max_bytes
         if request.content.is_eof():
             # It came with its head, as nearly all do.
@@ -156,23 +159,33 @@ class Dispatcher:
         if request.headers.get("Expect"):
             await match.expect_handler(request)
             await request.writer.drain()
-        size_max, body = self._settings.body_max_bytes, bytearray()
+        size_max, size = self._settings.body_max_bytes, 0
+        chunks: list[bytes] = []
         try:
             while chunk := await request.content.readany():
-                body += chunk
-                if len(body) > size_max:
+                size += len(chunk)
+                if size > size_max:
                     raise BodyTooLarge(size_max)
-                held.grow_to(len(body))
+                held.grow_to(size)
+                chunks.append(chunk)
         except TimeoutError:
             raise  # the caller's clock
         except OSError as exc:
             raise _ClientGone from exc
-        return bytes(body)
+        return b"".join(chunks)
 
 
-def _is_for_probes(request: web.Request) -> bool:
+def _is_last(request: web.Request, reply: Reply) -> bool:
+    """Whether a connection ends with this answer: one for probes, or one of a strange encoding."""
     connection = request.protocol
-    return isinstance(connection, Connection) and connection.is_for_probes
+    if isinstance(connection, Connection) and connection.is_for_probes:
+        return True
+    return reply.status == 400 and not _is_plainly_sent(request)
+
+
+def _is_plainly_sent(request: web.Request) -> bool:
+    """Whether the body's end is where everybody on the way sees it."""
+    return request.headers.get("Transfer-Encoding", _CHUNKED).lower() == _CHUNKED
 
 
 def _check_connection(request: web.Request) -> None:

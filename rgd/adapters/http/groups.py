@@ -16,7 +16,7 @@ from rgd.adapters.http.bodies import GroupBody, RatesBody
 from rgd.adapters.http.paging import NAMES_SLICE, PAGE_BYTES, Page, array_of, page_names, page_of
 from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import Slice, Turns
+from rgd.adapters.http.turns import Turns
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
@@ -46,9 +46,8 @@ class Groups:
         """A page of groups, by name; one group for each slice of work."""
         page = page_of(call)
         async with self._turns.long_work:
-            work = Slice(self._turns)
-            names, has_more = await page_names(self._daemon.book().groups, page, work)
-            attached = await attachments_to(names, self._daemon.book(), work)
+            names, has_more = await page_names(self._daemon.book().groups, page, self._turns)
+            attached = await attachments_to(names, self._daemon.book(), self._turns)
             written: list[bytes] = []
             size, last = 0, page.after
             for name in names:
@@ -60,14 +59,14 @@ class Groups:
                 with suppress(UnknownGroup):
                     written.append(encode(self._daemon.group(name, attached[name])))
                     size += len(written[-1])
-                await work.rest()
+                await self._turns.next()
         return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
 
     async def get(self, call: Call) -> Reply:
         """One group."""
         name = check_entity(call.path["group"], "group")
         async with self._turns.long_work:
-            attached = await attachments_to([name], self._daemon.book(), Slice(self._turns))
+            attached = await attachments_to([name], self._daemon.book(), self._turns)
         return json_reply(self._daemon.group(name, attached[name]))
 
     async def put(self, call: Call) -> Reply:
@@ -88,19 +87,18 @@ class Groups:
         """A page of the members of the exchange, by name."""
         page = page_of(call)
         async with self._turns.long_work:
-            work = Slice(self._turns)
-            names, has_more = await page_names(self._daemon.broker_names(), page, work)
+            names, has_more = await page_names(self._daemon.broker_names(), page, self._turns)
             written: list[bytes] = []
             for begin in range(0, len(names), BROKERS_SLICE):
                 views = self._daemon.brokers(names[begin : begin + BROKERS_SLICE])
                 written += map(encode, views)
-                await work.rest()
+                await self._turns.next()
         last = names[-1] if names else ""
         return Reply(200, array_of(written), _link(page, BROKERS, last, has_more=has_more))
 
 
 async def attachments_to(
-    groups: Collection[str], book: PolicyBook, work: Slice
+    groups: Collection[str], book: PolicyBook, turns: Turns
 ) -> dict[str, Attachments]:
     """What is attached to each of some groups: one walk through all attachments, in slices."""
     found = {group: (dict[str, str](), dict[str, str](), dict[str, str]()) for group in groups}
@@ -112,7 +110,7 @@ async def attachments_to(
                 if group in found:
                     found[group][sort][name] = group
             if len(part) == NAMES_SLICE:
-                await work.rest()
+                await turns.next()
     return {group: Attachments(*attached) for group, attached in found.items()}
 
 

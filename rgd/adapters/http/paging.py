@@ -17,7 +17,7 @@ from rgd.adapters.http.endpoint import Query
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, encode
 from rgd.adapters.http.shown import cut
-from rgd.adapters.http.turns import Slice
+from rgd.adapters.http.turns import Turns
 
 #: Entries of a page where the caller says nothing, and the most that it may ask for.
 LIMIT_DEFAULT: Final = 100
@@ -98,14 +98,14 @@ def page_of(call: Call, *, is_strict: bool = True) -> Page:
     )
 
 
-async def page_names(names: Iterable[str], page: Page, work: Slice) -> tuple[list[str], bool]:
+async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[list[str], bool]:
     """The names of a page in their order, and whether there are more after them.
 
     Args:
         names: of the whole list, in any order, perhaps repeatedly; it must not change meanwhile. Empty
             ones are passed over.
         page: which of them.
-        work: rests after each slice of a long list.
+        turns: waited for after each slice of a long list.
     """
     most = None if page.limit is None else page.limit + 1
     runs: list[list[str]] = []
@@ -113,24 +113,24 @@ async def page_names(names: Iterable[str], page: Page, work: Slice) -> tuple[lis
     while part := list(islice(left, NAMES_SLICE)):
         runs.append(sorted(set(filter(page.has, part)))[:most])
         if len(part) == NAMES_SLICE:
-            await work.rest()
+            await turns.next()
     in_order = islice((name for name, _ in groupby(heapq.merge(*runs))), most)
     found: list[str] = []
     while part := list(islice(in_order, NAMES_SLICE)):
         found += part
         if len(part) == NAMES_SLICE:
-            await work.rest()
+            await turns.next()
     return found[: page.limit], page.limit is not None and len(found) > page.limit
 
 
-async def names_reply(call: Call, names: Iterable[str], work: Slice) -> Reply:
+async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
     """A page of bare names; all of them where no limit is asked for."""
     page = page_of(call, is_strict=False)
-    found, has_more = await page_names(names, page, work)
+    found, has_more = await page_names(names, page, turns)
     written: list[bytes] = []
     for begin in range(0, len(found), NAMES_SLICE):
         written.append(encode(found[begin : begin + NAMES_SLICE])[1:-1])
-        await work.rest()
+        await turns.next()
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
     return Reply(200, array_of(written), headers)
 

@@ -11,7 +11,7 @@ The road of a request is `dispatch`, the list of calls `routes`, the sockets
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from aiohttp import web
@@ -110,17 +110,22 @@ class HttpServer:
         """Faulty items of arrays so far, by status: bad input that no status line shows."""
         return self._acquire.item_faults
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> list[Sample]:
         """The door's figures as they stand now (docs/metrics.md)."""
-        connections = self._bounds.connections
-        yield Sample("rgd_http_connections", (), connections.open)
-        for refused in Refused:
-            count = connections.refused[refused]
-            yield Sample("rgd_http_connections_refused_total", (refused,), count)
-        for closed in Closed:
-            yield Sample("rgd_http_connections_closed_total", (closed,), connections.closed[closed])
-        yield Sample("rgd_http_unread_bytes", (), self._bounds.unread.total)
-        yield Sample("rgd_http_body_bytes", (), self._bodies.used)
+        connections, unread = self._bounds.connections, self._bounds.unread
+        return [
+            Sample("rgd_http_connections", (), connections.open),
+            *(
+                Sample("rgd_http_connections_refused_total", (why,), connections.refused[why])
+                for why in Refused
+            ),
+            *(
+                Sample("rgd_http_connections_closed_total", (why,), connections.closed[why])
+                for why in Closed
+            ),
+            Sample("rgd_http_unread_bytes", (), unread.total),
+            Sample("rgd_http_body_bytes", (), self._bodies.used),
+        ]
 
     async def open(self) -> None:
         """Listen.

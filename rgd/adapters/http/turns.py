@@ -4,8 +4,8 @@ Law: however many long arrays and lists are in work at once, the loop carries ou
 them, then everything else that is ready, then a slice of the next. So the longest stall is one
 slice, and callers with long work share the loop in equal parts.
 
-How much a slice holds is counted in work, never in time: `SLICE_WORK` points, of which an item of an
-array costs one, and what costs more says so.
+How much a slice holds is counted in work by whoever does it, never in time: `SLICE_WORK` points, of which
+an item of an array costs one, and what costs more says so.
 """
 
 import asyncio
@@ -52,25 +52,3 @@ class Turns:
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:
             asyncio.get_running_loop().call_soon(self._give)
-
-
-class Slice:
-    """Counts the work of one caller, slice by slice.
-
-    Where `is_full` says so, the caller awaits `rest`; in between it works without waiting.
-    """
-
-    def __init__(self, turns: Turns, work_max: int = SLICE_WORK) -> None:
-        self._turns = turns
-        self._work_max = work_max
-        self._done = 0
-
-    def is_full(self, work: int) -> bool:
-        """Count work that was done; whether the slice has to end."""
-        self._done += work
-        return self._done >= self._work_max
-
-    async def rest(self) -> None:
-        """End the slice; returns when the next may begin."""
-        self._done = 0
-        await self._turns.next()

@@ -10,6 +10,7 @@ the other. Histograms are counted as they are observed; everything else is read 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Final
 
 from prometheus_client import (
@@ -69,7 +70,7 @@ class Exposition:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rgd-metrics")
 
     def also(self, samples: Callable[[], Iterable[Sample]]) -> None:
-        """Show the samples of another source, too."""
+        """Show the samples of another source, too (as `MetricsSource.samples` gives them)."""
         self._sources.append(samples)
 
     def observe_round(self, seconds: float) -> None:
@@ -87,7 +88,7 @@ class Exposition:
             UndeclaredMetric: the source gave what nobody declared.
         """
         async with self._turn:
-            samples = [sample for samples_of in self._sources for sample in samples_of()]
+            samples = chain.from_iterable([samples_of() for samples_of in self._sources])
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._thread, self._encode, samples, accept)
 

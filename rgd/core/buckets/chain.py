@@ -70,6 +70,8 @@ class Chains:
         self._split_chains: dict[NameAsked, Chain] = {}
         #: Those that were thrown away and are still to be let go.
         self._gone: list[dict[NameAsked, Chain]] = []
+        #: Chains made so far, each for the first request of a name: some twenty times the work of another.
+        self.resolved_total = 0
 
     def of(self, request: Request, now: Nanos) -> Chain:
         """The chain of a request's name.
@@ -154,6 +156,7 @@ class Chains:
         return chain
 
     def _keep(self, request: Request, now: Nanos) -> Chain:
+        self.resolved_total += 1
         key = _ChainKey(
             request.kind, request.group, request.namespace, request.topic, request.subscription
         )

@@ -159,6 +159,11 @@ class Limiter:
         """What was asked for since the book came into force (`Chains.names_asked`)."""
         return self._chains.names_asked()
 
+    @property
+    def resolved_total(self) -> int:
+        """Names that were asked for the first time so far (`Chains.resolved_total`)."""
+        return self._chains.resolved_total
+
     def state(self, key: GroupKey) -> GroupState | None:
         """One (group, kind), if it was ever asked for."""
         return self._chains.state(key)

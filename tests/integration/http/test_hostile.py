@@ -1,6 +1,6 @@
 """What clients may do to the door: the process lives on, and each error is JSON.
 
-Not covered: floods (how many connections there may be is the operating system's to say).
+Crowds of connections are in test_connections.py, unread answers in test_unread.py, framing in test_framing.py.
 """
 
 import asyncio

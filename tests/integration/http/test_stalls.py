@@ -7,13 +7,14 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
-from rgd.adapters.http.shown import REASON_CHARS_MAX
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
 from rgd.ports.daemon import GroupView
 from tests.integration.http.door import Door, check, open_door, read_answer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
+
+pytestmark = pytest.mark.slow
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 GROUPS = 5000
@@ -48,12 +49,12 @@ def nested(count: int) -> bytes:
 @pytest.mark.parametrize(
     ("body", "statuses", "least"),
     [
-        pytest.param(b"[" + b",".join([b"{}"] * 10_000) + b"]", {400}, 40, id="empty objects"),
-        pytest.param(nested(5000), {400}, 40, id="nested faults"),
+        pytest.param(b"[" + b",".join([b"{}"] * 10_000) + b"]", {400}, 60, id="empty objects"),
+        pytest.param(nested(5000), {400}, 60, id="nested faults"),
         pytest.param(
             msgspec.json.encode([{"group": f"nobody-{number}"} for number in range(10_000)]),
             {404},
-            20,
+            60,
             id="unknown groups",
         ),
         pytest.param(
@@ -61,7 +62,7 @@ def nested(count: int) -> bytes:
                 [{"tenant": "acme", "namespace": "orders", "topic": f"t{n}"} for n in range(5000)]
             ),
             {None},
-            20,
+            60,
             id="new topics",
         ),
     ],
@@ -207,53 +208,3 @@ async def test_pulsars_lists_are_whole_unless_a_page_is_asked_for(
 async def test_a_page_that_is_asked_for_wrongly_is_400(door: Door, query: str) -> None:
     for path in ("/v1/groups", "/v1/brokers"):
         assert (await door.call("GET", f"{path}?{query}")).status == 400
-
-
-# --- what is quoted ------------------------------------------------------------------------------------
-
-LONG = "x" * 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("POST", "/v1/acquire", {LONG: 1}),
-        ("POST", "/v1/acquire", [{LONG: 1}]),
-        ("POST", "/v1/acquire", [{"x" * 30_000: 1}] * 3),
-        ("POST", "/v1/acquire", {"tenant": LONG, "namespace": "orders"}),
-        ("POST", "/v1/acquire", {"tenant": "a" * 30_000, "namespace": "orders"}),
-        ("POST", "/v1/acquire", {"group": "gold", "topic": "t" * 30_000}),
-        ("POST", "/v1/acquire", {"group": "gold", "kind": "k" * 30_000}),
-        ("POST", "/v1/acquire", b'{"messages":1' + b"0" * 400 + b"}"),
-        ("POST", "/v1/acquire", b'{"messages":1' + b"0" * 30_000 + b"}"),
-        ("POST", "/v1/acquire", b'{"messages":1e999}'),
-        ("POST", "/v1/acquire", b'{"bytes":Infinity}'),
-        ("POST", "/v1/acquire", b'{"group":"gold","group":"trial"}'),
-        ("POST", "/v1/acquire", b'{"group":"\\ud800"}'),
-        ("POST", "/v1/acquire", b'{"group":"a\\u0000"}'),
-        ("PUT", "/v1/groups/" + "g" * 4000, {}),
-        ("PUT", "/v1/groups/gold", {"publish": {"y" * 30_000: 1}}),
-        ("PUT", "/v1/groups/gold", b'{"publish":{"messages":1' + b"0" * 400 + b"}}"),
-        ("PUT", "/v1/groups/gold", b'{"publish":{"messages":5,"messages":6}}'),
-        ("PATCH", "/v1/groups/gold", {LONG: 1}),
-        ("GET", "/v1/explain?" + "z" * 4000 + "=1&tenant=a&namespace=b", None),
-        ("GET", "/v1/explain?tenant=" + "z" * 4000 + "&namespace=b", None),
-        ("GET", "/v1/groups?" + "z" * 4000 + "=1", None),
-        ("PUT", "/admin/v2/resourcegroups/gold", {"publishRateInMsgs": "7" * 30_000}),
-        ("PUT", "/admin/v2/resourcegroups/gold", {"publishRateInMsgs": 1e300}),
-        ("PUT", "/admin/v2/resourcegroups/gold", {LONG: 1}),
-        ("POST", "/admin/v2/namespaces/acme/orders/backlogQuota", {"policy": "p" * 30_000}),
-        ("GET", "/admin/v2/namespaces/" + "n" * 4000, None),
-    ],
-)
-async def test_nothing_is_quoted_at_length(
-    door: Door, method: str, path: str, body: object
-) -> None:
-    answer = await door.call(method, path, body)
-
-    assert answer.status in {200, 400, 412}
-    reasons = [answer.json] if isinstance(answer.json, dict) else answer.json
-    assert reasons
-    for told in reasons:
-        assert len(told["reason"]) <= REASON_CHARS_MAX + 3
-    assert door.daemon.asked == []

@@ -13,7 +13,7 @@ from rgd.adapters.http.pulsar_admin.known import is_tenant, namespaces, tenants
 from rgd.adapters.http.pulsar_admin.places import check_known, namespace_named, tenant_named
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
-from rgd.adapters.http.turns import Slice, Turns
+from rgd.adapters.http.turns import Turns
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import NOT_SET
 from rgd.core.policies.names import tenant_of
@@ -38,7 +38,7 @@ class NamespaceCalls:
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
         async with self._turns.long_work:
-            return await names_reply(call, tenants(self._daemon.book()), Slice(self._turns))
+            return await names_reply(call, tenants(self._daemon.book()), self._turns)
 
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
@@ -47,7 +47,7 @@ class NamespaceCalls:
             raise TenantMissing("Tenant not found")
         async with self._turns.long_work:
             names = (name if tenant_of(name) == tenant else "" for name in namespaces(book))
-            return await names_reply(call, names, Slice(self._turns))
+            return await names_reply(call, names, self._turns)
 
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""

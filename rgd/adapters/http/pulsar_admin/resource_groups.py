@@ -18,7 +18,7 @@ from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer
 from rgd.adapters.http.pulsar_admin.rate_forms import rate_over, units_over
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
-from rgd.adapters.http.turns import Slice, Turns
+from rgd.adapters.http.turns import Turns
 from rgd.core.errors import GroupInUse, UnknownGroup
 from rgd.core.policies.model import Group, Limit, Rate, Rates
 from rgd.core.policies.names import check_entity
@@ -43,7 +43,7 @@ class ResourceGroupCalls:
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
         async with self._turns.long_work:
-            return await names_reply(call, self._daemon.book().groups, Slice(self._turns))
+            return await names_reply(call, self._daemon.book().groups, self._turns)
 
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""

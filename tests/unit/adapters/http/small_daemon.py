@@ -101,6 +101,9 @@ class SmallDaemon:
         self.asked.append(request)
         return self.limiter.acquire(request, self.now)
 
+    def names_resolved(self) -> int:
+        return self.limiter.resolved_total
+
     def book(self) -> PolicyBook:
         return self._book
 

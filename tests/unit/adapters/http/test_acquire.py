@@ -301,7 +301,7 @@ async def test_other_callers_are_served_while_a_long_array_is_answered(
         tasks.create_task(other())
 
     assert len(answering.result()) == items
-    assert seen == [SLICE_ITEMS]
+    assert 0 < seen[0] <= SLICE_ITEMS
 
 
 async def test_faults_of_items_are_counted(acquire: Acquire) -> None:

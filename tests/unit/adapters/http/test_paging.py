@@ -8,7 +8,7 @@ from multidict import MultiDict
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.paging import LIMIT_DEFAULT, NAMES_SLICE, Page, page_names, page_of
 from rgd.adapters.http.reply import Call
-from rgd.adapters.http.turns import Slice, Turns
+from rgd.adapters.http.turns import Turns
 
 
 def call(*said: tuple[str, str]) -> Call:
@@ -21,9 +21,9 @@ def call(*said: tuple[str, str]) -> Call:
     limit=st.integers(1, 5),
 )
 async def test_pages_together_are_the_list(names: list[str], prefix: str, limit: int) -> None:
-    work, found, after = Slice(Turns()), list[str](), ""
+    turns, found, after = Turns(), list[str](), ""
     while True:
-        page, has_more = await page_names(names, Page(limit, after, prefix), work)
+        page, has_more = await page_names(names, Page(limit, after, prefix), turns)
         assert len(page) <= limit
         found += page
         if not has_more:
@@ -37,11 +37,11 @@ async def test_a_hundred_thousand_names_are_put_in_order_in_slices() -> None:
     turns = Turns()
     names = [f"group-{number:06}" for number in range(100_000)]
 
-    page, has_more = await page_names(reversed(names), Page(100), Slice(turns))
+    page, has_more = await page_names(reversed(names), Page(100), turns)
     assert (page, has_more) == (names[:100], True)
     assert turns.given == 100_000 // NAMES_SLICE
 
-    everything, has_more = await page_names(reversed(names), Page(None), Slice(turns))
+    everything, has_more = await page_names(reversed(names), Page(None), turns)
     assert (everything, has_more) == (names, False)
     assert turns.given == 3 * (100_000 // NAMES_SLICE)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from rgd.adapters.http.turns import Slice, Turns
+from rgd.adapters.http.turns import Turns
 
 
 async def test_one_slice_for_each_turn_of_the_loop_however_many_work() -> None:
@@ -56,13 +56,3 @@ async def test_a_turn_that_nobody_waits_for_any_more_is_passed_on() -> None:
 
     async with asyncio.timeout(5):
         await there
-
-
-async def test_a_slice_is_full_by_its_work_and_empty_after_a_rest() -> None:
-    work = Slice(Turns(), work_max=10)
-
-    assert not work.is_full(9)
-    assert work.is_full(1)
-    assert work.is_full(0)
-    await work.rest()
-    assert not work.is_full(9)

@@ -1,0 +1,200 @@
+"""How long hostile and large calls hold the event loop: arrays, faults, new groups, lists.
+
+    python bench/http_stalls.py [--json]
+
+The whole daemon (`rgd.app.wiring`, on uvloop, with its rounds, usage log and file policies; only the
+exchange is the in-memory one) answers in a process of its own. Beside its work it notes, every
+millisecond that the loop is free, how much processor time its thread took since the last note: the
+largest is the longest that anybody else waited for the loop. Processor time, because on a busy machine
+wall time has what the process waited for a core.
+"""
+
+import argparse
+import asyncio
+import gc
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from bench.harness import Figures, run
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.adapters.http.server import HttpServer
+from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
+from rgd.config.load import load_settings
+
+GROUPS: Final = 15_000
+IN_USE: Final = 5_000
+BODY_BYTES: Final = 8 << 20
+TICK_S: Final = 0.001
+SETTLE_S: Final = 2.5
+
+
+# The daemon.
+
+
+class Watch:
+    """Notes how long the loop is held."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._last_s = time.thread_time()
+        self._tick()
+
+    def _tick(self) -> None:
+        now_s = time.thread_time()
+        self.longest_s = max(self.longest_s, now_s - self._last_s)
+        self._last_s = now_s
+        self._loop.call_later(TICK_S, self._tick)
+
+    def tell(self) -> None:
+        """Print the longest since the last time, in milliseconds; begin again."""
+        if not sys.stdin.readline():
+            self._loop.remove_reader(sys.stdin)
+            return
+        print(round(self.longest_s * 1000, 2), flush=True)
+        self.longest_s = 0.0
+
+
+async def serve() -> None:
+    """The daemon, alone on a bus in memory, until SIGTERM."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
+    until = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, until.set)
+    with tempfile.TemporaryDirectory() as folder:
+        groups = Path(folder) / "groups.yaml"
+        lines = (f"  {name(number)}: {{publish: {{messages: 1000}}}}\n" for number in range(GROUPS))
+        groups.write_text("groups:\n" + "".join(lines))
+        overrides = {
+            "broker.name": "broker-1",
+            "http.listen": "127.0.0.1:0",
+            "exchange.url": "pulsar://127.0.0.1:6650",
+            "policies.source": "file",
+            "policies.file": groups,
+            "log.dir": Path(folder) / "log",
+        }
+        settings = load_settings(None, {}, overrides)
+        daemon, exposition = build(settings, settings.exchange.url)
+        daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
+        door = http_settings(settings, insecure=False)
+        async with HttpServer(daemon, door, metrics=exposition.render) as server:
+            loop.add_reader(sys.stdin, Watch().tell)
+            await daemon.run(until, on_up=lambda: print(server.port, flush=True))
+        await daemon.close()
+        exposition.close()
+
+
+# The callers.
+
+
+def name(number: int) -> str:
+    """A group's name."""
+    return f"group-{number:05}"
+
+
+def array_of(groups: range) -> bytes:
+    """A question for each group."""
+    return json.dumps([{"group": name(number)} for number in groups]).encode()
+
+
+class Daemon:
+    """Asks the daemon, and hears how long its loop was held."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self._port = int(self._stdout.readline())
+
+    def call(self, method: str, path: str, body: bytes | None = None) -> str | None:
+        """Call; the next page's path, if there is one."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)) as client:
+            client.request(method, path, body)
+            response = client.getresponse()
+            response.read()
+            link = response.headers.get("Link", "")
+        return link.partition("<")[2].partition(">")[0] or None
+
+    def longest_ms(self) -> float:
+        """The longest hold since the last time."""
+        self._stdin.write("\n")
+        self._stdin.flush()
+        return float(self._stdout.readline())
+
+    def held_by(self, method: str, path: str, body: bytes | None = None) -> float:
+        """The longest hold during a call, pages and all."""
+        self.longest_ms()
+        following: str | None = path
+        while following is not None:
+            following = self.call(method, following, body)
+        return self.longest_ms()
+
+
+@contextmanager
+def daemon() -> Iterator[Daemon]:
+    """A daemon that ends with the block."""
+    with subprocess.Popen(
+        [sys.executable, __file__, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield Daemon(process)
+        finally:
+            process.terminate()
+
+
+def measure(options: argparse.Namespace) -> Figures:
+    """All figures."""
+    if options.serve:
+        uvloop.run(serve())
+        raise SystemExit(0)
+    acquire = ("POST", "/v1/acquire")
+    nested = b'{"messages":[' + b"[]," * 500 + b"[]]}"
+    long_name = b'{"' + b"x" * (BODY_BYTES - 10) + b'":1}'
+    figures: dict[str, float] = {"groups": GROUPS, "groups_in_use": IN_USE}
+    with daemon() as running:
+        time.sleep(SETTLE_S)
+        running.longest_ms()
+        time.sleep(SETTLE_S)
+        figures["quiet_ms"] = running.longest_ms()
+        empty = b"[" + b"{}," * (BODY_BYTES // 3 - 2) + b"{}]"
+        figures["empty_objects_8_mib_ms"] = running.held_by(*acquire, empty)
+        figures["empty_objects_10000_ms"] = running.held_by(*acquire, b"[" + b"{}," * 9999 + b"{}]")
+        faults = b"[" + b",".join([nested] * (BODY_BYTES // len(nested) - 10)) + b"]"
+        figures["nested_faults_8_mib_ms"] = running.held_by(*acquire, faults)
+        figures["long_name_8_mib_ms"] = running.held_by(*acquire, long_name)
+        running.call(*acquire, array_of(range(IN_USE)))
+        time.sleep(SETTLE_S)
+        figures["list_groups_in_use_ms"] = running.held_by("GET", "/v1/groups?limit=1000")
+        figures["list_names_ms"] = running.held_by("GET", "/admin/v2/resourcegroups")
+        figures["new_groups_10000_ms"] = running.held_by(*acquire, array_of(range(IN_USE, GROUPS)))
+        topics = [
+            {"tenant": "acme", "namespace": "orders", "topic": f"topic-{number}"}
+            for number in range(10_000)
+        ]
+        figures["new_topics_10000_ms"] = running.held_by(*acquire, json.dumps(topics).encode())
+    return figures
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what only this script has."""
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    run(__doc__, measure, add_options=add_options)
