@@ -7,7 +7,8 @@ compacted topic from its start: `open` writes a marker, and what lies before the
 snapshot. So there is no moment between reading and listening, and an empty topic is nothing special
 (`create_table_view` fails on the embedded broker's). Positions only rise: after a reconnect a broker
 may deliver a message twice.
-Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
+Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; an exchange's session is
+replaced by a new one when it is dead (`pulsar_lasting`).
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox, last_words
 from rgd.adapters.exchange.pulsar_errors import translate
+from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
 from rgd.adapters.exchange.pulsar_session import (
     Delivery,
     Position,
@@ -50,6 +52,7 @@ class PulsarExchange:
         topic: a non-persistent topic, by its full name.
         settings: how to reach the broker.
         queue_max: messages that wait for `receive`; then the oldest goes and is counted.
+        prepare: makes the topic's namespace, where it went away while we were there.
     """
 
     def __init__(
@@ -59,12 +62,11 @@ class PulsarExchange:
         *,
         settings: PulsarSettings = _DEFAULTS,
         queue_max: int = QUEUE_MAX,
+        prepare: Prepare | None = None,
     ) -> None:
-        self._url = url
         self._topic = topic
-        self._settings = settings
         self._queue_max = queue_max
-        self._session: PulsarSession | None = None
+        self._session = LastingSession(url, topic, settings, prepare=prepare)
         self._inbox: Inbox[bytes] | None = None
         self._is_closed = False
 
@@ -72,24 +74,25 @@ class PulsarExchange:
     def dropped(self) -> int:
         return self._inbox.dropped if self._inbox else 0
 
+    @property
+    def trouble(self) -> str | None:
+        return self._session.trouble
+
+    @property
+    def attempts(self) -> int:
+        """Attempts to open another session, after the first one was open."""
+        return self._session.attempts
+
     async def open(self) -> None:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
-        assert self._session is None, "opened twice"
+        assert self._inbox is None, "opened twice"
         inbox: Inbox[bytes] = Inbox(asyncio.get_running_loop(), self._queue_max)
-        self._session = PulsarSession(self._url, self._topic, self._settings)
-        try:
-            await self._session.open(lambda delivery: inbox.put(delivery.payload), from_start=False)
-        except BaseException:
-            await self._session.close()
-            self._session = None
-            raise
+        await self._session.open(lambda delivery: inbox.put(delivery.payload))
         self._inbox = inbox
 
     async def publish(self, payload: bytes) -> None:
-        if self._session is None or self._is_closed:
-            raise ExchangeClosed(f"{self._topic} is not open")
-        await self._session.send(payload)
+        await self._session.publish(payload)
 
     async def receive(self) -> list[bytes]:
         if self._inbox is None or self._is_closed:
@@ -100,8 +103,7 @@ class PulsarExchange:
         self._is_closed = True
         if self._inbox:
             self._inbox.close()
-        if self._session:
-            await self._session.close()
+        await self._session.close()
 
 
 class PulsarPolicyStore:

@@ -7,10 +7,16 @@ The client names its faults alike as exceptions and as results of a send (`Timeo
 `AuthenticationError`), so one table of names serves both.
 """
 
+import re
 from typing import Final
 
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
+
+#: Our own word beside the client's: nothing answered, so no client was made.
+NO_ANSWER: Final = "no answer"
+
+_TOPIC: Final = re.compile(r"(non-)?persistent://[^/]+/[^/]+/.+")
 
 _CHECK_ACCESS: Final = "check the token or the certificate that rgd shows: it needs to produce to and consume from the topic"
 _REMEDIES: Final = {
@@ -26,6 +32,10 @@ _CHECK_BROKER: Final = (
 )
 
 
+class TopicMissing(ExchangeDown):
+    """The broker says that there is no such topic or namespace; somebody has to make it."""
+
+
 def translate(fault: str, *, url: str, topic: str) -> RgdError:
     """The error to raise for a fault by the client's own name of it, such as `Timeout`."""
     if fault == "InvalidTopicName":
@@ -39,9 +49,19 @@ def translate(fault: str, *, url: str, topic: str) -> RgdError:
             f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
             f"or {namespace_commands(namespace)}"
         )
-    else:
-        remedy = _REMEDIES.get(fault, _CHECK_BROKER)
+        return TopicMissing(f"{topic} at {url}: {fault}; {remedy}")
+    remedy = _REMEDIES.get(fault, _CHECK_BROKER)
     return ExchangeDown(f"{topic} at {url}: {fault}; {remedy}")
+
+
+def check_topic(topic: str) -> None:
+    """Refuse what the client would not take either, before a broker is looked for.
+
+    Raises:
+        ConfigError: it is not the full name of a topic.
+    """
+    if not _TOPIC.fullmatch(topic):
+        raise translate("InvalidTopicName", url="", topic=topic)
 
 
 def invalid_url(url: str, reason: str) -> ConfigError:

@@ -16,14 +16,17 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pulsar
 
-from rgd.adapters.exchange.pulsar_errors import invalid_url, translate
+from rgd.adapters.exchange.probe import answers
+from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, invalid_url, translate
 from rgd.adapters.exchange.pulsar_log import LOGGER, client_log
+from rgd.errors import RgdError
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
 
 #: Sends that wait for the broker's answer; a further one fails at once.
@@ -39,6 +42,23 @@ CLOSE_TIMEOUT_S: Final = 2.0
 READ_WAIT_MS: Final = 500
 #: After a read that failed, although nobody closed the reader.
 READ_PAUSE_S: Final = 0.5
+#: Clients of this process that are being opened or closed at one time; both block for as long as a
+#: broker does not answer. Further ones wait for their turn, so there are never more half-closed clients.
+#: Threads of their own, because whoever decodes reports must not wait for a broker.
+CHANGING_MAX: Final = 8
+_changing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-changing")
+#: What the client says of a send when its producer will never work again.
+_FINAL_FAULTS: Final = frozenset(
+    {
+        "AlreadyClosed",
+        "AuthenticationError",
+        "AuthorizationError",
+        "ProducerFenced",
+        "ProducerNotInitialized",
+        "TopicNotFound",
+        "TopicTerminated",
+    }
+)
 
 #: Where a message lies in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
 Position = tuple[int, int, int]
@@ -72,7 +92,7 @@ class PulsarSettings:
     send_timeout_ms: int = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Link:
     """What an open session holds; the client's types are not known to the type checker."""
 
@@ -89,6 +109,9 @@ class _Link:
             with contextlib.suppress(pulsar.PulsarException):
                 closing()
         self.reading.join(CLOSE_TIMEOUT_S)
+        # The client lets go of threads and descriptors when nothing refers to it. The traceback of a
+        # send that failed still refers to this link, and the collector comes seldom.
+        self.client = self.reader = self.producer = None
 
 
 class PulsarSession:
@@ -108,6 +131,8 @@ class PulsarSession:
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
+        #: Why this session will never work again, as far as the client says so; None while it may.
+        self.fault: str | None = None
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join the topic; `listener` is called in the reading thread, and must not raise.
@@ -121,8 +146,14 @@ class PulsarSession:
             ConfigError: the URL or the topic is none.
             ExchangeClosed: it was closed meanwhile.
         """
+        check_topic(self._topic)
+        loop = asyncio.get_running_loop()
+        if not await answers(self._url, self._settings.open_timeout_s):
+            raise translate(NO_ANSWER, url=self._url, topic=self._topic)
+        if self._closing.is_set():
+            raise ExchangeClosed(f"{self._topic} was closed while it was opened")
         try:
-            await asyncio.to_thread(self._open, listener, from_start)
+            await loop.run_in_executor(_changing, self._open, listener, from_start)
         except pulsar.PulsarException as exc:
             fault = type(exc).__name__
             raise translate(fault, url=self._url, topic=self._topic) from exc
@@ -152,7 +183,7 @@ class PulsarSession:
             link.producer.send_async(payload, on_answer, partition_key=key)
             return await answer
         except pulsar.PulsarException as exc:
-            raise translate(type(exc).__name__, url=self._url, topic=self._topic) from exc
+            raise self._translated(type(exc).__name__) from exc
         finally:
             self._unanswered.discard(answer)
 
@@ -167,12 +198,12 @@ class PulsarSession:
         if link is None:
             return
         # The client waits for an answer as long as a step of joining may take; we need not. (Its
-        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await asyncio.to_thread(link.close)
+        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.) Not
+        # cancelled after that time: a client that is never closed keeps its threads and descriptors.
+        closing = asyncio.get_running_loop().run_in_executor(_changing, link.close)
+        await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
-    def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - asyncio.to_thread's argument
+    def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
         client = self._connect()
         try:
             reader = client.create_reader(
@@ -180,6 +211,9 @@ class PulsarSession:
                 pulsar.MessageId.earliest if from_start else pulsar.MessageId.latest,
                 receiver_queue_size=RECEIVER_QUEUE_MAX,
                 is_read_compacted=from_start,
+                # rgd encrypts nothing. By default the client keeps each message that it cannot decrypt,
+                # and after some thousand of anybody's it reads no more.
+                crypto_failure_action=pulsar.ConsumerCryptoFailureAction.DISCARD,
                 # The client's own random names come twice when two of its threads draw at once (3.13),
                 # and the broker turns away the second reader of a name.
                 subscription_role_prefix=f"rgd-{uuid.uuid4().hex}",
@@ -196,9 +230,13 @@ class PulsarSession:
                 batching_max_messages=PENDING_MAX,
                 batching_max_publish_delay_ms=BATCH_DELAY_MS,
             )
+        except (pulsar.Timeout, pulsar.ConnectError):
+            # Its next try is due within the time of all the tries before; a client that is closed with
+            # one due is not always freed (3.13: a thread and three descriptors each).
+            _changing.submit(_close_after, client, self._settings.open_timeout_s)
+            raise
         except BaseException:
-            with contextlib.suppress(pulsar.PulsarException):
-                client.close()
+            _close_after(client, 0)
             raise
         reading = threading.Thread(
             target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
@@ -226,8 +264,9 @@ class PulsarSession:
             except UnicodeDecodeError:
                 LOGGER.warning("%s: a message whose key is not UTF-8 was skipped", self._topic)
             except pulsar.PulsarException as exc:
-                if not self._closing.wait(READ_PAUSE_S):
-                    LOGGER.warning("%s: reading failed: %s", self._topic, exc)
+                if not self._closing.wait(READ_PAUSE_S) and self.fault is None:
+                    self.fault = f"reading failed: {type(exc).__name__}"
+                    LOGGER.warning("%s: %s", self._topic, self.fault)
             else:
                 listener(delivery)
 
@@ -262,7 +301,20 @@ class PulsarSession:
         if result == pulsar.Result.Ok:
             answer.set_result(_position(message_id))
         else:
-            answer.set_exception(translate(result.name, url=self._url, topic=self._topic))
+            answer.set_exception(self._translated(result.name))
+
+    def _translated(self, fault: str) -> RgdError:
+        """The error for a send that failed; remembers what no further send can mend."""
+        if fault in _FINAL_FAULTS and self.fault is None:
+            self.fault = f"sending failed: {fault}"
+        return translate(fault, url=self._url, topic=self._topic)
+
+
+def _close_after(client: Any, rest_s: float) -> None:
+    """Close a client that did not come to be used; blocks."""
+    threading.Event().wait(rest_s)
+    with contextlib.suppress(pulsar.PulsarException):
+        client.close()
 
 
 def _position(message_id: Any) -> Position:

@@ -63,11 +63,11 @@ class PulsarBackend(ABC):
 
     def __init__(self, url: str, name: str) -> None:
         self.url = url
-        self._usage = f"non-persistent://{NAMESPACE}/usage-{name}"
+        self.usage = f"non-persistent://{NAMESPACE}/usage-{name}"
         self.policies = f"persistent://{NAMESPACE}/policies-{name}"
 
     def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
-        return PulsarExchange(self.url, self._usage, settings=SETTINGS, queue_max=queue_max)
+        return PulsarExchange(self.url, self.usage, settings=SETTINGS, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
         return PulsarPolicyStore(self.url, self.policies, settings=SETTINGS)
