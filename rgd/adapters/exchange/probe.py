@@ -15,6 +15,10 @@ import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
+#: A connection without an answer is not given up, but so often another one is tried beside it: a network
+#: that is back may never again pass what began while it was away.
+AGAIN_S: Final = 1.0
+
 _TLS_SCHEME: Final = "pulsar+ssl"
 #: Ports of a URL that names none, as the client takes them.
 _PORTS: Final = {"pulsar": 6650, _TLS_SCHEME: 6651}
@@ -33,15 +37,23 @@ async def answers(url: str, timeout_s: float) -> bool:
     if not places:
         return True  # the client says what is wrong with it
     trust = _any_certificate() if url.startswith(_TLS_SCHEME) else None
+    loop = asyncio.get_running_loop()
+    end_s = again_s = loop.time()
+    end_s += timeout_s
+    asked: set[asyncio.Task[bool]] = set()
     async with asyncio.TaskGroup() as group:
-        asked = {group.create_task(_answers(*place, trust, timeout_s)) for place in places}
-        while asked:
-            done, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-            if any(task.result() for task in done):
+        while True:
+            if loop.time() >= again_s:
+                again_s += AGAIN_S
+                asked |= {group.create_task(_answers(*place, trust, timeout_s)) for place in places}
+            done, asked = await asyncio.wait(
+                asked, timeout=max(0.0, again_s - loop.time()), return_when=asyncio.FIRST_COMPLETED
+            )
+            is_answered = any(task.result() for task in done)
+            if is_answered or not asked or loop.time() >= end_s:
                 for task in asked:
                     task.cancel()
-                return True
-    return False
+                return is_answered
 
 
 def _places(url: str) -> list[tuple[str, int]]:

@@ -1,8 +1,8 @@
 """A session with Pulsar that outlasts its clients: a dead one is replaced by a new one.
 
-Law: as long as it is open, what is published within a few seconds after the broker is back is read back.
-A pause between two attempts is at most `PAUSE_S_MAX`, an attempt at most the open timeout. There is one
-session, and while it is dead at most one more that is being opened; a replaced one is closed.
+Law: as long as it is open, what is published some seconds after the broker is back is read back. A pause
+between two attempts is at most `PAUSE_S_MAX`, and an attempt that began too early notices within
+`probe.AGAIN_S` that the broker is back. There is one session, and while it is dead at most one more that is being opened; a replaced one is closed.
 Why: the client reconnects by itself, with pauses that grow to a minute (it has an option for that, which
 its Python binding does not pass on, 3.13). After an outage of 100 s it came back 27 to 43 s late.
 How: a session is dead when the client says so (`PulsarSession.fault`), or when nothing of ours is read
@@ -16,8 +16,6 @@ import contextlib
 import random
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from itertools import cycle
 from typing import Final
 
 from rgd.adapters.exchange.backoff import Backoff
@@ -33,9 +31,6 @@ LOOK_S: Final = 0.2
 #: The first and the longest pause between two attempts, before jitter.
 PAUSE_S_FIRST: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
-#: An attempt's timeouts in turn, whole seconds: an attempt that began before the broker was back may wait
-#: for its end, so most are short. None is the open timeout, for a broker that is slow.
-ATTEMPTS_S: Final = (2, 2, None)
 
 #: Makes the place that the topic needs; raises ExchangeDown.
 Prepare = Callable[[], Awaitable[None]]
@@ -71,7 +66,6 @@ class LastingSession:
             pause_s_max=PAUSE_S_MAX,
             dice=dice or random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
         )
-        self._timeouts = cycle(ATTEMPTS_S)
         self._echo = EchoWatch(settings.send_timeout_ms / 1000)
         self._listener: Callable[[Delivery], None] = _ignore
         self._session: PulsarSession | None = None
@@ -166,11 +160,7 @@ class LastingSession:
 
     async def _try_another(self) -> bool:
         self.attempts += 1
-        timeout_s = next(self._timeouts) or self._settings.open_timeout_s
-        settings = replace(
-            self._settings, open_timeout_s=min(timeout_s, self._settings.open_timeout_s)
-        )
-        fresh = PulsarSession(self._url, self._topic, settings)
+        fresh = PulsarSession(self._url, self._topic, self._settings)
         try:
             if self._is_topic_missing and self._prepare is not None:
                 await self._prepare()
