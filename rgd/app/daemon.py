@@ -139,7 +139,11 @@ class RgdDaemon:
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
         policies = self.parts.policies
-        beside = {"usage log": self.parts.usage_log.trouble, "policies": policies.trouble}
+        beside = {
+            "exchange": self.parts.exchange.trouble,
+            "usage log": self.parts.usage_log.trouble,
+            "policies": policies.trouble,
+        }
         troubles = self._notes | {what: why for what, why in beside.items() if why}
         notes = tuple(f"{what}: {why}" for what, why in troubles.items())
         state = health(self.core, is_draining=self._is_draining, notes=notes)

@@ -16,6 +16,8 @@ from rgd.ports.metrics import Sample
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
 UNLOGGED: Final = "unlogged"
+#: Messages that no daemon sealed, on the embedded broker.
+UNAUTHENTICATED: Final = "unauthenticated"
 
 
 class Telemetry:
@@ -49,7 +51,9 @@ class Telemetry:
         for reason, count in daemon.traffic.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
         yield Sample("rgd_reports_dropped_total", (UNLOGGED,), daemon.recorder.lost)
-        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
+        exchange = daemon.parts.exchange
+        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), exchange.dropped)
+        yield Sample("rgd_reports_dropped_total", (UNAUTHENTICATED,), exchange.unauthenticated)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_isolated", (), core.mode.is_isolated)
         yield Sample("rgd_policy_hash_conflict", (), bool(core.differing))

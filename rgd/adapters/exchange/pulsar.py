@@ -75,6 +75,10 @@ class PulsarExchange:
         return self._inbox.dropped if self._inbox else 0
 
     @property
+    def unauthenticated(self) -> int:
+        return self._session.unauthenticated
+
+    @property
     def trouble(self) -> str | None:
         return self._session.trouble
 

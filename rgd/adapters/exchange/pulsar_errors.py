@@ -18,7 +18,10 @@ NO_ANSWER: Final = "no answer"
 
 _TOPIC: Final = re.compile(r"(non-)?persistent://[^/]+/[^/]+/.+")
 
-_CHECK_ACCESS: Final = "check the token or the certificate that rgd shows: it needs to produce to and consume from the topic"
+_CHECK_ACCESS: Final = (
+    "check exchange.token_file (or exchange.tls_cert and exchange.tls_key): whom they name needs to "
+    "produce to and consume from the topic (docs/security.md)"
+)
 _REMEDIES: Final = {
     "AuthenticationError": _CHECK_ACCESS,
     "AuthorizationError": _CHECK_ACCESS,
@@ -27,8 +30,9 @@ _REMEDIES: Final = {
     "MessageTooBig": "the broker takes only smaller messages; raise its maxMessageSize to 2 MiB or more",
 }
 _CHECK_BROKER: Final = (
-    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url "
-    "(a token or certificate that is refused looks the same; the log then says which)"
+    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url (a token or "
+    "certificate that is refused or not trusted looks the same: then check exchange.token_file, or "
+    "exchange.tls_ca, tls_cert and tls_key; the log says which)"
 )
 
 

@@ -76,8 +76,15 @@ class LastingSession:
         self._told_at: int | None = None
         #: Why nothing can be published or read now; None while all is well.
         self.trouble: str | None = None
+        self._unauthenticated_before = 0
         #: Attempts to open another session, ever.
         self.attempts = 0
+
+    @property
+    def unauthenticated(self) -> int:
+        """Messages that none of us sealed, of all sessions."""
+        now = self._session.unauthenticated if self._session else 0
+        return self._unauthenticated_before + now
 
     async def open(self, listener: Callable[[Delivery], None]) -> None:
         """Join; as `PulsarSession.open`, from now on. After an error it may be called again."""
@@ -177,6 +184,7 @@ class LastingSession:
         old, self._session = self._session, fresh
         self._echo.restart()
         assert old is not None
+        self._unauthenticated_before += old.unauthenticated
         await old.close()
         return True
 

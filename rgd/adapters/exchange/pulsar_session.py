@@ -8,7 +8,8 @@ How: the client's calls run in threads; a send's answer crosses back through `ca
 into a future. Reading has a thread of its own here, because a reader with a listener is never freed
 by the client (3.13: a thread and six descriptors each). A client for each session, because a broker
 that throttles a producer pauses the whole connection. Reader and producer reconnect by themselves.
-What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`.
+What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`; how a
+client is made, `pulsar_client`.
 """
 
 import asyncio
@@ -17,17 +18,24 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pulsar
 
 from rgd.adapters.exchange.probe import answers
-from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, invalid_url, translate
-from rgd.adapters.exchange.pulsar_log import LOGGER, client_log
+from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
+from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
+from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.seal import Seal, seal_of
 from rgd.errors import RgdError
-from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
+from rgd.ports.exchange import (
+    PAYLOAD_BYTES_MAX,
+    ExchangeClosed,
+    PayloadTooLarge,
+)
+
+__all__ = ["Delivery", "Position", "PulsarSession", "PulsarSettings"]
 
 #: Sends that wait for the broker's answer; a further one fails at once.
 PENDING_MAX: Final = 100
@@ -74,24 +82,6 @@ class Delivery(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PulsarSettings:
-    """How to reach a Pulsar; the defaults suit a broker in the same network."""
-
-    token: str | None = field(default=None, repr=False)
-    #: The authorities that sign the broker's certificate; None: the ones that come with Python's certifi.
-    tls_trust_certs: Path | None = None
-    #: The daemon's own certificate and key, where the broker asks for one.
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_validate_hostname: bool = True
-    #: The longest a step of joining may take, in whole seconds (the client has no finer unit). The
-    #: client also looks for a lost broker in turns of this length, so it bounds how late it comes back.
-    open_timeout_s: int = 5
-    #: The longest a publish may take.
-    send_timeout_ms: int = 2000
-
-
 @dataclass(slots=True)
 class _Link:
     """What an open session holds; the client's types are not known to the type checker."""
@@ -131,6 +121,9 @@ class PulsarSession:
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
+        self._seal: Seal | None = None
+        #: Messages that were not sealed by one of us, and not handed on.
+        self.unauthenticated = 0
         #: Why this session will never work again, as far as the client says so; None while it may.
         self.fault: str | None = None
 
@@ -171,6 +164,8 @@ class PulsarSession:
             raise ExchangeClosed(f"{self._topic} is not open")
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
+        if self._seal is not None:
+            payload = self._seal.sealed(payload, key or "")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Position] = loop.create_future()
 
@@ -204,7 +199,9 @@ class PulsarSession:
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
     def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
-        client = self._connect()
+        if self._settings.seal is not None:
+            self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
+        client = connect(self._url, self._settings)
         try:
             reader = client.create_reader(
                 self._topic,
@@ -233,10 +230,10 @@ class PulsarSession:
         except (pulsar.Timeout, pulsar.ConnectError):
             # Its next try is due within the time of all the tries before; a client that is closed with
             # one due is not always freed (3.13: a thread and three descriptors each).
-            _changing.submit(_close_after, client, self._settings.open_timeout_s)
+            _changing.submit(close_after, client, self._settings.open_timeout_s)
             raise
         except BaseException:
-            _close_after(client, 0)
+            close_after(client, 0)
             raise
         reading = threading.Thread(
             target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
@@ -268,32 +265,27 @@ class PulsarSession:
                     self.fault = f"reading failed: {type(exc).__name__}"
                     LOGGER.warning("%s: %s", self._topic, self.fault)
             else:
-                listener(delivery)
+                self._hand_on(delivery, listener)
 
-    def _connect(self) -> Any:
-        settings = self._settings
-        authentication = None
-        if settings.token is not None:
-            authentication = pulsar.AuthenticationToken(settings.token)
-        elif settings.tls_cert and settings.tls_key:
-            authentication = pulsar.AuthenticationTLS(str(settings.tls_cert), str(settings.tls_key))
-        if not self._url.startswith(("pulsar://", "pulsar+ssl://")):
-            raise invalid_url(self._url, "unknown scheme")
-        try:
-            return pulsar.Client(
-                self._url,
-                authentication=authentication,
-                operation_timeout_seconds=settings.open_timeout_s,
-                connection_timeout_ms=settings.open_timeout_s * 1000,
-                tls_trust_certs_file_path=_path_or_none(settings.tls_trust_certs),
-                tls_certificate_file_path=_path_or_none(settings.tls_cert),
-                tls_private_key_file_path=_path_or_none(settings.tls_key),
-                tls_validate_hostname=settings.tls_validate_hostname,
-                stats_interval_in_seconds=0,
-                logger=client_log(),
+    def _hand_on(self, delivery: Delivery, listener: Callable[[Delivery], None]) -> None:
+        if self._seal is not None:
+            payload = self._seal.opened(delivery.payload, delivery.key)
+            if payload is None:
+                self._tell_unauthenticated()
+                return
+            delivery = delivery._replace(payload=payload)
+        listener(delivery)
+
+    def _tell_unauthenticated(self) -> None:
+        self.unauthenticated += 1
+        # The first, the second, the fourth, ...: whoever floods the topic does not flood the log.
+        if self.unauthenticated.bit_count() == 1:
+            LOGGER.warning(
+                "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
+                "of another program, too old, or of an older rgd",
+                self._topic,
+                self.unauthenticated,
             )
-        except ValueError as exc:
-            raise invalid_url(self._url, str(exc)) from exc
 
     def _settle(self, answer: asyncio.Future[Position], result: Any, message_id: Any) -> None:
         if answer.done():
@@ -310,16 +302,5 @@ class PulsarSession:
         return translate(fault, url=self._url, topic=self._topic)
 
 
-def _close_after(client: Any, rest_s: float) -> None:
-    """Close a client that did not come to be used; blocks."""
-    threading.Event().wait(rest_s)
-    with contextlib.suppress(pulsar.PulsarException):
-        client.close()
-
-
 def _position(message_id: Any) -> Position:
     return message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()
-
-
-def _path_or_none(path: Path | None) -> str | None:
-    return None if path is None else str(path)

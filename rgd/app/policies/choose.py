@@ -3,20 +3,18 @@
 Law: only here are a source's parts put together; what it does is its own module's business.
 """
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Final
 
 import structlog
 
 from rgd.adapters.exchange.pulsar import PulsarPolicyStore
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile
 from rgd.adapters.usagelog.files import log_folder
+from rgd.app.access import make_namespace, pulsar_settings, stock_settings
 from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import NamesAsked, Origins, PollSettings, PulsarAdminPolicies
@@ -43,17 +41,15 @@ def policies_of(settings: Settings, url: str, names_asked: NamesAsked) -> Polici
     if settings.policies.source is PoliciesSource.FILE:
         assert file is not None, "rgd.config.relations checks it"
         return FilePolicies(file)
-    store = PulsarPolicyStore(url, settings.policies.topic)
+    access = pulsar_settings(settings.exchange)
+    store = PulsarPolicyStore(url, settings.policies.topic, settings=access)
     prepare = _prepare(settings, settings.policies.topic)
     return TablePolicies(store, settings.broker.name, seed_of(file), prepare=prepare)
 
 
 def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPolicies:
-    exchange, policies = settings.exchange, settings.policies
-    assert exchange.admin_url is not None, "rgd.config.relations checks it"
-    asked = StockSettings(
-        exchange.admin_url, token_file=exchange.admin_token_file, ca_file=exchange.admin_ca_file
-    )
+    policies = settings.policies
+    asked = stock_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
     origins = Origins(
         stock=StockAdmin(StockClient(asked), settings.cluster),
@@ -74,14 +70,9 @@ def patience_ns(settings: Settings) -> int:
 
 def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
     """Make the namespace of a topic, where we may."""
-    exchange = settings.exchange
 
     async def prepare() -> None:
-        if exchange.admin_url is not None:
-            token = None
-            if exchange.admin_token_file is not None:
-                token = await asyncio.to_thread(_token_of, exchange.admin_token_file)
-            await ensure_namespace(exchange.admin_url, namespace_of_topic(topic), token)
+        await make_namespace(settings.exchange, namespace_of_topic(topic))
 
     return prepare
 
@@ -100,10 +91,3 @@ def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
             told.add(str(error))
 
     return try_to_prepare
-
-
-def _token_of(file: Path) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError as exc:
-        raise ExchangeDown(f"exchange.admin_token_file: {exc}") from exc

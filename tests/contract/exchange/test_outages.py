@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator
-from itertools import count
 
 import psutil
 import pytest
@@ -39,14 +38,15 @@ class Speaker:
 
     def __init__(self, url: str) -> None:
         self.exchange = PulsarExchange(url, TOPIC, settings=SETTINGS)
+        self.is_done = False
         self.spoken = 0
         self.heard = 0
 
     async def speak(self) -> None:
-        for number in count(1):
-            self.spoken = number
+        while not self.is_done:
+            self.spoken += 1
             with contextlib.suppress(ExchangeDown):
-                await self.exchange.publish(b"%d" % number)
+                await self.exchange.publish(b"%d" % self.spoken)
             await asyncio.sleep(0.05)
 
     async def listen(self) -> None:
