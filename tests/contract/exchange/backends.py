@@ -9,17 +9,21 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import psutil
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarPolicyStore, PulsarSettings
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.seal import SealSettings
 from rgd.ports.exchange import Exchange, PolicyStore
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -61,16 +65,17 @@ class MemoryBackend:
 class PulsarBackend(ABC):
     """Topics of one test on a broker that speaks Pulsar."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, settings: PulsarSettings = SETTINGS) -> None:
         self.url = url
+        self.settings = settings
         self.usage = f"non-persistent://{NAMESPACE}/usage-{name}"
         self.policies = f"persistent://{NAMESPACE}/policies-{name}"
 
     def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
-        return PulsarExchange(self.url, self.usage, settings=SETTINGS, queue_max=queue_max)
+        return PulsarExchange(self.url, self.usage, settings=self.settings, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
-        return PulsarPolicyStore(self.url, self.policies, settings=SETTINGS)
+        return PulsarPolicyStore(self.url, self.policies, settings=self.settings)
 
     @abstractmethod
     async def kill(self) -> None:
@@ -82,15 +87,18 @@ class PulsarBackend(ABC):
 
 
 class EmbeddedBackend(PulsarBackend):
-    def __init__(self, broker: EmbeddedBroker, name: str) -> None:
-        super().__init__(broker.url, name)
+    """As daemons use it: every message is sealed."""
+
+    def __init__(self, broker: EmbeddedBroker, folder: Path, name: str) -> None:
+        seal = SealSettings(EmbeddedFolder(folder).secret, time.monotonic_ns)
+        super().__init__(broker.url, name, replace(SETTINGS, seal=seal))
         self._broker = broker
 
     @classmethod
     async def start(cls, folder: Path, name: str) -> "EmbeddedBackend":
         broker = EmbeddedBroker(folder)
         await broker.ensure()
-        return cls(broker, name)
+        return cls(broker, folder, name)
 
     async def kill(self) -> None:
         assert self._broker.pid is not None
