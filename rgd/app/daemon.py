@@ -157,6 +157,7 @@ class RgdDaemon:
     def _health(self) -> Health:
         policies = self.parts.policies
         beside = {
+            "exchange": self.parts.exchange.trouble,
             "usage log": self.parts.usage_log.trouble,
             "policies": policies.trouble,
             "internal errors": self.errors.trouble,

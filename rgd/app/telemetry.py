@@ -15,6 +15,8 @@ from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
+#: Messages that no daemon sealed, on the embedded broker.
+UNAUTHENTICATED: Final = "unauthenticated"
 
 
 class Telemetry:
@@ -58,7 +60,9 @@ class Telemetry:
             yield Sample("rgd_reports_dropped_total", (reason,), count)
         for reason, count in core.membership.dropped.items():
             yield Sample("rgd_reports_dropped_total", (reason,), count)
-        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), daemon.parts.exchange.dropped)
+        exchange = daemon.parts.exchange
+        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), exchange.dropped)
+        yield Sample("rgd_reports_dropped_total", (UNAUTHENTICATED,), exchange.unauthenticated)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)
         yield Sample("rgd_group_slots_unknown", (), core.index.unknown)

@@ -27,6 +27,7 @@ from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.app.access import pulsar_settings
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
@@ -34,6 +35,7 @@ from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.telemetry import Telemetry
+from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
 from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
@@ -76,6 +78,7 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
         Halted: another daemon speaks for this broker's name, or too much went wrong in this one.
     """
     configure_logs()
+    check_credential_files(settings, "settings")
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     uvloop.run(_serve(settings, insecure=insecure, say=say))
@@ -158,7 +161,12 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
 
     parts = Parts(
         clock=clock,
-        exchange=PulsarExchange(url, settings.exchange.topic),
+        exchange=PulsarExchange(
+            url,
+            settings.exchange.topic,
+            settings=pulsar_settings(settings.exchange),
+            prepare=prepare_exchange(settings),
+        ),
         policies=policies_of(settings, url, core.limiter.names_asked),
         usage_log=SegmentedLog(
             folder,

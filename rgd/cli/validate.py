@@ -46,6 +46,7 @@ def validate(
 def _check(file: Path, *, insecure: bool) -> str:
     """What a sound file holds, in words."""
     from rgd.config import groups, load
+    from rgd.config.credential_files import check_credential_files
     from rgd.config.document import read_document
 
     document = read_document(file)
@@ -53,7 +54,7 @@ def _check(file: Path, *, insecure: bool) -> str:
         book = groups.book_of(document)
         document.faults.raise_if_any()
         return _holds(book)
-    load.settings_of(document, insecure=insecure)
+    check_credential_files(load.settings_of(document, insecure=insecure), str(file))
     return "process settings"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.config.settings import PoliciesSource, Settings
+from rgd.config.values import EMBEDDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,28 @@ RELATIONS: Final = (
         lambda settings: settings.exchange.isolation_hold_rounds <= settings.exchange.expiry_rounds,
         "expected exchange.isolation_hold_rounds of at most exchange.expiry_rounds: peers forget a "
         "silent broker then, and share out its part",
+    ),
+    Relation(
+        ("exchange.tls_cert", "exchange.tls_key"),
+        lambda settings: (
+            (settings.exchange.tls_cert is None) == (settings.exchange.tls_key is None)
+        ),
+        "expected exchange.tls_cert and exchange.tls_key together, or neither",
+    ),
+    Relation(
+        ("exchange.url", "exchange.tls_ca", "exchange.tls_cert"),
+        lambda settings: (
+            settings.exchange.url.startswith("pulsar+ssl://")
+            or (settings.exchange.tls_ca is None and settings.exchange.tls_cert is None)
+        ),
+        "expected exchange.url to be pulsar+ssl://... where exchange.tls_ca or exchange.tls_cert is set "
+        "(for the admin API alone: exchange.admin_ca_file)",
+    ),
+    Relation(
+        ("exchange.url", "exchange.token_file"),
+        lambda settings: settings.exchange.url != EMBEDDED or settings.exchange.token_file is None,
+        "expected exchange.url to name a Pulsar where exchange.token_file is set: the embedded broker "
+        "takes no tokens (for the admin API alone: exchange.admin_token_file)",
     ),
     Relation(
         ("policies.source", "policies.file"),

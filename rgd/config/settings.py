@@ -91,7 +91,25 @@ class ExchangeSettings(Section):
     embedded_dir: Path = Field(
         default=Path("rgd-exchange"),
         description="Folder of the embedded exchange: the same for all daemons that share it, on a "
-        "local file system.",
+        "local file system, and of one user.",
+    )
+    token_file: Path | None = Field(
+        default=None,
+        description="A file with the token for Pulsar; not readable by everybody; read again for every "
+        "new connection.",
+    )
+    tls_ca: Path | None = Field(
+        default=None,
+        description="Certificates to trust for `pulsar+ssl://`, PEM; without it those that come with "
+        "Python's certifi.",
+    )
+    tls_cert: Path | None = Field(
+        default=None,
+        description="The daemon's certificate for Pulsar, PEM, where Pulsar asks for one.",
+    )
+    tls_key: Path | None = Field(
+        default=None,
+        description="The key of `exchange.tls_cert`, PEM; not readable by everybody.",
     )
     admin_url: HttpUrl | None = Field(
         default=None,
@@ -100,10 +118,12 @@ class ExchangeSettings(Section):
     )
     admin_token_file: Path | None = Field(
         default=None,
-        description="A file with a bearer token for the admin API; read again for every poll.",
+        description="A file with a bearer token for the admin API; read again for every poll. Without it "
+        "`exchange.token_file`.",
     )
     admin_ca_file: Path | None = Field(
-        default=None, description="Certificates to trust for the admin API, PEM."
+        default=None,
+        description="Certificates to trust for the admin API, PEM; without it `exchange.tls_ca`.",
     )
     topic: UsageTopic = Field(
         default="non-persistent://public/rgd/usage", description="The topic on which usage is told."

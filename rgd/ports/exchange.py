@@ -47,6 +47,14 @@ class Exchange(Protocol):
     def dropped(self) -> int:
         """Messages that were dropped because the bounded queue was full."""
 
+    @property
+    def unauthenticated(self) -> int:
+        """Messages that were dropped because no member of this exchange can have sent them."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing gets through now, although it was joined; None while all is well."""
+
     async def open(self) -> None:
         """Join: from the return on, nothing that is published is missed on purpose.
 

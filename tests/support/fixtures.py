@@ -21,7 +21,10 @@ def apache_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Generator[PulsarS
     """
     # It looks for topics that nobody uses every second, not every minute; it still lets them be for a
     # minute, where their namespace does not say otherwise.
-    settings = {"brokerDeleteInactiveTopicsFrequencySeconds": "1"}
+    settings = {
+        "brokerDeleteInactiveTopicsFrequencySeconds": "1",
+        "forceDeleteNamespaceAllowed": "true",
+    }
     folder = tmp_path_factory.mktemp("apache-pulsar")
     with PulsarStandalone(folder, settings=settings) as pulsar:
         yield pulsar

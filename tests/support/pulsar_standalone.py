@@ -222,6 +222,7 @@ class PulsarStandalone:
             `non-persistent://pulsar/system/resource-usage`.
         resource_usage_period_s: `resourceUsageTransportPublishIntervalInSecs`.
         settings: further lines for standalone.conf, by Pulsar's own names.
+        admin_token: a superuser's token, where the settings ask for one.
     """
 
     def __init__(
@@ -231,7 +232,9 @@ class PulsarStandalone:
         resource_usage_transport: bool = False,
         resource_usage_period_s: int = 60,
         settings: Mapping[str, str] | None = None,
+        admin_token: str = "",
     ) -> None:
+        self._headers = {"Authorization": f"Bearer {admin_token}"} if admin_token else {}
         self._home = ensure_distribution()
         self._is_folder_ours = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="rgd-pulsar-"))
@@ -413,22 +416,22 @@ class PulsarStandalone:
     def _is_ready(self) -> bool:
         # The namespaces come after the first answers to health checks; this one comes last.
         try:
-            namespaces = json.loads(_get(f"{self.admin_url}/admin/v2/namespaces/pulsar"))
-            health = _get(f"{self.admin_url}/admin/v2/brokers/health")
+            namespaces = json.loads(self._get("namespaces/pulsar"))
+            health = self._get("brokers/health")
         except (OSError, http.client.HTTPException):  # refused, cut short, late, or not 200
             return False
         return "pulsar/system" in namespaces and health.strip() == "ok"
+
+    def _get(self, path: str) -> str:
+        asked = urllib.request.Request(f"{self.admin_url}/admin/v2/{path}", headers=self._headers)
+        with _http.open(asked, timeout=_HTTP_TIMEOUT_S) as response:
+            return str(response.read(), "utf-8")
 
     def _log_since(self, offset: int) -> str:
         """The errors that were logged since the offset, then the last lines."""
         text = self.log.read_bytes()[offset:].decode(errors="replace")
         errors = [line for line in text.splitlines() if re.search(r"Exception|ERROR", line)]
         return "\n".join([*errors[:_ERRORS_SHOWN_MAX], "...", text[-_LOG_TAIL_CHARS_MAX:]])
-
-
-def _get(url: str) -> str:
-    with _http.open(url, timeout=_HTTP_TIMEOUT_S) as response:
-        return str(response.read(), "utf-8")
 
 
 def _environment(scratch: Path, **changes: str) -> dict[str, str]:

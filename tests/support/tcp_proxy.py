@@ -1,100 +1,183 @@
-"""A TCP link between a test and a broker that can be frozen: bytes are swallowed, nothing is closed.
+"""A TCP proxy on the loopback that makes the faults of a network between a client and a server.
 
-A Pulsar broker tells its clients where to connect: where it says its own address, the proxy says its
-own instead, or the clients would go round it. (Both have ports of five digits, so nothing moves.)
-
-So looks a broker behind a firewall that drops packets, or a machine that lost its network: the
-connection stays open, and nobody answers.
+Law: what goes through it is only let pass, held back, delayed or cut off. One thing is changed: where
+the server names its own address, the proxy's stands in its place, because a Pulsar client connects
+to the address that its broker names.
+How: it runs on the event loop of the test. `refuse` resets all connections and closes the listener, so
+that a client is refused as by a machine without a server; `freeze` passes no bytes and keeps every
+connection open, as a cut-off by a firewall does; `swallow` drops all bytes for good; `strand` lets only new connections pass after that, as
+after a firewall that forgot the old ones; `delay` passes each piece later by a fixed time.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Coroutine
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-_CHUNK = 1 << 16
-_Way = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+LOOPBACK = "127.0.0.1"
+PIECE_BYTES_MAX = 1 << 16
+#: Pieces that wait to be passed on in one direction; then the sender is no longer read.
+PIECES_MAX = 1024
 
 
 class TcpProxy:
-    """Forwards connections to one address; see `tcp_proxy`."""
+    """One listener in front of one server.
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = host, port
-        self._is_frozen = False
-        self._tasks: set[asyncio.Task[None]] = set()
-        #: Connections taken so far.
-        self.connections = 0
-        self.url = ""
-        self.port = 0
+    Args:
+        target_port: where the server listens, on 127.0.0.1.
+        port: where the proxy listens; 0 takes a free one.
+    """
+
+    def __init__(self, target_port: int, port: int = 0) -> None:
+        self.target_port = target_port
+        self.port = port
+        #: Connections that were ever accepted.
+        self.accepted = 0
+        self._delay_s = 0.0
+        self._is_swallowing = False
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.Task[None], asyncio.Event] = {}
+
+    @classmethod
+    def before(cls, url: str) -> Self:
+        """A proxy in front of `scheme://host:port`."""
+        port = urlsplit(url).port
+        assert port is not None
+        return cls(port)
+
+    @property
+    def url(self) -> str:
+        """Where a Pulsar client finds the proxy."""
+        return f"pulsar://{LOOPBACK}:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        await self._listen()
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.refuse()
+
+    async def pass_on(self) -> None:
+        """Let everything pass, from now on and what was held back."""
+        self._delay_s, self._is_swallowing = 0.0, False
+        self._flowing.set()
+        await self._listen()
+
+    async def refuse(self) -> None:
+        """Reset every connection and accept none."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self._cut(list(self._connections))
 
     def freeze(self) -> None:
-        """Swallow what either side sends from now on, and answer no new connection."""
-        self._is_frozen = True
+        """Pass no bytes; connections stay open, and new ones are accepted."""
+        self._flowing.clear()
 
-    def thaw(self) -> None:
-        """Forward again; what was swallowed is gone, so connections of before are of no use."""
-        self._is_frozen = False
+    async def strand(self) -> None:
+        """Let new connections pass; what was frozen before is never passed on, and stays open."""
+        self._flowing = asyncio.Event()
+        await self.pass_on()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward one connection until either side ends it."""
-        self.connections += 1
-        address, own = (f"127.0.0.1:{port}".encode() for port in (self._target[1], self.port))
-        assert len(address) == len(own)
+    async def cut_stranded(self) -> None:
+        """Reset the connections that `strand` left behind."""
+        stranded = [task for task, flowing in self._connections.items() if not flowing.is_set()]
+        await self._cut(stranded)
+
+    def swallow(self) -> None:
+        """Drop what either side sends; connections stay open, and those of now are of no use after it."""
+        self._is_swallowing = True
+
+    def delay(self, seconds: float) -> None:
+        """Pass every piece so much later."""
+        self._delay_s = seconds
+
+    @staticmethod
+    def _address(port: int) -> bytes:
+        return f"{LOOPBACK}:{port}".encode()
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, LOOPBACK, self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+            # Else the answers of the server would change their length.
+            assert len(str(self.port)) == len(str(self.target_port))
+
+    @staticmethod
+    async def _cut(connections: list[asyncio.Task[None]]) -> None:
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._connections[task] = self._flowing
         try:
-            with contextlib.suppress(OSError):
-                far_reader, far_writer = await asyncio.open_connection(*self._target)
-                try:
-                    await self._both((reader, far_writer), (far_reader, writer), (address, own))
-                finally:
-                    far_writer.close()
-        except asyncio.CancelledError:
-            pass  # the proxy ends
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await self._connect(reader, writer, self._flowing)
         finally:
-            writer.close()
-            self._tasks.discard(task)
+            del self._connections[task]
+            writer.transport.abort()
 
-    async def stop(self) -> None:
-        """End all connections."""
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def _connect(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flowing: asyncio.Event
+    ) -> None:
+        await flowing.wait()
+        to_reader, to_writer = await asyncio.open_connection(LOOPBACK, self.target_port)
+        try:
+            async with asyncio.TaskGroup() as group:
+                flows = [
+                    group.create_task(self._flow(reader, to_writer, flowing)),
+                    group.create_task(self._flow(to_reader, writer, flowing)),
+                ]
+                await asyncio.wait(flows, return_when=asyncio.FIRST_COMPLETED)
+                for flow in flows:
+                    flow.cancel()
+        finally:
+            to_writer.transport.abort()
 
-    async def _both(self, there: _Way, back: _Way, addresses: tuple[bytes, bytes]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            ways = {
-                tasks.create_task(self._forward(there, (b"", b""))),
-                tasks.create_task(self._forward(back, addresses)),
-            }
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in ways:
-                way.cancel()
+    async def _flow(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, flowing: asyncio.Event
+    ) -> None:
+        """Pass one direction on until either end is gone."""
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(PIECES_MAX)
 
-    async def _forward(self, way: _Way, addresses: tuple[bytes, bytes]) -> None:
-        reader, writer = way
-        address, own = addresses
-        with contextlib.suppress(OSError):
-            while data := await reader.read(_CHUNK):
-                if not self._is_frozen:
-                    writer.write(data.replace(address, own) if address else data)
-                    await writer.drain()
+        async def pass_pieces() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    due_s, piece = await pieces.get()
+                    while loop.time() < due_s:  # noqa: ASYNC110 - a delay is what is asked for
+                        await asyncio.sleep(due_s - loop.time())
+                    await flowing.wait()
+                    if not piece:
+                        return
+                    if self._is_swallowing:
+                        continue
+                    piece = piece.replace(self._address(self.target_port), self._address(self.port))
+                    sink.write(piece)
+                    await sink.drain()
+
+        async def take_pieces() -> None:
+            piece = b"begin"
+            with contextlib.suppress(OSError):
+                while piece:
+                    piece = await source.read(PIECE_BYTES_MAX)
+                    await pieces.put((loop.time() + self._delay_s, piece))
+                return
+            await pieces.put((loop.time() + self._delay_s, b""))
+
+        await _first_of(pass_pieces(), and_beside=take_pieces())
 
 
-@contextlib.asynccontextmanager
-async def tcp_proxy(url: str) -> AsyncIterator[TcpProxy]:
-    """A proxy of `scheme://host:port` on a free port of this machine; `TcpProxy.url` leads to it."""
-    parts = urlsplit(url)
-    assert parts.hostname is not None
-    assert parts.port is not None
-    proxy = TcpProxy(parts.hostname, parts.port)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    proxy.port = server.sockets[0].getsockname()[1]
-    proxy.url = f"{parts.scheme}://127.0.0.1:{proxy.port}"
-    try:
-        yield proxy
-    finally:
-        server.close()
-        await proxy.stop()
+async def _first_of(work: Coroutine[Any, Any, None], and_beside: Coroutine[Any, Any, None]) -> None:
+    """Do both until the first one ends."""
+    async with asyncio.TaskGroup() as group:
+        beside = group.create_task(and_beside)
+        await work
+        beside.cancel()

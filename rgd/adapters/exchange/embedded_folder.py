@@ -11,11 +11,16 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from rgd.adapters.exchange.seal import SECRET_BYTES
+from rgd.errors import ConfigError, Fault
 
 #: The broker's ports lie below the ephemeral ranges of Linux and macOS: a client that looks for a
 #: broker that is down must not be given the broker's port as its own, and connect to itself.
@@ -51,6 +56,8 @@ class EmbeddedFolder:
         self.database = self.path / "broker"
         self.config = self.path / "broker.toml"
         self.log = self.path / "broker.log"
+        #: What daemons of this folder know and nobody else (`rgd.adapters.exchange.seal`).
+        self.secret = self.path / "seal.key"
         self._record = self.path / "broker.json"
         self._lock_path = self.path / "owner.lock"
         self._lock_fd: int | None = None
@@ -59,7 +66,8 @@ class EmbeddedFolder:
         """Become the owner unless somebody is; True also if we are already."""
         if self._lock_fd is not None:
             return True
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_folder()
         lock_fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,6 +75,7 @@ class EmbeddedFolder:
             os.close(lock_fd)
             return False
         self._lock_fd = lock_fd
+        self._make_secret()
         return True
 
     def unlock(self) -> None:
@@ -74,6 +83,31 @@ class EmbeddedFolder:
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
+
+    def _check_folder(self) -> None:
+        """Refuse a folder in which anybody could put a secret of his own."""
+        if self.path.stat().st_mode & stat.S_IWOTH:
+            raise ConfigError(
+                Fault(
+                    "settings",
+                    "exchange.embedded_dir",
+                    f"expected a folder that others cannot write to, got {self.path}; chmod o-w it, "
+                    "or name one below it, which is then made",
+                )
+            )
+
+    def _make_secret(self) -> None:
+        """Make the secret at the first start; only the owner does."""
+        if self.secret.exists():
+            return
+        written = self.secret.with_suffix(".new")
+        written.unlink(missing_ok=True)
+        fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(secrets.token_bytes(SECRET_BYTES))
+            file.flush()
+            os.fsync(fd)
+        written.replace(self.secret)
 
     def read_record(self) -> BrokerRecord | None:
         """What the present or the last owner wrote; None if nobody did, or nothing that can be read."""

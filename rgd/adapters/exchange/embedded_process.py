@@ -101,6 +101,7 @@ class BrokerProcess:
                 env=environment,
                 # A Ctrl-C on the terminal is for the daemon, which says goodbye and then stops this.
                 start_new_session=True,
+                umask=0o077,  # what it keeps is for its user
             )
         self._folder = folder
         self._port = port

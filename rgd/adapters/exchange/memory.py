@@ -60,6 +60,14 @@ class MemoryExchange:
     def dropped(self) -> int:
         return self._inbox.dropped if self._inbox else 0
 
+    @property
+    def unauthenticated(self) -> int:
+        return 0
+
+    @property
+    def trouble(self) -> str | None:
+        return None
+
     async def open(self) -> None:
         if self._is_closed:
             raise ExchangeClosed("the exchange was closed")

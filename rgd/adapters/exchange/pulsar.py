@@ -2,15 +2,16 @@
 
 Law: as the port says. An exchange hears from its `open` on all that the broker does not drop.
 How: the session's reading thread puts messages into one bounded queue.
-Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`, the policies table in
-`rgd.adapters.exchange.pulsar_table`.
+Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; a session that is dead is
+replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table`.
 """
 
 import asyncio
 from typing import Final
 
 from rgd.adapters.exchange.inbox import Inbox
-from rgd.adapters.exchange.pulsar_session import PulsarSession, PulsarSettings
+from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
+from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.ports.exchange import ExchangeClosed
 
 __all__ = ["PulsarExchange", "PulsarSettings"]
@@ -31,6 +32,7 @@ class PulsarExchange:
         topic: a non-persistent topic, by its full name.
         settings: how to reach the broker.
         queue_max: messages that wait for `receive`; then the oldest goes and is counted.
+        prepare: makes the topic's namespace, where it went away while we were there.
     """
 
     def __init__(
@@ -40,12 +42,11 @@ class PulsarExchange:
         *,
         settings: PulsarSettings = _DEFAULTS,
         queue_max: int = QUEUE_MAX,
+        prepare: Prepare | None = None,
     ) -> None:
-        self._url = url
         self._topic = topic
-        self._settings = settings
         self._queue_max = queue_max
-        self._session: PulsarSession | None = None
+        self._session = LastingSession(url, topic, settings, prepare=prepare)
         self._inbox: Inbox[bytes] | None = None
         self._is_closed = False
 
@@ -53,24 +54,29 @@ class PulsarExchange:
     def dropped(self) -> int:
         return self._inbox.dropped if self._inbox else 0
 
+    @property
+    def unauthenticated(self) -> int:
+        return self._session.unauthenticated
+
+    @property
+    def trouble(self) -> str | None:
+        return self._session.trouble
+
+    @property
+    def attempts(self) -> int:
+        """Attempts to open another session, after the first one was open."""
+        return self._session.attempts
+
     async def open(self) -> None:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
-        assert self._session is None, "opened twice"
+        assert self._inbox is None, "opened twice"
         inbox: Inbox[bytes] = Inbox(asyncio.get_running_loop(), self._queue_max)
-        self._session = PulsarSession(self._url, self._topic, self._settings)
-        try:
-            await self._session.open(lambda delivery: inbox.put(delivery.payload), from_start=False)
-        except BaseException:
-            await self._session.close()
-            self._session = None
-            raise
+        await self._session.open(lambda delivery: inbox.put(delivery.payload))
         self._inbox = inbox
 
     async def publish(self, payload: bytes) -> None:
-        if self._session is None or self._is_closed:
-            raise ExchangeClosed(f"{self._topic} is not open")
-        await self._session.send(payload)
+        await self._session.publish(payload)
 
     async def receive(self) -> list[bytes]:
         if self._inbox is None or self._is_closed:
@@ -81,5 +87,4 @@ class PulsarExchange:
         self._is_closed = True
         if self._inbox:
             self._inbox.close()
-        if self._session:
-            await self._session.close()
+        await self._session.close()

@@ -11,6 +11,7 @@ Without an admin URL nothing is done here: joining then fails with the commands 
 """
 
 import asyncio
+import ssl
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -33,13 +34,16 @@ _REASON_CHARS_MAX: Final = 200
 _UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
-async def ensure_namespace(admin_url: str, namespace: str, token: str | None = None) -> None:
+async def ensure_namespace(
+    admin_url: str, namespace: str, token: str | None = None, trust: ssl.SSLContext | None = None
+) -> None:
     """Create tenant and namespace where missing, and set the namespace's retention to unlimited.
 
     Args:
         admin_url: `http://host:8080` or `https://...`, without a path.
         namespace: `tenant/namespace`.
         token: sent as a bearer token.
+        trust: whose certificates are taken, and what is shown; None: the system's, and nothing.
 
     Raises:
         ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
@@ -47,12 +51,15 @@ async def ensure_namespace(admin_url: str, namespace: str, token: str | None = N
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
     try:
-        async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+        connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
+        async with aiohttp.ClientSession(
+            headers=headers, timeout=timeout, connector=connector
+        ) as session:
             admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
             await _ensure_in_spite_of_others(admin, namespace)
     except _RefusedError as exc:
         raise ExchangeDown(
-            f"the admin API at {admin_url}: {exc}; set a token that may, "
+            f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
             f"or {namespace_commands(namespace)}"
         ) from exc
     except (aiohttp.ClientError, TimeoutError, ValueError) as exc:

@@ -7,12 +7,21 @@ The client names its faults alike as exceptions and as results of a send (`Timeo
 `AuthenticationError`), so one table of names serves both.
 """
 
+import re
 from typing import Final
 
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
 
-_CHECK_ACCESS: Final = "check the token or the certificate that rgd shows: it needs to produce to and consume from the topic"
+#: Our own word beside the client's: nothing answered, so no client was made.
+NO_ANSWER: Final = "no answer"
+
+_TOPIC: Final = re.compile(r"(non-)?persistent://[^/]+/[^/]+/.+")
+
+_CHECK_ACCESS: Final = (
+    "check exchange.token_file (or exchange.tls_cert and exchange.tls_key): whom they name needs to "
+    "produce to and consume from the topic (docs/security.md)"
+)
 _REMEDIES: Final = {
     "AuthenticationError": _CHECK_ACCESS,
     "AuthorizationError": _CHECK_ACCESS,
@@ -21,9 +30,14 @@ _REMEDIES: Final = {
     "MessageTooBig": "the broker takes only smaller messages; raise its maxMessageSize to 2 MiB or more",
 }
 _CHECK_BROKER: Final = (
-    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url "
-    "(a token or certificate that is refused looks the same; the log then says which)"
+    "check that a Pulsar broker listens there and can be reached from here, or set exchange.url (a token or "
+    "certificate that is refused or not trusted looks the same: then check exchange.token_file, or "
+    "exchange.tls_ca, tls_cert and tls_key; the log says which)"
 )
+
+
+class TopicMissing(ExchangeDown):
+    """The broker says that there is no such topic or namespace; somebody has to make it."""
 
 
 def translate(fault: str, *, url: str, topic: str) -> RgdError:
@@ -39,9 +53,19 @@ def translate(fault: str, *, url: str, topic: str) -> RgdError:
             f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
             f"or {namespace_commands(namespace)}"
         )
-    else:
-        remedy = _REMEDIES.get(fault, _CHECK_BROKER)
+        return TopicMissing(f"{topic} at {url}: {fault}; {remedy}")
+    remedy = _REMEDIES.get(fault, _CHECK_BROKER)
     return ExchangeDown(f"{topic} at {url}: {fault}; {remedy}")
+
+
+def check_topic(topic: str) -> None:
+    """Refuse what the client would not take either, before a broker is looked for.
+
+    Raises:
+        ConfigError: it is not the full name of a topic.
+    """
+    if not _TOPIC.fullmatch(topic):
+        raise translate("InvalidTopicName", url="", topic=topic)
 
 
 def invalid_url(url: str, reason: str) -> ConfigError:

@@ -8,7 +8,8 @@ How: the client's calls run in threads; a send's answer crosses back through `ca
 into a future. Reading has a thread of its own here, because a reader with a listener is never freed
 by the client (3.13: a thread and six descriptors each). A client for each session, because a broker
 that throttles a producer pauses the whole connection. Reader and producer reconnect by themselves.
-What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`.
+What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`; how a
+client is made, `pulsar_client`.
 """
 
 import asyncio
@@ -16,15 +17,25 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pulsar
 
-from rgd.adapters.exchange.pulsar_errors import invalid_url, translate
-from rgd.adapters.exchange.pulsar_log import LOGGER, client_log
-from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, PayloadTooLarge
+from rgd.adapters.exchange.probe import answers
+from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
+from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
+from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.seal import Seal, seal_of
+from rgd.errors import RgdError
+from rgd.ports.exchange import (
+    PAYLOAD_BYTES_MAX,
+    ExchangeClosed,
+    PayloadTooLarge,
+)
+
+__all__ = ["Delivery", "Position", "PulsarSession", "PulsarSettings"]
 
 #: Sends that wait for the broker's answer; a further one fails at once.
 PENDING_MAX: Final = 100
@@ -39,6 +50,23 @@ CLOSE_TIMEOUT_S: Final = 2.0
 READ_WAIT_MS: Final = 500
 #: After a read that failed, although nobody closed the reader.
 READ_PAUSE_S: Final = 0.5
+#: Clients of this process that are being opened or closed at one time; both block for as long as a
+#: broker does not answer. Further ones wait for their turn, so there are never more half-closed clients.
+#: Threads of their own, because whoever decodes reports must not wait for a broker.
+CHANGING_MAX: Final = 8
+_changing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-changing")
+#: What the client says of a send when its producer will never work again.
+_FINAL_FAULTS: Final = frozenset(
+    {
+        "AlreadyClosed",
+        "AuthenticationError",
+        "AuthorizationError",
+        "ProducerFenced",
+        "ProducerNotInitialized",
+        "TopicNotFound",
+        "TopicTerminated",
+    }
+)
 
 #: Where a message lies in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
 Position = tuple[int, int, int]
@@ -54,25 +82,7 @@ class Delivery(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PulsarSettings:
-    """How to reach a Pulsar; the defaults suit a broker in the same network."""
-
-    token: str | None = field(default=None, repr=False)
-    #: The authorities that sign the broker's certificate; None: the ones that come with Python's certifi.
-    tls_trust_certs: Path | None = None
-    #: The daemon's own certificate and key, where the broker asks for one.
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_validate_hostname: bool = True
-    #: The longest a step of joining may take, in whole seconds (the client has no finer unit). The
-    #: client also looks for a lost broker in turns of this length, so it bounds how late it comes back.
-    open_timeout_s: int = 5
-    #: The longest a publish may take.
-    send_timeout_ms: int = 2000
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Link:
     """What an open session holds; the client's types are not known to the type checker."""
 
@@ -89,6 +99,9 @@ class _Link:
             with contextlib.suppress(pulsar.PulsarException):
                 closing()
         self.reading.join(CLOSE_TIMEOUT_S)
+        # The client lets go of threads and descriptors when nothing refers to it. The traceback of a
+        # send that failed still refers to this link, and the collector comes seldom.
+        self.client = self.reader = self.producer = None
 
 
 class PulsarSession:
@@ -108,6 +121,11 @@ class PulsarSession:
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
+        self._seal: Seal | None = None
+        #: Messages that were not sealed by one of us, and not handed on.
+        self.unauthenticated = 0
+        #: Why this session will never work again, as far as the client says so; None while it may.
+        self.fault: str | None = None
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join the topic; `listener` is called in the reading thread, and must not raise.
@@ -121,8 +139,14 @@ class PulsarSession:
             ConfigError: the URL or the topic is none.
             ExchangeClosed: it was closed meanwhile.
         """
+        check_topic(self._topic)
+        loop = asyncio.get_running_loop()
+        if not await answers(self._url, self._settings.open_timeout_s):
+            raise translate(NO_ANSWER, url=self._url, topic=self._topic)
+        if self._closing.is_set():
+            raise ExchangeClosed(f"{self._topic} was closed while it was opened")
         try:
-            await asyncio.to_thread(self._open, listener, from_start)
+            await loop.run_in_executor(_changing, self._open, listener, from_start)
         except pulsar.PulsarException as exc:
             fault = type(exc).__name__
             raise translate(fault, url=self._url, topic=self._topic) from exc
@@ -140,6 +164,8 @@ class PulsarSession:
             raise ExchangeClosed(f"{self._topic} is not open")
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
+        if self._seal is not None:
+            payload = self._seal.sealed(payload, key or "")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Position] = loop.create_future()
 
@@ -152,7 +178,7 @@ class PulsarSession:
             link.producer.send_async(payload, on_answer, partition_key=key)
             return await answer
         except pulsar.PulsarException as exc:
-            raise translate(type(exc).__name__, url=self._url, topic=self._topic) from exc
+            raise self._translated(type(exc).__name__) from exc
         finally:
             self._unanswered.discard(answer)
 
@@ -191,19 +217,24 @@ class PulsarSession:
         if link is None:
             return
         # The client waits for an answer as long as a step of joining may take; we need not. (Its
-        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await asyncio.to_thread(link.close)
+        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.) Not
+        # cancelled after that time: a client that is never closed keeps its threads and descriptors.
+        closing = asyncio.get_running_loop().run_in_executor(_changing, link.close)
+        await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
-    def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - asyncio.to_thread's argument
-        client = self._connect()
+    def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
+        if self._settings.seal is not None:
+            self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
+        client = connect(self._url, self._settings)
         try:
             reader = client.create_reader(
                 self._topic,
                 pulsar.MessageId.earliest if from_start else pulsar.MessageId.latest,
                 receiver_queue_size=RECEIVER_QUEUE_MAX,
                 is_read_compacted=from_start,
+                # rgd encrypts nothing. By default the client keeps each message that it cannot decrypt,
+                # and after some thousand of anybody's it reads no more.
+                crypto_failure_action=pulsar.ConsumerCryptoFailureAction.DISCARD,
                 # The client's own random names come twice when two of its threads draw at once (3.13),
                 # and the broker turns away the second reader of a name.
                 subscription_role_prefix=f"rgd-{uuid.uuid4().hex}",
@@ -220,9 +251,13 @@ class PulsarSession:
                 batching_max_messages=PENDING_MAX,
                 batching_max_publish_delay_ms=BATCH_DELAY_MS,
             )
+        except (pulsar.Timeout, pulsar.ConnectError):
+            # Its next try is due within the time of all the tries before; a client that is closed with
+            # one due is not always freed (3.13: a thread and three descriptors each).
+            _changing.submit(close_after, client, self._settings.open_timeout_s)
+            raise
         except BaseException:
-            with contextlib.suppress(pulsar.PulsarException):
-                client.close()
+            close_after(client, 0)
             raise
         reading = threading.Thread(
             target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
@@ -250,35 +285,31 @@ class PulsarSession:
             except UnicodeDecodeError:
                 LOGGER.warning("%s: a message whose key is not UTF-8 was skipped", self._topic)
             except pulsar.PulsarException as exc:
-                if not self._closing.wait(READ_PAUSE_S):
-                    LOGGER.warning("%s: reading failed: %s", self._topic, exc)
+                if not self._closing.wait(READ_PAUSE_S) and self.fault is None:
+                    self.fault = f"reading failed: {type(exc).__name__}"
+                    LOGGER.warning("%s: %s", self._topic, self.fault)
             else:
-                listener(delivery)
+                self._hand_on(delivery, listener)
 
-    def _connect(self) -> Any:
-        settings = self._settings
-        authentication = None
-        if settings.token is not None:
-            authentication = pulsar.AuthenticationToken(settings.token)
-        elif settings.tls_cert and settings.tls_key:
-            authentication = pulsar.AuthenticationTLS(str(settings.tls_cert), str(settings.tls_key))
-        if not self._url.startswith(("pulsar://", "pulsar+ssl://")):
-            raise invalid_url(self._url, "unknown scheme")
-        try:
-            return pulsar.Client(
-                self._url,
-                authentication=authentication,
-                operation_timeout_seconds=settings.open_timeout_s,
-                connection_timeout_ms=settings.open_timeout_s * 1000,
-                tls_trust_certs_file_path=_path_or_none(settings.tls_trust_certs),
-                tls_certificate_file_path=_path_or_none(settings.tls_cert),
-                tls_private_key_file_path=_path_or_none(settings.tls_key),
-                tls_validate_hostname=settings.tls_validate_hostname,
-                stats_interval_in_seconds=0,
-                logger=client_log(),
+    def _hand_on(self, delivery: Delivery, listener: Callable[[Delivery], None]) -> None:
+        if self._seal is not None:
+            payload = self._seal.opened(delivery.payload, delivery.key)
+            if payload is None:
+                self._tell_unauthenticated()
+                return
+            delivery = delivery._replace(payload=payload)
+        listener(delivery)
+
+    def _tell_unauthenticated(self) -> None:
+        self.unauthenticated += 1
+        # The first, the second, the fourth, ...: whoever floods the topic does not flood the log.
+        if self.unauthenticated.bit_count() == 1:
+            LOGGER.warning(
+                "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
+                "of another program, too old, or of an older rgd",
+                self._topic,
+                self.unauthenticated,
             )
-        except ValueError as exc:
-            raise invalid_url(self._url, str(exc)) from exc
 
     def _settle(self, answer: asyncio.Future[Position], result: Any, message_id: Any) -> None:
         if answer.done():
@@ -286,12 +317,14 @@ class PulsarSession:
         if result == pulsar.Result.Ok:
             answer.set_result(_position(message_id))
         else:
-            answer.set_exception(translate(result.name, url=self._url, topic=self._topic))
+            answer.set_exception(self._translated(result.name))
+
+    def _translated(self, fault: str) -> RgdError:
+        """The error for a send that failed; remembers what no further send can mend."""
+        if fault in _FINAL_FAULTS and self.fault is None:
+            self.fault = f"sending failed: {fault}"
+        return translate(fault, url=self._url, topic=self._topic)
 
 
 def _position(message_id: Any) -> Position:
     return message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()
-
-
-def _path_or_none(path: Path | None) -> str | None:
-    return None if path is None else str(path)

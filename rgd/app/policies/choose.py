@@ -3,26 +3,23 @@
 Law: only here are a source's parts put together; what it does is its own module's business.
 """
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Final, assert_never
 
 import structlog
 
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
 from rgd.adapters.policies.kept import PoliciesFile
-from rgd.adapters.stock.client import StockClient, StockSettings
+from rgd.adapters.stock.client import StockClient
 from rgd.adapters.stock.reader import StockAdmin
 from rgd.adapters.stock.store import StockFile
 from rgd.adapters.usagelog.files import log_folder
+from rgd.app.access import make_namespace, pulsar_settings, stock_settings
 from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
 from rgd.app.policies.stock import NamesAsked, Origins, PollSettings, PulsarAdminPolicies
 from rgd.app.policies.table import TablePolicies
-from rgd.config.plain_files import TOKEN_BYTES_MAX, read_plain_file
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
 from rgd.core.policies.names import namespace_of_topic
@@ -65,9 +62,10 @@ def _table(settings: Settings, url: str) -> TablePolicies:
         answer_s=HEARTBEATS_MISSED_MAX * heartbeat_s,
         value_bytes_max=POLICY_MAX,
     )
+    access = pulsar_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
     return TablePolicies(
-        PulsarPolicyStore(url, topic, limits=limits),
+        PulsarPolicyStore(url, topic, settings=access, limits=limits),
         settings.broker.name,
         seed_of(settings.policies.file),
         prepare=_prepare(settings, topic),
@@ -85,11 +83,8 @@ def table_identity(settings: Settings) -> str:
 
 
 def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPolicies:
-    exchange, policies = settings.exchange, settings.policies
-    assert exchange.admin_url is not None, "rgd.config.relations checks it"
-    asked = StockSettings(
-        exchange.admin_url, token_file=exchange.admin_token_file, ca_file=exchange.admin_ca_file
-    )
+    policies = settings.policies
+    asked = stock_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
     origins = Origins(
         stock=StockAdmin(StockClient(asked), settings.cluster),
@@ -116,14 +111,9 @@ def patience_ns(settings: Settings) -> int:
 
 def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
     """Make the namespace of a topic, where we may."""
-    exchange = settings.exchange
 
     async def prepare() -> None:
-        if exchange.admin_url is not None:
-            token = None
-            if exchange.admin_token_file is not None:
-                token = await asyncio.to_thread(_token_of, exchange.admin_token_file)
-            await ensure_namespace(exchange.admin_url, namespace_of_topic(topic), token)
+        await make_namespace(settings.exchange, namespace_of_topic(topic))
 
     return prepare
 
@@ -142,10 +132,3 @@ def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
             told.add(str(error))
 
     return try_to_prepare
-
-
-def _token_of(file: Path) -> str:
-    try:
-        return read_plain_file(file, TOKEN_BYTES_MAX).decode().strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ExchangeDown(f"exchange.admin_token_file: {exc}") from exc

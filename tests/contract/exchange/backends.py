@@ -10,9 +10,11 @@ import contextlib
 import os
 import shutil
 import signal
+import time
 import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,10 +22,12 @@ import psutil
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.embedded_folder import EmbeddedFolder
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange, MemoryPolicyStore
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.adapters.exchange.seal import SealSettings
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -71,16 +75,17 @@ class MemoryBackend:
 class PulsarBackend(ABC):
     """Topics of one test on a broker that speaks Pulsar."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, settings: PulsarSettings = SETTINGS) -> None:
         self.url = url
-        self._usage = f"non-persistent://{NAMESPACE}/usage-{name}"
+        self.settings = settings
+        self.usage = f"non-persistent://{NAMESPACE}/usage-{name}"
         self.policies = f"persistent://{NAMESPACE}/policies-{name}"
 
     def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
-        return PulsarExchange(self.url, self._usage, settings=SETTINGS, queue_max=queue_max)
+        return PulsarExchange(self.url, self.usage, settings=self.settings, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
-        return PulsarPolicyStore(self.url, self.policies, settings=SETTINGS)
+        return PulsarPolicyStore(self.url, self.policies, settings=self.settings)
 
     @abstractmethod
     async def kill(self) -> None:
@@ -96,8 +101,11 @@ class PulsarBackend(ABC):
 
 
 class EmbeddedBackend(PulsarBackend):
+    """As daemons use it: every message is sealed."""
+
     def __init__(self, broker: EmbeddedBroker, folder: Path, name: str) -> None:
-        super().__init__(broker.url, name)
+        seal = SealSettings(EmbeddedFolder(folder).secret, time.monotonic_ns)
+        super().__init__(broker.url, name, replace(SETTINGS, seal=seal))
         self._broker = broker
         self._folder = folder
 

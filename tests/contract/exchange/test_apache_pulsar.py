@@ -1,11 +1,13 @@
 """What only Apache Pulsar has of the exchange's world: namespaces, retention, compaction.
 
-Not covered here: tokens and TLS (this Pulsar asks for none).
+Not covered here: tokens and TLS (tests/integration/exchange/test_authentication.py).
 """
 
 import asyncio
+import contextlib
 import json
 import urllib.request
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_admin import COMPACTION_THRESHOLD_BYTES, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import NAMESPACE, SETTINGS, TIMEOUT_S, learn, read
+from tests.contract.exchange.backends import NAMESPACE, SETTINGS, TIMEOUT_S, hear, learn, read
 from tests.support.pulsar_standalone import PulsarStandalone
 
 pytestmark = pytest.mark.pulsar
@@ -95,6 +97,38 @@ async def test_daemons_that_start_together_make_tenant_and_namespace_once(
     table = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=SETTINGS)
     assert await read(table) == {}
     await table.close()
+
+
+async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    namespace = "vanishing/rgd"
+    topic = f"non-persistent://{namespace}/usage"
+
+    async def prepare() -> None:
+        await ensure_namespace(apache_pulsar.admin_url, namespace)
+
+    await prepare()
+    impatient = replace(SETTINGS, send_timeout_ms=500)
+    member = PulsarExchange(apache_pulsar.service_url, topic, settings=impatient, prepare=prepare)
+    await member.open()
+    await member.publish(b"before")
+    assert await hear(member, 1) == [b"before"]
+    await _admin(apache_pulsar, "DELETE", f"namespaces/{namespace}?force=true")
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(_hear_word(member, b"after"))
+        while not listening.done():
+            with contextlib.suppress(ExchangeDown):
+                await member.publish(b"after")
+            await asyncio.wait({listening}, timeout=0.1)
+    assert member.attempts
+    await member.close()
+    assert namespace in await _admin(apache_pulsar, "GET", "namespaces/vanishing")
+
+
+async def _hear_word(member: PulsarExchange, word: bytes) -> None:
+    while word not in await member.receive():
+        pass
 
 
 async def test_a_retention_that_loses_policies_is_mended(apache_pulsar: PulsarStandalone) -> None:

@@ -33,7 +33,7 @@ from tests.contract.exchange.backends import (
     read,
     until,
 )
-from tests.support.tcp_proxy import tcp_proxy
+from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +105,7 @@ async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_agai
 async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_without_a_leak(
     broker_backend: EmbeddedBackend,
 ) -> None:
-    async with tcp_proxy(broker_backend.url) as proxy:
+    async with TcpProxy.before(broker_backend.url) as proxy:
         limits = TableLimits(heartbeat_s=0.05, answer_s=0.2)
         table = PulsarPolicyStore(
             proxy.url, broker_backend.policies, settings=SETTINGS, limits=limits
@@ -116,10 +116,10 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
         process = psutil.Process()
         before = process.num_fds(), process.num_threads()
         for number in range(3):
-            proxy.freeze()
+            proxy.swallow()
             await beside.put("group:gold", b"%d" % number)
             await lost(table, match="no answer within 0.2 s")
-            proxy.thaw()
+            await proxy.pass_on()
             assert (await open_again(table))[-1] == ("group:gold", b"%d" % number)
         # A client's last thread ends a moment after its session.
         await until(

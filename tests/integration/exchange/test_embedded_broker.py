@@ -11,9 +11,12 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -26,6 +29,7 @@ from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
 from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.adapters.exchange.seal import SealSettings
 from rgd.errors import ConfigError
 from rgd.ports.exchange import ExchangeDown
 from tests.support import components
@@ -293,3 +297,43 @@ async def test_a_folder_that_cannot_be_used_is_told_with_the_brokers_own_words(
 async def test_without_the_binary_the_message_says_what_to_install_or_set(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"rgd\[embedded\].*exchange\.url"):
         await EmbeddedBroker(tmp_path, package="no_such_package").ensure()
+
+
+async def test_its_secret_and_its_data_are_for_its_user_only(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    mine = broker(tmp_path / "exchange")
+    await _serves(await mine.ensure())
+    folder = EmbeddedFolder(tmp_path / "exchange")
+    secret = folder.secret.read_bytes()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.secret.stat().st_mode) == 0o600
+    data = folder.database.with_suffix(".rocksdb")
+    assert not stat.S_IMODE(data.stat().st_mode) & 0o077
+    await mine.stop()
+    # Who takes over later knows the same secret: sealed policies stay readable.
+    await broker(tmp_path / "exchange").ensure()
+    assert folder.secret.read_bytes() == secret
+
+
+async def test_a_folder_that_anybody_may_write_to_is_refused(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(ConfigError, match=r"exchange\.embedded_dir.*chmod o-w"):
+        await broker(shared).ensure()
+    # A folder below it is made by us, and closed.
+    await _serves(await broker(shared / "exchange").ensure())
+
+
+async def test_a_daemon_without_the_folders_secret_is_told_what_is_missing(
+    broker: MakeBroker, tmp_path: Path
+) -> None:
+    url = await broker(tmp_path).ensure()
+    seal = SealSettings(tmp_path / "nothing.key", time.monotonic_ns)
+    member = PulsarExchange(url, settings=replace(SETTINGS, seal=seal))
+    with pytest.raises(ExchangeDown, match=r"nothing\.key"):
+        await member.open()
+    await member.close()

@@ -39,6 +39,7 @@ from rgd.ports.exchange import Exchange
 from rgd.wire import codec
 from rgd.wire.compression import decompressed
 from tests.support import components
+from tests.support.errors import no_end
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -126,7 +127,10 @@ async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
     whole = [report for report in reports if isinstance(report, Report) and report.full]
     assert len(whole) > 20
     async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
-        sender, receivers = Traffic(mine), [Traffic(mine), Traffic(other)]
+        sender, receivers = (
+            Traffic(mine, no_end()),
+            [Traffic(mine, no_end()), Traffic(other, no_end())],
+        )
 
         async def send() -> None:
             for report in reports:
@@ -294,7 +298,7 @@ async def test_what_becomes_large_is_decoded_in_a_thread(
     assert len(payload) < INLINE_BYTES_MAX < codec.plain_bytes(payload)
     async with exchanges("memory", tmp_path) as (_mine, other), asyncio.timeout(TIMEOUT_S):
         monkeypatch.setattr("rgd.app.traffic.asyncio.to_thread", to_thread)
-        message = await Traffic(other).decoded(payload)
+        message = await Traffic(other, no_end()).decoded(payload)
     assert isinstance(message, Report)
     assert len(message.rows) == count
     assert len(threads) == 1

@@ -62,7 +62,15 @@ async def test_the_clients_log_goes_to_pythons_logging_and_not_to_standard_outpu
 
     ear = Ear()
     logging.getLogger("rgd.pulsar").addHandler(ear)
-    member = PulsarExchange("pulsar://127.0.0.1:1", settings=PulsarSettings(open_timeout_s=1))
+
+    async def answer_once(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server.close()
+        writer.write(b"?")
+        writer.close()
+
+    server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
+    url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    member = PulsarExchange(url, settings=PulsarSettings(open_timeout_s=1))
     with pytest.raises(ExchangeDown):
         await member.open()
     async with asyncio.timeout(TIMEOUT_S):

@@ -21,7 +21,7 @@ from rgd.core.policies.records import Value
 from tests.contract.exchange.backends import EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
-from tests.support.tcp_proxy import tcp_proxy
+from tests.support.tcp_proxy import TcpProxy
 
 GOLD = "group:gold"
 NAMESPACE = "public/rgd-integration"
@@ -158,15 +158,15 @@ async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
 async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count_as_old(
     broker: Broker, make_table: MakeTable
 ) -> None:
-    async with tcp_proxy(broker.url) as proxy:
+    async with TcpProxy.before(broker.url) as proxy:
         cut, other = make_table("cut", url=proxy.url), make_table("other")
         async with following(cut, other, timeout_s=TIMEOUT_S):
             await cut.change(GOLD, lambda _known: Group("gold"))
-            proxy.freeze()
+            proxy.swallow()
             await other.change(GOLD, lambda _known: Group("gold", blocked=True))
             await until(lambda: "no answer within" in (cut.trouble or ""), timeout_s=TIMEOUT_S)
             assert cut.figures().is_old
             assert not cut.book().groups["gold"].blocked
-            proxy.thaw()
+            await proxy.pass_on()
             await until(lambda: cut.trouble is None, timeout_s=TIMEOUT_S)
             assert cut.book().groups["gold"].blocked

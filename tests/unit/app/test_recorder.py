@@ -16,19 +16,13 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app import recorder as recorder_module
 from rgd.app.clock import SystemClock
-from rgd.app.containment import InternalErrors
 from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Speaker
-from rgd.core.units import Nanos
 from rgd.wire.record import decode_record, record_of
+from tests.support.errors import no_end
 
 WAIT_S = 60
-
-
-def no_errors() -> InternalErrors:
-    """Notes what is met; what ends the daemon is not of interest here."""
-    return InternalErrors(lambda: Nanos(0), lambda _reason: None)
 
 
 class ListLog:
@@ -108,7 +102,7 @@ async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path
         on_alarm=lambda _alarm: None,
     )
     await log.open()
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     before, large, after = (
         record(1, ["gold"]),
         record(2, names(100_000, 80), kinds=2),
@@ -142,7 +136,7 @@ async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path
 
 async def test_what_a_stopped_recorder_leaves_is_appended_at_the_end() -> None:
     log = ListLog()
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     async with asyncio.timeout(WAIT_S), running(recorder):
         recorder.add(record(1, names(30_000, 300)), 7)
         recorder.add(record(2, ["gold"]), 8)
@@ -158,7 +152,7 @@ async def test_what_a_stopped_recorder_leaves_is_appended_at_the_end() -> None:
 async def test_records_that_wait_are_bounded_by_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder_module, "WAITING_ROWS_MAX", 10)
     log = ListLog()
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     for sequence, count in enumerate((4, 4, 4, 25, 3), 1):
         recorder.add(record(sequence, names(count)), sequence)
     # The fourth is too large to wait beside any other; the fifth beside it.
@@ -169,7 +163,7 @@ async def test_records_that_wait_are_bounded_by_their_rows(monkeypatch: pytest.M
 
 async def test_records_that_wait_are_bounded_by_their_number() -> None:
     log = ListLog()
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     for sequence in range(1, recorder_module.RECORDS_MAX + 3):
         recorder.add(record(sequence, ["gold"]), sequence)
     recorder.finish()
@@ -180,7 +174,7 @@ async def test_records_that_wait_are_bounded_by_their_number() -> None:
 async def test_what_was_lost_is_in_the_next_record() -> None:
     log = ListLog()
     log.lost = 5
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     for sequence in range(1, recorder_module.RECORDS_MAX + 2):
         recorder.add(record(sequence, ["gold"]), sequence)
     recorder.finish()
@@ -189,7 +183,7 @@ async def test_what_was_lost_is_in_the_next_record() -> None:
 
 async def test_a_record_that_cannot_be_written_is_lost_and_the_others_are_not() -> None:
     log = ListLog()
-    recorder = Recorder(log, no_errors())
+    recorder = Recorder(log, no_end())
     for sequence, name in enumerate(("gold", "no name", "trial"), 1):
         recorder.add(record(sequence, [name]), sequence)
     async with asyncio.timeout(WAIT_S), running(recorder):

@@ -11,6 +11,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire.codec import encode
 from rgd.wire.numbering import Numbering
+from tests.support.errors import no_end
 
 
 def row(group: str) -> UsageRow:
@@ -22,7 +23,7 @@ def report(broker: str, *groups: str) -> Report:
 
 
 async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_message() -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()))
+    traffic = Traffic(MemoryExchange(MemoryBus()), no_end())
     first, second = Numbering(), Numbering()
     for broker, numbering in (("b1", first), ("b2", second)):
         assert await traffic.decoded(encode(report(broker, "gold"), numbering))
@@ -39,7 +40,7 @@ async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_mess
 async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     exchange = MemoryExchange(MemoryBus())
     await exchange.open()
-    traffic = Traffic(exchange)
+    traffic = Traffic(exchange, no_end())
     for message in (report("b1", "no name"), Hello(Speaker("b1", 1))):
         await traffic._send_one(message)
     assert len(await exchange.receive()) == 1
@@ -48,7 +49,7 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
 
 
 async def test_what_cannot_be_read_is_counted_by_its_reason() -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()))
+    traffic = Traffic(MemoryExchange(MemoryBus()), no_end())
     for payload in (b"", b"\x09\x00", b"\x01\x01abc", b"\x01\x00\xff", bytes(2 << 20)):
         assert await traffic.decoded(payload) is None
     assert traffic.dropped == {"torn": 1, "unknown_version": 1, "unparsable": 2, "oversize": 1}

@@ -1,0 +1,35 @@
+"""How long to wait before something is tried again.
+
+Law: pauses grow from `first_s` and double up to `pause_s_max`; none is longer, and none shorter than half
+of what it would be without jitter. Jitter keeps daemons that lost one broker from coming back in step.
+Who tries again, and what counts as success, is the caller's business.
+"""
+
+import random
+
+
+class Backoff:
+    """A row of growing pauses, bounded.
+
+    Args:
+        first_s: the first pause, in seconds, before jitter.
+        pause_s_max: the longest pause, in seconds.
+        dice: decides by how much, up to a half, each pause is shortened.
+    """
+
+    def __init__(self, *, first_s: float, pause_s_max: float, dice: random.Random) -> None:
+        assert 0 < first_s <= pause_s_max
+        self._first_s = first_s
+        self._pause_s_max = pause_s_max
+        self._dice = dice
+        self._unjittered_s = first_s
+
+    def next_s(self) -> float:
+        """The next pause, in seconds."""
+        pause_s = self._unjittered_s
+        self._unjittered_s = min(2 * pause_s, self._pause_s_max)
+        return pause_s * (1 - self._dice.random() / 2)
+
+    def reset(self) -> None:
+        """It worked: the next pause is the first one again."""
+        self._unjittered_s = self._first_s

@@ -1,0 +1,193 @@
+"""A session with Pulsar that outlasts its clients: a dead one is replaced by a new one.
+
+Law: as long as it is open, what is published some seconds after the broker is back is read back. A pause
+between two attempts is at most `PAUSE_S_MAX`, and an attempt that began too early notices within
+`probe.AGAIN_S` that the broker is back. There is one session, and while it is dead at most one more that is being opened; a replaced one is closed.
+Why: the client reconnects by itself, with pauses that grow to a minute (it has an option for that, which
+its Python binding does not pass on, 3.13). After an outage of 100 s it came back 27 to 43 s late.
+How: a session is dead when the client says so (`PulsarSession.fault`), or when nothing of ours is read
+back (`echo`). The dead one stays until another is open: if the client is faster by itself, as after a
+short outage, it goes on.
+What a session is: `rgd.adapters.exchange.pulsar_session`.
+"""
+
+import asyncio
+import contextlib
+import random
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from rgd.adapters.exchange.backoff import Backoff
+from rgd.adapters.exchange.echo import EchoWatch
+from rgd.adapters.exchange.pulsar_errors import TopicMissing
+from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, PulsarSettings
+from rgd.errors import RgdError
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+
+#: How often the session is looked at.
+LOOK_S: Final = 0.2
+#: The first and the longest pause between two attempts, before jitter.
+PAUSE_S_FIRST: Final = 0.1
+PAUSE_S_MAX: Final = 2.0
+
+#: Makes the place that the topic needs; raises ExchangeDown.
+Prepare = Callable[[], Awaitable[None]]
+
+
+class LastingSession:
+    """A topic that is read and published to, whatever becomes of the broker meanwhile.
+
+    Args:
+        url: as `PulsarSession`.
+        topic: as `PulsarSession`.
+        settings: how to reach the broker; `send_timeout_ms` is also the patience with words that do
+            not come back.
+        prepare: called before an attempt when the broker said that the topic does not exist.
+        dice: jitter of the pauses; drawn from the operating system when None.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        topic: str,
+        settings: PulsarSettings,
+        *,
+        prepare: Prepare | None = None,
+        dice: random.Random | None = None,
+    ) -> None:
+        self._url = url
+        self._topic = topic
+        self._settings = settings
+        self._prepare = prepare
+        self._backoff = Backoff(
+            first_s=PAUSE_S_FIRST,
+            pause_s_max=PAUSE_S_MAX,
+            dice=dice or random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
+        )
+        self._echo = EchoWatch(settings.send_timeout_ms / 1000)
+        self._listener: Callable[[Delivery], None] = _ignore
+        self._session: PulsarSession | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._is_topic_missing = False
+        #: Read-back messages when the present trouble was told; None while there is none.
+        self._told_at: int | None = None
+        #: Why nothing can be published or read now; None while all is well.
+        self.trouble: str | None = None
+        self._unauthenticated_before = 0
+        #: Attempts to open another session, ever.
+        self.attempts = 0
+
+    @property
+    def unauthenticated(self) -> int:
+        """Messages that none of us sealed, of all sessions."""
+        now = self._session.unauthenticated if self._session else 0
+        return self._unauthenticated_before + now
+
+    async def open(self, listener: Callable[[Delivery], None]) -> None:
+        """Join; as `PulsarSession.open`, from now on. After an error it may be called again."""
+        assert self._session is None, "opened twice"
+        self._listener = listener
+        session = PulsarSession(self._url, self._topic, self._settings)
+        self._session = session
+        try:
+            await session.open(self._take, from_start=False)
+        except BaseException:
+            self._session = None
+            await session.close()
+            raise
+        if self._is_closed:
+            raise ExchangeClosed(f"{self._topic} was closed meanwhile")
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def publish(self, payload: bytes) -> None:
+        """As `PulsarSession.send`; ExchangeDown also when the session is replaced meanwhile."""
+        session = self._session
+        if session is None or self._is_closed:
+            raise ExchangeClosed(f"{self._topic} is not open")
+        self._echo.published(payload, asyncio.get_running_loop().time())
+        try:
+            await session.send(payload)
+        except ExchangeClosed as exc:
+            if self._is_closed:
+                raise
+            raise ExchangeDown(f"{self._topic}: its session was replaced by a new one") from exc
+
+    async def close(self) -> None:
+        """Leave. Idempotent; never fails."""
+        self._is_closed = True
+        if self._watching:
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+        if self._session:
+            await self._session.close()
+
+    def _take(self, delivery: Delivery) -> None:
+        """Hand a message on; in a reading thread."""
+        self._echo.received(delivery.payload)
+        self._listener(delivery)
+
+    # The watch.
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            reason = self._why_dead()
+            if reason is not None:
+                await self._replace(reason)
+            elif self._is_heard_again():
+                LOGGER.warning("%s: works again", self._topic)
+                self._told_at = self.trouble = None
+                self._backoff.reset()
+
+    def _why_dead(self) -> str | None:
+        assert self._session is not None
+        # First, since it has to be looked at each time.
+        is_overdue = self._echo.is_overdue(asyncio.get_running_loop().time())
+        if self._session.fault is not None:
+            return self._session.fault
+        return "what is published does not come back" if is_overdue else None
+
+    def _is_heard_again(self) -> bool:
+        return self._told_at is not None and self._echo.read_back != self._told_at
+
+    async def _replace(self, reason: str) -> None:
+        """Try until another session is open, or the old one works after all."""
+        if self._told_at is None:
+            LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
+        self._told_at = self._echo.read_back
+        self.trouble = f"the session with Pulsar is dead: {reason}"
+        while not self._is_heard_again():
+            await asyncio.sleep(self._backoff.next_s())
+            if self._is_heard_again() or await self._try_another():
+                return
+
+    async def _try_another(self) -> bool:
+        self.attempts += 1
+        fresh = PulsarSession(self._url, self._topic, self._settings)
+        try:
+            if self._is_topic_missing and self._prepare is not None:
+                await self._prepare()
+            await fresh.open(self._take, from_start=False)
+        except RgdError as exc:
+            await fresh.close()
+            self._is_topic_missing = isinstance(exc, TopicMissing)
+            self.trouble = str(exc)
+            return False
+        except BaseException:
+            await fresh.close()
+            raise
+        self._is_topic_missing = False
+        old, self._session = self._session, fresh
+        self._echo.restart()
+        assert old is not None
+        self._unauthenticated_before += old.unauthenticated
+        await old.close()
+        return True
+
+
+def _ignore(_delivery: Delivery) -> None:
+    """Before it is opened nothing is read."""

@@ -1,0 +1,176 @@
+"""Outages longer than the client's own patience, and what a session that was replaced leaves behind.
+
+A TCP proxy stands between the members and a real broker. Judged is the order of events and the number
+of attempts, not time. Not covered here: outages of minutes, many in a row (bench/outages.py), and the
+policies table.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+
+import psutil
+import pytest
+
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
+from rgd.adapters.exchange.pulsar_lasting import LastingSession
+from rgd.adapters.exchange.pulsar_session import Delivery
+from rgd.ports.exchange import ExchangeDown
+from tests.contract.exchange.backends import TIMEOUT_S, PulsarBackend, begun, until
+from tests.support.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.slow
+
+#: Short, so that many attempts fit into a test.
+SETTINGS = PulsarSettings(open_timeout_s=1, send_timeout_ms=400)
+TOPIC = "non-persistent://public/default/outages"
+#: The client's own pause is some seconds by now, and the next one as long again.
+ATTEMPTS_AWAY = 6
+
+on_embedded_only = pytest.mark.parametrize(
+    "broker_backend", [pytest.param("embedded", marks=pytest.mark.embedded)], indirect=True
+)
+
+
+class Speaker:
+    """A member that speaks all the time, and what it hears of itself."""
+
+    def __init__(self, url: str) -> None:
+        self.exchange = PulsarExchange(url, TOPIC, settings=SETTINGS)
+        self.is_done = False
+        self.spoken = 0
+        self.heard = 0
+
+    async def speak(self) -> None:
+        while not self.is_done:
+            self.spoken += 1
+            with contextlib.suppress(ExchangeDown):
+                await self.exchange.publish(b"%d" % self.spoken)
+            await asyncio.sleep(0.05)
+
+    async def listen(self) -> None:
+        while True:
+            for payload in await self.exchange.receive():
+                self.heard = max(self.heard, int(payload))
+
+    async def is_back(self) -> None:
+        """Return once it hears something that it says from now on."""
+        now = self.spoken
+        await until(lambda: self.heard > now)
+
+
+@pytest.fixture
+async def proxy(broker_backend: PulsarBackend) -> AsyncIterator[TcpProxy]:
+    port = int(broker_backend.url.rpartition(":")[2])
+    async with TcpProxy(port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def speaker(proxy: TcpProxy) -> AsyncIterator[Speaker]:
+    speaker = Speaker(f"pulsar://127.0.0.1:{proxy.port}")
+    await speaker.exchange.open()
+    async with asyncio.TaskGroup() as tasks:
+        working = [tasks.create_task(speaker.speak()), tasks.create_task(speaker.listen())]
+        await speaker.is_back()
+        yield speaker
+        for task in working:
+            task.cancel()
+    await speaker.exchange.close()
+
+
+async def _attempts_fail(speaker: Speaker, more: int) -> None:
+    wanted = speaker.exchange.attempts + more
+    await until(lambda: speaker.exchange.attempts >= wanted)
+
+
+@pytest.mark.parametrize("kind", ["refused", "stranded"])
+async def test_after_a_long_outage_a_member_is_back_with_its_next_attempts(
+    proxy: TcpProxy, speaker: Speaker, kind: str
+) -> None:
+    if kind == "refused":
+        await proxy.refuse()
+    else:
+        proxy.freeze()
+    await _attempts_fail(speaker, ATTEMPTS_AWAY)
+    assert speaker.exchange.trouble
+    if kind == "refused":
+        await proxy.pass_on()
+    else:
+        # The old connection stays as it is: the client alone notices that after a minute.
+        await proxy.strand()
+    before = speaker.exchange.attempts
+    await speaker.is_back()
+    # The one under way may be lost, and one that met a broker that was not up yet.
+    assert speaker.exchange.attempts - before <= 2
+    await until(lambda: speaker.exchange.trouble is None)
+
+
+@on_embedded_only
+async def test_a_short_cut_off_is_left_to_the_client(proxy: TcpProxy, speaker: Speaker) -> None:
+    await proxy.refuse()
+    await proxy.pass_on()
+    await speaker.is_back()
+    assert speaker.exchange.attempts == 0
+    assert speaker.exchange.trouble is None
+
+
+@on_embedded_only
+async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
+    proxy: TcpProxy, speaker: Speaker
+) -> None:
+    process = psutil.Process()
+
+    async def outage(*, is_refused: bool) -> None:
+        if is_refused:
+            await proxy.refuse()
+        else:
+            proxy.freeze()
+        await _attempts_fail(speaker, 2)
+        await (proxy.pass_on() if is_refused else proxy.strand())
+        await speaker.is_back()
+        await proxy.cut_stranded()
+
+    await outage(is_refused=True)
+    await outage(is_refused=False)
+    # Pool threads are made when they are first needed, up to their bound, and stay.
+    before = process.num_fds(), _threads_of_clients()
+    for number in range(4):
+        await outage(is_refused=number % 2 == 0)
+    await until(lambda: process.num_fds() <= before[0] and _threads_of_clients() <= before[1])
+
+
+def _threads_of_clients() -> int:
+    pooled = sum(thread.name.startswith("rgd-pulsar-changing") for thread in threading.enumerate())
+    threads: int = psutil.Process().num_threads()
+    return threads - pooled
+
+
+@on_embedded_only
+async def test_a_publish_that_its_session_did_not_survive_is_lost_and_nothing_more(
+    broker_backend: PulsarBackend, proxy: TcpProxy
+) -> None:
+    """Not ExchangeClosed: that ends whoever sends."""
+    patient = PulsarSettings(open_timeout_s=1, send_timeout_ms=20_000)
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def listener(delivery: Delivery) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, delivery.payload)
+
+    session = LastingSession(f"pulsar://127.0.0.1:{proxy.port}", TOPIC, patient)
+    await session.open(listener)
+    proxy.freeze()
+    publishing = await begun(session.publish(b"lost"))
+    assert session._session is not None
+    session._session.fault = "a test says so"
+    await until(lambda: session.attempts >= 1)
+    await proxy.strand()
+    with pytest.raises(ExchangeDown, match="replaced"):
+        async with asyncio.timeout(TIMEOUT_S):
+            await publishing
+    await session.publish(b"heard")
+    async with asyncio.timeout(TIMEOUT_S):
+        assert await heard.get() == b"heard"
+    await session.close()

@@ -1,0 +1,118 @@
+"""Messages that a reader cannot use: it reads on, and tells what can be told.
+
+Sent frame by frame, since no client sends them: encrypted, said to be compressed and are not, parts of
+chunks that never become whole, batches of nonsense, keys that are no text. The exchange in memory is not
+in it, it has no metadata.
+
+Not covered here, because they end the process inside the client (pulsar-client 3.13): a batch that says it
+holds more messages than its bytes do, and LZ4 that is none. docs/security.md has what follows from that.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from rgd.adapters.exchange.pulsar_session import RECEIVER_QUEUE_MAX
+from rgd.ports.exchange import Exchange, ExchangeDown
+from tests.contract.exchange.backends import (
+    TIMEOUT_S,
+    MakeExchange,
+    MakeStore,
+    PulsarBackend,
+    learn,
+)
+from tests.support.raw_pulsar import RawProducer, encrypted, message, metadata
+
+#: More than the client's receiver queue takes.
+MANY = RECEIVER_QUEUE_MAX + 200
+#: Of the kinds that the client has always gone past.
+SOME = 20
+
+Hostile = Callable[[int], tuple[bytes, bytes]]
+
+HOSTILE: dict[str, Hostile] = {
+    "encrypted": lambda n: (encrypted(n), b"nobody can read this"),
+    "encrypted batch": lambda n: (encrypted(n) + message((11, 10)), b"nobody can read this"),
+    **{
+        f"bad {name}": lambda n, number=number: (  # type: ignore[misc]
+            metadata(n, (8, number), (9, 100)),
+            b"not compressed at all",
+        )
+        for number, name in ((2, "zlib"), (3, "zstd"), (4, "snappy"))
+    },
+    "unknown compression": lambda n: (metadata(n, (8, 77), (9, 100)), b"?"),
+    "a large size": lambda n: (metadata(n, (8, 3), (9, 64 << 20)), b"?"),
+    "part of a chunk": lambda n: (
+        metadata(n, (26, b"%d" % n), (27, 2), (28, 1 << 20), (29, 0)),
+        b"first",
+    ),
+    "last part of no chunk": lambda n: (
+        metadata(n, (26, b"%d" % n), (27, 2), (28, 10), (29, 1)),
+        b"second",
+    ),
+    "batch of nonsense": lambda n: (metadata(n, (11, 2)), b"\xff" * 40),
+    "key that is no text": lambda n: (metadata(n, (6, b"\xff\xfe")), b"?"),
+    "schema nobody knows": lambda n: (metadata(n, (16, b"\x00\x00\x00\x09")), b"?"),
+}
+
+
+async def _send(backend: PulsarBackend, topic: str, hostile: Hostile, count: int) -> None:
+    port = int(backend.url.rpartition(":")[2])
+    async with asyncio.timeout(TIMEOUT_S), RawProducer(port, topic) as raw:
+        await raw.send(hostile(number) for number in range(count))
+        assert raw.taken == count
+
+
+async def _hears_itself(member: Exchange) -> None:
+    """Publish until it is read: a broker drops what comes while it may not send to the reader."""
+
+    async def listen() -> None:
+        while b"hello" not in await member.receive():
+            pass
+
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(listen())
+        while not listening.done():
+            with contextlib.suppress(ExchangeDown):
+                await member.publish(b"hello")
+            await asyncio.wait({listening}, timeout=0.1)
+
+
+async def test_a_thousand_encrypted_messages_do_not_stop_an_exchange(
+    broker_backend: PulsarBackend, exchange: MakeExchange
+) -> None:
+    member = exchange()
+    await member.open()
+    await _send(broker_backend, broker_backend.usage, HOSTILE["encrypted"], MANY)
+    await _hears_itself(member)
+
+
+async def test_a_thousand_encrypted_records_do_not_stop_a_table(
+    broker_backend: PulsarBackend, store: MakeStore
+) -> None:
+    early, late = store(), store()
+    await early.open()
+    await early.put("before", b"1")
+    await _send(broker_backend, broker_backend.policies, HOSTILE["encrypted"], MANY)
+    await early.put("after", b"2")
+    assert await learn(early, 2) == [("before", b"1"), ("after", b"2")]
+    async with asyncio.timeout(TIMEOUT_S):
+        assert dict(await late.open()) == {"before": b"1", "after": b"2"}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "encrypted"])
+async def test_reading_goes_on_after(
+    kind: str, broker_backend: PulsarBackend, exchange: MakeExchange, store: MakeStore
+) -> None:
+    member, table = exchange(), store()
+    await member.open()
+    await table.open()
+    for topic in (broker_backend.usage, broker_backend.policies):
+        await _send(broker_backend, topic, HOSTILE[kind], SOME)
+    await _hears_itself(member)
+    await table.put("key", b"value")
+    learnt: list[tuple[str, bytes]] = []
+    while ("key", b"value") not in learnt:
+        learnt += await learn(table, 1)
