@@ -72,7 +72,7 @@ class BrokerSettings(Section):
     weight: Number = Field(
         default=1,
         ge=WEIGHT_MIN / WEIGHT_ONE,
-        le=WEIGHT_MAX / WEIGHT_ONE,
+        le=WEIGHT_MAX // WEIGHT_ONE,
         description="This broker's weight in `max-min`.",
     )
 

@@ -7,7 +7,7 @@ daemon. `ask` puts load on it through the short road.
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -91,7 +91,8 @@ def _run(running: RunningDaemon, settings: HttpSettings) -> Iterator[RunningDaem
         yield running
     finally:
         if running.loop is not None and running.until is not None:
-            running.loop.call_soon_threadsafe(running.until.set)
+            with suppress(RuntimeError):  # it has ended by itself, and its loop with it
+                running.loop.call_soon_threadsafe(running.until.set)
         thread.join(UP_S)
         assert not thread.is_alive()
 

@@ -95,7 +95,11 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
                     AnyOf((TooLargeAnswer, Reason)),
                 ),
                 429: Says("Refused.", AcquireAnswer, headers=REFUSAL_HEADERS),
-                503: Says("No policies are known yet.", UnknownAnswer, headers=UNKNOWN_HEADERS),
+                503: Says(
+                    "No policies are known yet; or too many connections, or too much in work.",
+                    AnyOf((UnknownAnswer, Reason)),
+                    headers_if_any=UNKNOWN_HEADERS,
+                ),
             },
         ),
     )
