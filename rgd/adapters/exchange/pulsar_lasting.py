@@ -185,7 +185,7 @@ class LastingSession:
         self._echo.restart()
         assert old is not None
         self._unauthenticated_before += old.unauthenticated
-        await old.close()
+        await old.close(is_replaced=True)
         return True
 
 

@@ -9,7 +9,7 @@ replaced while nobody was connected is read whole, whatever its positions are.
 How: `open` writes a marker, and what lies before the marker is the snapshot. So there is no moment
 between reading and listening, and an empty topic is nothing special (`create_table_view` fails on the
 embedded broker's). The heartbeat is a question that the broker answers over the reader's own
-connection (`PulsarSession.has_news`): it writes nothing, so a compacted topic that is kept for ever
+connection (`PulsarSession.ask`): it writes nothing, so a compacted topic that is kept for ever
 does not grow. The client reconnects by itself 100 ms after a connection broke, so a broken one is
 looked for more often than that.
 
@@ -60,7 +60,7 @@ class TableLimits:
 
     #: From one question to the broker to the next.
     heartbeat_s: float = 1.0
-    #: The longest an answer may take, and the longest nothing may come of what the broker has.
+    #: The longest an answer may take.
     answer_s: float = 3.0
     #: Larger values are left out and counted; nobody here writes them.
     value_bytes_max: int = PAYLOAD_BYTES_MAX
@@ -167,7 +167,7 @@ class PulsarPolicyStore:
         """Say that the table is lost as soon as it is."""
         async with asyncio.TaskGroup() as tasks:
             broken = tasks.create_task(_until_broken(session, table))
-            unanswered = tasks.create_task(_until_unanswered(session, table, self._limits))
+            unanswered = tasks.create_task(_until_unanswered(session, self._limits))
             done, left = await asyncio.wait(
                 {broken, unanswered}, return_when=asyncio.FIRST_COMPLETED
             )
@@ -187,15 +187,17 @@ async def _until_broken(session: PulsarSession, table: "_Table") -> str:
             return "its positions begin again"
 
 
-async def _until_unanswered(session: PulsarSession, table: "_Table", limits: TableLimits) -> str:
-    """Wait until the broker does not answer, or sends nothing of what it has; returns which."""
+async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
+    """Wait until the broker does not answer; returns what happened.
+
+    That it has more than was read means nothing: messages that the client cannot read, whoever wrote
+    them, are never handed out.
+    """
     while True:
         await asyncio.sleep(limits.heartbeat_s)
-        seen = table.position
         try:
             async with asyncio.timeout(limits.answer_s):
-                while await session.has_news() and table.position == seen:  # noqa: ASYNC110 - it is the reading thread that moves on
-                    await asyncio.sleep(LOOK_S)
+                await session.ask()
         except (TimeoutError, ExchangeDown):
             return f"no answer within {limits.answer_s:g} s"
 

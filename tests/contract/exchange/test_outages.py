@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 SETTINGS = PulsarSettings(open_timeout_s=1, send_timeout_ms=400)
 TOPIC = "non-persistent://public/default/outages"
 #: The client's own pause is some seconds by now, and the next one as long again.
-ATTEMPTS_AWAY = 6
+ATTEMPTS_AWAY = 4
 
 on_embedded_only = pytest.mark.parametrize(
     "broker_backend", [pytest.param("embedded", marks=pytest.mark.embedded)], indirect=True
@@ -136,7 +136,7 @@ async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
     await outage(is_refused=False)
     # Pool threads are made when they are first needed, up to their bound, and stay.
     before = process.num_fds(), _threads_of_clients()
-    for number in range(4):
+    for number in range(2):
         await outage(is_refused=number % 2 == 0)
     await until(lambda: process.num_fds() <= before[0] and _threads_of_clients() <= before[1])
 

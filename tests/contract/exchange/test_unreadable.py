@@ -25,6 +25,8 @@ from tests.contract.exchange.backends import (
 )
 from tests.support.raw_pulsar import RawProducer, encrypted, message, metadata
 
+pytestmark = pytest.mark.slow
+
 #: More than the client's receiver queue takes.
 MANY = RECEIVER_QUEUE_MAX + 200
 #: Of the kinds that the client has always gone past.

@@ -50,7 +50,7 @@ def token_file(secured: SecuredPulsar, tmp_path: Path) -> Path:
 
 
 def settings(token_file: Path | None, **others: Path | None) -> PulsarSettings:
-    return PulsarSettings(token_file=token_file, open_timeout_s=3, send_timeout_ms=1000, **others)  # type: ignore[arg-type]
+    return PulsarSettings(token_file=token_file, open_timeout_s=2, send_timeout_ms=1000, **others)  # type: ignore[arg-type]
 
 
 async def _hears_itself(member: PulsarExchange) -> None:
@@ -110,7 +110,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
 async def test_a_rotated_token_works_when_the_old_one_runs_out(
     secured: SecuredPulsar, token_file: Path
 ) -> None:
-    rewrite(token_file, secured.token("rgd", seconds=4))
+    rewrite(token_file, secured.token("rgd", seconds=3))
     member = PulsarExchange(secured.pulsar.service_url, USAGE, settings=settings(token_file))
     await member.open()
     await _hears_itself(member)
