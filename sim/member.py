@@ -15,8 +15,8 @@ from typing import Protocol
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, Effect, Fault
 from rgd.core.broker.events import Event
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import GroupKey

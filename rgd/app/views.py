@@ -7,7 +7,7 @@ cannot be out of date, and changes nothing.
 from collections.abc import Collection
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Attachments, OnUnknown, Rates

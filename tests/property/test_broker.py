@@ -22,8 +22,8 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings, OnIsolation
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns

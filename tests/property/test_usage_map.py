@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Hello, Report, Speaker

@@ -6,7 +6,7 @@ be reached at all, which test_isolation.py covers.
 
 import pytest
 
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.network import Network
 from tests.simulation.worlds import Cluster

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from rgd.core.broker.effects import AlarmCode
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.fault import Deed

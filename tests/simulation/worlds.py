@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Speaker

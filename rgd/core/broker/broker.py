@@ -31,41 +31,35 @@ from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName, Voice
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.sender import Sender, Sources
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slots import Slots
 from rgd.core.broker.standing import NAMESAKE_ROUNDS, Standing
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import NO_USAGE, UsageColumns
+from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
-    ALL_ROWS,
     Ask,
-    Goodbye,
     Hello,
     Message,
     Report,
-    RoundRecord,
-    Span,
 )
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
 
-#: How often in a round a broker says that it is there while its own words do not come back.
-HOLDING_WORDS: Final = 4
-
-#: How often in a round a broker tells everything to those that ask for it, at most.
-ANSWERS_A_ROUND: Final = 4
+#: How often in a round a broker sends a heartbeat while its own messages do not come back.
+HEARTBEATS_HOLDING: Final = 4
 
 
 class Broker:
@@ -111,7 +105,23 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
-        self.own_name = OwnName(settings, self.identity, self.name, self.standing, self._voice())
+        self.sender = Sender(
+            settings,
+            Sources(
+                self.identity,
+                self.name,
+                self.link,
+                self.peers,
+                self.rounds,
+                self.sharing,
+                self.membership,
+                self.full_state,
+            ),
+            now,
+        )
+        self.own_name = OwnName(
+            settings, self.identity, self.name, self.standing, _voice_of(self.sender)
+        )
         # A part that raised waits for a round.
         self._boundary = Boundary(settings.round_ns)
         self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
@@ -125,24 +135,19 @@ class Broker:
         )
         #: Parts that raised since what they left behind was put right.
         self._faulty: set[str] = set()
-        self.reports_sent = 0
         self._is_started = False
         self._round_end = now
-        self._round_began = now
-        self._reported_at = Nanos(now - settings.min_interval_ns)
-        #: When an early report is due.
-        self._early_at: Nanos | None = None
-        #: When our full state is due, because somebody asked or missed some of it, and was told last.
-        self._answer_at: Nanos | None = None
-        self._answered_at: Nanos | None = None
-        #: When a word of ours is due, because somebody takes us for dead.
-        self._alive_at: Nanos | None = None
         self._handlers = self._handlers_by_event()
 
     @property
     def sequence(self) -> int:
         """The sequence of our last report."""
         return self.identity.sequence
+
+    @property
+    def reports_sent(self) -> int:
+        """Reports that were sent, heartbeats too."""
+        return self.sender.reports_sent
 
     @property
     def mode(self) -> Mode:
@@ -167,9 +172,9 @@ class Broker:
         due = (
             self._now if self.rounds.is_ending else self._round_end,
             self._now if self.full_state.is_pending else None,
-            self._early_at,
-            self._answer_at,
-            self._alive_at,
+            self.sender.early_at,
+            self.sender.answer_at,
+            self.sender.alive_at,
             self.own_name.due_at,
             self.membership.check_at,
             self.sharing.due_at,
@@ -235,11 +240,11 @@ class Broker:
         }
 
     def _on_started(self, event: Started) -> list[Effect]:
-        self._is_started = True
+        self._is_started = self.sender.is_started = True
         self.standing.start(event.now)
         self.name.start(event.now)
         self._round_end = Nanos(event.now + self.settings.round_ns)
-        return [self._hello(event.now)]
+        return [self.sender.hello(event.now)]
 
     def _on_woken(self, event: Woken) -> list[Effect]:
         now = event.now
@@ -254,10 +259,11 @@ class Broker:
             # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
         effects += self._say_what_is_due(now)
-        if self.mode is Mode.HOLDING and self._alive_at is None:
-            # A word may be lost, and the next one long under way: of more of them one comes back,
+        if self.mode is Mode.HOLDING and self.sender.alive_at is None:
+            # A message may be lost, and the next one long under way: of more of them one comes back,
             # before this broker's time to hold its shares is over.
-            self._alive_at = Nanos(self._reported_at + self.settings.round_ns // HOLDING_WORDS)
+            between_ns = self.settings.round_ns // HEARTBEATS_HOLDING
+            self.sender.alive_at = Nanos(self.sender.reported_at + between_ns)
         if self.book_change.is_waiting:
             effects += self._run(Part.POLICIES, self.book_change.retry, now)
         is_reading = self.sharing.is_reading and not self._boundary.waits(Part.SHARING, now)
@@ -283,12 +289,12 @@ class Broker:
             return self.own_name.hear(message, now)
         effects = self.membership.hear(message, now)
         if isinstance(message, Hello):
-            self._answer_soon(message.speaker.incarnation, now)
+            self.sender.answer_soon(message.speaker.incarnation, now)
         elif isinstance(message, Ask) and message.broker == me.broker:
             if message.full:
-                self._answer_soon(message.speaker.incarnation, now)
+                self.sender.answer_soon(message.speaker.incarnation, now)
             else:
-                self._show_life(now)
+                self.sender.show_life(now)
         return [*effects, *self.standing.maybe_go_live(now)]
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
@@ -302,11 +308,10 @@ class Broker:
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
             return []
-        earliest = Nanos(self._reported_at + self.settings.min_interval_ns)
-        due = max(event.now, earliest)
-        self._early_at = due if self._early_at is None else min(self._early_at, due)
-        is_due = event.now >= self._early_at and not self.rounds.is_ending
-        return self._report_early(event.now) if is_due else []
+        earliest = Nanos(self.sender.reported_at + self.settings.min_interval_ns)
+        due = self.sender.report_early_from(max(event.now, earliest))
+        is_due = event.now >= due and not self.rounds.is_ending
+        return self.sender.report_early(event.now) if is_due else []
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:
@@ -316,34 +321,32 @@ class Broker:
             effects += self._step_round(self._begin_end, event.now)
         while self.rounds.is_ending:
             effects += self._step_round(self.rounds.step, event.now)
-        reports, record = self._finish_round(event.now, last=True)
+        ungoverned = self.limiter.drain_ungoverned()
+        reports, record = self.sender.finish_round(event.now, ungoverned, last=True)
         # Nobody needs the report of one that says goodbye.
-        self.reports_sent -= len(reports)
+        self.sender.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
-        return [*effects, *self._goodbye()]
+        return [*effects, *self.sender.goodbye()]
 
     # What we say.
 
     def _say_what_is_due(self, now: Nanos) -> list[Effect]:
         """What cannot wait for the end of the round."""
-        effects: list[Effect] = []
-        if self.name.is_lost:
-            # Whoever asked has the answer of the one whose name it is.
-            self._answer_at = None
-            self.full_state.abandon()
-        # What was picked in a round that is ending counts as told, and is told in a moment.
+        sender, effects = self.sender, list[Effect]()
+        sender.settle()
+        # What was picked in a round that is ending counts as sent, and is sent in a moment.
         is_between = not self.rounds.is_ending
-        if is_between and self._early_at is not None and now >= self._early_at:
-            effects += self._run(Part.REPORTS, self._report_early, now)
-        if self.full_state.is_pending or (self._answer_at is not None and now >= self._answer_at):
-            effects += self._run(Part.REPORTS, self._report_state, now)
-        if is_between and self._alive_at is not None and now >= self._alive_at:
-            effects += self._run(Part.REPORTS, self._report_nothing, now)
+        if is_between and sender.early_at is not None and now >= sender.early_at:
+            effects += self._run(Part.REPORTS, sender.report_early, now)
+        if sender.is_state_due(now):
+            effects += self._run(Part.REPORTS, sender.report_state, now)
+        if is_between and sender.alive_at is not None and now >= sender.alive_at:
+            effects += self._run(Part.REPORTS, sender.report_nothing, now)
         return effects
 
     def _begin_end(self, now: Nanos) -> None:
-        self._early_at = None
+        self.sender.early_at = None
         # Whole rounds that were missed are not made up for.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
@@ -365,127 +368,16 @@ class Broker:
         effects += said
         if not any(isinstance(effect, Publish) for effect in said):
             # Whatever became of the rows, the others hear that we are there.
-            effects += self._report_nothing(now)
+            effects += self.sender.report_nothing(now)
         if self.link.reached_at is None and not self.name.is_lost:
-            effects.append(self._hello(now))
+            effects.append(self.sender.hello(now))
         return effects + self._run(Part.SLOTS, self.slots.end_round, now)
 
     def _say_round(self, now: Nanos) -> list[Effect]:
-        reports, record = self._finish_round(now)
+        reports, record = self.sender.finish_round(now, self.limiter.drain_ungoverned())
         # What nobody limited was asked, too.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
-
-    def _finish_round(self, now: Nanos, *, last: bool = False) -> tuple[list[Effect], RoundRecord]:
-        rows, shown = self.rounds.finish()
-        *parts, rest = parts_of_rows(rows)
-        reports = [self._report(part, now, more=True) for part in parts]
-        reports.append(self._report(rest, now))
-        ungoverned = self.limiter.drain_ungoverned()
-        record = RoundRecord(
-            speaker=self.identity.speaker,
-            sequence=self.sequence,
-            period_ns=max(1, now - self._round_began),
-            rows=shown,
-            peers=self.peers.sequences(),
-            isolated=self.mode.is_isolated,
-            ungoverned=ungoverned.granted,
-            unknown_granted=ungoverned.unknown_granted,
-            unknown_refused=ungoverned.unknown_refused,
-            policies_hash=self.membership.policies_hash,
-            weight=self.settings.weight,
-            ended_ns=now,
-            last=last,
-            peer_incarnations=self.peers.incarnations(),
-        )
-        self._round_began = now
-        return reports, record
-
-    def _report_early(self, now: Nanos) -> list[Effect]:
-        self._early_at = None
-        rows = self.rounds.early(now)
-        if self.rounds.follows_up:
-            # The first moments of something new are said once more, when more was seen.
-            self._early_at = Nanos(now + self.settings.min_interval_ns)
-        return [self._report(rows, now)] if len(rows) else []
-
-    def _report_state(self, now: Nanos) -> list[Effect]:
-        """Send the next part of the full state; begin with it if that is due."""
-        if not self.full_state.is_pending:
-            self._answer_at, self._answered_at = None, now
-            self.full_state.begin()
-        part = self.full_state.next()
-        return [] if part is None else [self._report(part.rows, now, span=part.span)]
-
-    def _report_anew(self, now: Nanos) -> list[Effect]:
-        """Send the full state from its beginning."""
-        self.full_state.abandon()
-        return self._report_state(now)
-
-    def _report_nothing(self, now: Nanos) -> list[Effect]:
-        return [self._report(NO_USAGE, now)]
-
-    def _report(
-        self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
-    ) -> Effect:
-        """Send rows that changed, or all rows of a span; `more` of the same follow."""
-        self.reports_sent += 1
-        self._reported_at = now
-        self._alive_at = None
-        report = Report(
-            speaker=self.identity.speaker,
-            sequence=self.identity.next_sequence(),
-            period_ns=max(1, now - self._round_began),
-            rows=rows,
-            full=span is not None,
-            rows_hash=self.rounds.told_hash,
-            weight=self.settings.weight,
-            policies_hash=self.membership.policies_hash,
-            members=len(self.sharing.brokers),
-            span=span or ALL_ROWS,
-            # Nor can anybody hold all of it while a full state is under way.
-            more=more or self.full_state.is_pending,
-            claim=self.name.claim(now),
-            rival=self.name.rival(now),
-        )
-        self.identity.sent(report)
-        self.link.said(report.sequence, now)
-        return Publish(report)
-
-    def _voice(self) -> Voice:
-        return Voice(
-            show_life=self._show_life,
-            hello=self._hello,
-            heartbeat=lambda now: self._report(NO_USAGE, now),
-            everything=self._report_anew,
-        )
-
-    def _hello(self, now: Nanos) -> Effect:
-        self.link.said(0, now)
-        return Publish(Hello(self.identity.speaker))
-
-    def _goodbye(self) -> list[Effect]:
-        # A name that another daemon has is not ours to take away.
-        return [] if self.name.is_lost else [Publish(Goodbye(self.identity.speaker))]
-
-    def _answer_soon(self, asker: int, now: Nanos) -> None:
-        # Spread over half a round by who asks and who answers, so that no dice is needed.
-        spread = max(1, self.settings.round_ns // 2)
-        self._answer_from(Nanos(now + (asker ^ self.identity.speaker.incarnation) % spread))
-
-    def _answer_from(self, due: Nanos) -> None:
-        """Tell everything then, or somewhat later where it was told a moment ago."""
-        if self.name.is_lost:
-            return
-        if self._answered_at is not None:
-            interval_ns = self.settings.round_ns // ANSWERS_A_ROUND
-            due = Nanos(max(due, self._answered_at + interval_ns))
-        self._answer_at = due if self._answer_at is None else min(self._answer_at, due)
-
-    def _show_life(self, now: Nanos) -> None:
-        """Let a word of ours be due, any will do."""
-        if self._is_started and self._alive_at is None:
-            self._alive_at = Nanos(max(now, self._reported_at + self.settings.min_interval_ns))
 
     # What we hear under our own name.
 
@@ -497,7 +389,7 @@ class Broker:
             is_recent = self.link.heard(message.sequence, now)
             if not self.membership.read_back(message, now) and not message.full:
                 # The peers may know more of us than we do ourselves: tell all of us once more.
-                self._answer_from(now)
+                self.sender.answer_from(now)
         elif isinstance(message, Hello):
             is_recent = self.link.heard(0, now)
         rejoined = self.standing.rejoin(now) if is_recent else []
@@ -539,14 +431,14 @@ class Broker:
             raise error
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
         if isinstance(event, Stopping):
-            effects += self._goodbye()
+            effects += self.sender.goodbye()
         return self._noted(effects)
 
     def _recover(self, now: Nanos) -> None:
         """Put right what faults left behind, and tell the peers everything again."""
         self._recovery.recover(now, only_told=not self._faulty - TELLING_PARTS)
         if self._is_started:
-            self._answer_soon(0, now)
+            self.sender.answer_soon(0, now)
         self._faulty.clear()
 
     def _count_brokers(self, count: int) -> None:
@@ -572,4 +464,13 @@ def _peers_of(settings: BrokerSettings) -> Peers:
         grace_ns=listen_ns + 2 * settings.settle_max_ns,
         late_ns=settings.round_ns + 2 * settings.settle_max_ns,
         peers_max=settings.peers_max,
+    )
+
+
+def _voice_of(sender: Sender) -> Voice:
+    return Voice(
+        show_life=sender.show_life,
+        hello=sender.hello,
+        heartbeat=lambda now: sender.report(NO_USAGE, now),
+        everything=sender.report_anew,
     )

@@ -19,8 +19,9 @@ from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
 from rgd.core.broker.identity import Identity
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
 from rgd.core.exchange.peers import Heard, Peers

@@ -18,8 +18,9 @@ from typing import Final
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.units import Nanos
 

@@ -18,8 +18,8 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message, Report, Speaker
 from rgd.core.policies.book import PolicyBook

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from rgd.core.broker.link import Link
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import ShareColumns

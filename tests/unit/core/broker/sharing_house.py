@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rgd.core.broker.link import Link
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Speaker

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rgd.core.broker.effects import Append, Publish
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns

@@ -10,7 +10,7 @@ import pytest
 
 from rgd.core.broker.boundary import Part
 from rgd.core.broker.effects import Append, Fault, Publish
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
@@ -130,7 +130,7 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
     monkeypatch.setattr(getattr(live.broker, room), method, boom)
     # Something to do for each: a fault, a newcomer, an answer, an early report, a change of policies.
     live.hear(report("b2", usage(90)), 2100)
-    live.broker._answer_at = live.broker._alive_at = ms(2200)
+    live.broker.sender.answer_at = live.broker.sender.alive_at = ms(2200)
     live.broker.limiter.urgent[key()] = None
     live.tell_unreported(2200)
     live.change(gold(50), 2300)

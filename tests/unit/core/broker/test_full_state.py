@@ -9,8 +9,8 @@ import pytest
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange import report_parts
 from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Speaker

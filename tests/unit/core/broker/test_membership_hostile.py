@@ -6,10 +6,10 @@ messages in our own name (test_own_name.py).
 
 from dataclasses import replace
 
-from rgd.core.broker.broker import ANSWERS_A_ROUND
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.broker.membership import REMEMBERS_A_CHECK
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
+from rgd.core.broker.sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Speaker
 from rgd.core.shares.model import WEIGHT_MAX
 from tests.unit.core.broker.conftest import Seat

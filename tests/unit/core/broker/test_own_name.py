@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports

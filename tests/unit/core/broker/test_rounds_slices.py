@@ -6,8 +6,8 @@ Not covered: what a round says of one group (test_rounds.py).
 import pytest
 
 from rgd.core.broker import rounds as rounds_module
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.rounds import SLICE_GROUPS
-from rgd.core.broker.sharing import Mode
 from rgd.core.demand.estimator import Estimates, Estimator, Seen
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.columns import Ints

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Limit, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import OnIsolation
-from rgd.core.broker.sharing import Mode
 from rgd.core.exchange.messages import Goodbye, Hello, Report, Speaker
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension

@@ -6,7 +6,7 @@ Not covered: several brokers on such a link (tests/simulation/test_delayed_link.
 import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish
-from rgd.core.broker.sharing import Mode
+from rgd.core.broker.mode import Mode
 from rgd.core.exchange.messages import Hello, Message, Report
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk, Effects

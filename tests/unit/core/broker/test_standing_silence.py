@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import OnIsolation
-from rgd.core.broker.sharing import Mode
 from rgd.core.exchange.messages import Hello
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_MS, Dimension
