@@ -13,9 +13,14 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+from typing_extensions import override
 
 from rgd.ports.exchange import ExchangeClosed, ExchangeError
+
+#: Bytes of messages that wait to be read: a stalled loop must not fill the memory.
+WAITING_BYTES_MAX: Final = 128 << 20
 
 Item = TypeVar("Item")
 
@@ -32,17 +37,24 @@ class Inbox(Generic[Item]):
         #: What `take` raises once the inbox is closed.
         self._closed: ExchangeError | None = None
         self._arrived = asyncio.Event()
+        #: Bytes of the items, where they have any (`PayloadInbox`).
+        self._bytes = 0
+        self._bytes_max = 0
         #: Items dropped because the queue was full.
         self.dropped = 0
 
     def put(self, item: Item) -> None:
         """Append an item; from any thread. Nothing happens once the inbox is closed."""
+        size = self._bytes_of(item)
         with self._lock:
             if self._closed is not None:
                 return
             if len(self._items) >= self._items_max:
                 self._make_room()
+            while self._items and self._bytes + size > self._bytes_max:
+                self._make_room()
             self._items.append(item)
+            self._bytes += size
             must_tell = not self._is_loop_told
             self._is_loop_told = True
         if must_tell:
@@ -62,6 +74,7 @@ class Inbox(Generic[Item]):
                     raise self._closed
                 items = list(self._items)
                 self._items.clear()
+                self._bytes = 0
                 self._is_loop_told = False
                 self._arrived.clear()
             if items:
@@ -80,9 +93,27 @@ class Inbox(Generic[Item]):
             self._items.clear()
         self._arrived.set()
 
+    def _bytes_of(self, item: Item) -> int:
+        del item
+        return 0
+
     def _make_room(self) -> None:
-        self._items.popleft()
+        self._bytes -= self._bytes_of(self._items.popleft())
         self.dropped += 1
+
+
+class PayloadInbox(Inbox[bytes]):
+    """Messages that wait to be read; their number and their bytes are bounded."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, items_max: int, bytes_max: int = WAITING_BYTES_MAX
+    ) -> None:
+        super().__init__(loop, items_max)
+        self._bytes_max = bytes_max
+
+    @override
+    def _bytes_of(self, item: bytes) -> int:
+        return len(item)
 
 
 class ChangeInbox(Inbox[tuple[str, bytes]]):

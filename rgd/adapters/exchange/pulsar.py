@@ -9,7 +9,7 @@ replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table
 import asyncio
 from typing import Final
 
-from rgd.adapters.exchange.inbox import Inbox
+from rgd.adapters.exchange.inbox import Inbox, PayloadInbox
 from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
 from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.ports.exchange import ExchangeClosed
@@ -71,7 +71,7 @@ class PulsarExchange:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
         assert self._inbox is None, "opened twice"
-        inbox: Inbox[bytes] = Inbox(asyncio.get_running_loop(), self._queue_max)
+        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max)
         await self._session.open(lambda delivery: inbox.put(delivery.payload))
         self._inbox = inbox
 

@@ -108,7 +108,7 @@ async def test_a_table_whose_broker_does_not_answer_is_lost_and_opened_again_wit
     async with TcpProxy.before(broker_backend.url) as proxy:
         limits = TableLimits(heartbeat_s=0.05, answer_s=0.2)
         table = PulsarPolicyStore(
-            proxy.url, broker_backend.policies, settings=SETTINGS, limits=limits
+            proxy.url, broker_backend.policies, settings=broker_backend.settings, limits=limits
         )
         beside = broker_backend.store()
         await table.open()

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
+from rgd.adapters.exchange.inbox import ChangeInbox, Inbox, PayloadInbox
 from rgd.ports.exchange import ExchangeClosed
 
 TIMEOUT_S = 10
@@ -104,3 +104,13 @@ async def test_no_keys_last_word_is_lost_even_with_more_keys_than_the_queue_hold
     assert len(taken) <= 200
     numbers = [int(value) for _, value in taken]
     assert numbers == sorted(numbers)
+
+
+async def test_messages_that_wait_are_bounded_by_their_bytes() -> None:
+    inbox = PayloadInbox(asyncio.get_running_loop(), 100, bytes_max=1000)
+    for number in range(5):
+        inbox.put(bytes([number]) * 300)
+    assert [payload[0] for payload in await inbox.take()] == [2, 3, 4]
+    assert inbox.dropped == 2
+    inbox.put(bytes(5000))
+    assert [len(payload) for payload in await inbox.take()] == [5000], "one is always taken"
