@@ -105,20 +105,7 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
-        self.sender = Sender(
-            settings,
-            Sources(
-                self.identity,
-                self.name,
-                self.link,
-                self.peers,
-                self.rounds,
-                self.sharing,
-                self.membership,
-                self.full_state,
-            ),
-            now,
-        )
+        self.sender = Sender(settings, self._sources(), now)
         self.own_name = OwnName(
             settings, self.identity, self.name, self.standing, _voice_of(self.sender)
         )
@@ -226,6 +213,19 @@ class Broker:
         """
         self._recovery.validate()
         self.sharing.validate()
+
+    def _sources(self) -> Sources:
+        """What our messages are made of."""
+        return Sources(
+            self.identity,
+            self.name,
+            self.link,
+            self.peers,
+            self.rounds,
+            self.sharing,
+            self.membership,
+            self.full_state,
+        )
 
     # Handlers, one for each event.
 

@@ -40,6 +40,7 @@ class PoliciesChanged:
     now: Nanos
     book: PolicyBook
     #: Hash of what is in force, by which peers know that they have the same; 0: not known.
+    #: At most `COUNT_MAX`, as `RoundRecord` holds it.
     policies_hash: int = 0
     #: False: nobody has told this broker any policies yet, and the book is empty for that reason.
     known: bool = True
