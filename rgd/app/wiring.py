@@ -159,13 +159,14 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     def observe_round(seconds: float) -> None:
         timings[0].observe_round(seconds)
 
+    prepare = prepare_exchange(settings)
     parts = Parts(
         clock=clock,
         exchange=PulsarExchange(
             url,
             settings.exchange.topic,
             settings=pulsar_settings(settings.exchange),
-            prepare=prepare_exchange(settings),
+            prepare=prepare,
         ),
         policies=policies_of(settings, url, core.limiter.names_asked),
         usage_log=SegmentedLog(
@@ -177,7 +178,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         ),
         remember=known.store,
         observe_round=observe_round,
-        prepare=prepare_exchange(settings),
+        prepare=prepare,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
     timings.append(Exposition(Telemetry(daemon)))

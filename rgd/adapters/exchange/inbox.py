@@ -1,7 +1,7 @@
 """The one bounded queue between a client's threads and the event loop.
 
 Law: `put` is callable from any thread and never waits; what was put is taken in that order, by one
-taker on the loop; there are never more than `items_max` items, however long the loop stands still.
+taker on the loop; the items that wait are bounded, however long the loop stands still.
 How: the items lie in a deque under a lock, and the loop is only ever told to look, once for many
 items; so a loop that stalls piles up nothing in its own callback queue.
 What to do when the queue is full is the class: `Inbox` drops the oldest item and counts it (a later

@@ -1,7 +1,7 @@
 """Sends this broker's whole state, in one report or, where it is too large, in parts.
 
-Law: whoever receives every part of a pass, and every other report meanwhile, then holds what the last
-part's hash is of. One part is made at a time, as the state is at that moment: what changes between two
+Law: a receiver that gets every part, and every report sent meanwhile, then has the state that the last
+part's hash describes. One part is made at a time, as the state is at that moment: what changes between two
 parts is sent as a change, too. The last of several parts waits until no round is ending, for what a
 round has picked counts in the hash and is sent only at the round's end.
 """
