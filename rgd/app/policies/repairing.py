@@ -1,4 +1,4 @@
-"""Has the record that counts stand last in a policies table, where another one does for long.
+"""Rewrites a key's winning record where a losing record stays last in the policies table.
 
 Law: a compaction leaves the last record of each key, and so what counts. Nothing here raises, and a
 key costs at most one write a look, however often somebody writes records that do not count.

@@ -10,8 +10,8 @@ changes little; else, while the last ones were equal, at one of
 `REPORTS_A_COMPARISON`. So what a gap did is repaired at once, and a difference
 without one is found that many reports later at the latest.
 
-Our own rows are held as they are read back, so that all maps are made of the
-same words. What we say ourselves is `rgd.core.broker.broker`'s business.
+Our own rows are held as they are read back, so that all brokers'
+maps hold the same values. What we say ourselves is `rgd.core.broker.broker`'s business.
 """
 
 from collections import Counter

@@ -94,7 +94,7 @@ class OwnName:
             return [alarm]
         since = self._renewed_at
         if since is not None and now - since < self._settings.round_ns:
-            # He may go on for ever.
+            # The forger may continue: at most one new incarnation a round.
             self._renew_at = Nanos(since + self._settings.round_ns)
             self._voice.show_life(now)
             return [alarm]

@@ -27,8 +27,8 @@ from rgd.core.units import Nanos
 #: Rounds that a starting broker waits for answers to its hello (design 3).
 HELLO_ROUNDS: Final = 2
 
-#: Rounds after which the owner of a name answers a namesake's hello: longer than a word of one that
-#: crashed is under way. A broker that starts listens for as long before it believes anybody.
+#: Rounds before the owner of a name answers a duplicate's hello: longer than the last message of a
+#: crashed broker can be in flight. A broker that starts listens for as long before it believes anybody.
 NAMESAKE_ROUNDS: Final = 0.5
 
 
