@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -90,6 +91,8 @@ TOPICS: Final = [f"persistent://{name}/{topic}" for name in NAMESPACES for topic
 
 #: Every source of policies makes hashes of 63 bits, and records take no others.
 POLICIES_HASH_MAX: Final = COUNT_MAX
+
+NIGHTLY_TIMEOUT_S: Final = 1200
 
 #: Most wakes within one moment: slices of a round, of shares, of policies and of topics.
 WAKES_MAX: Final = 60
@@ -432,4 +435,5 @@ class Core(RuleBasedStateMachine):
 
 #: A sequence costs as much as some dozen examples of other laws.
 Core.TestCase.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=30)
-TestCore = Core.TestCase
+#: The nightly run takes minutes, more than one test may elsewhere.
+TestCore = pytest.mark.timeout(NIGHTLY_TIMEOUT_S)(Core.TestCase)
