@@ -4,6 +4,8 @@ Law: nothing raises (a contained `Fault` is a failure here), `Broker.validate` h
 shares sum to the quotas, a bucket grants at most depth + integral + one request, due wakes come to an
 end, and every message and record that is sent can be written and read back.
 
+Among what it hears are parts of states, a daemon under its own name, and what others write in its name.
+
 The long run is `HYPOTHESIS_PROFILE=nightly`. Not covered: whole clusters (tests/simulation), what a
 broken part leaves behind (tests/simulation/test_injected_faults.py).
 """
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -32,16 +35,28 @@ from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request, TooLar
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, RoundRecord, Speaker
+from rgd.core.exchange.messages import (
+    ALL_ROWS,
+    Ask,
+    Claim,
+    Goodbye,
+    Hello,
+    Message,
+    Report,
+    RoundRecord,
+    Span,
+    Speaker,
+)
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import told_hash
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     Group,
     Limit,
     Limits,
     LocalLimit,
+    OnUnknown,
     Rate,
     Rates,
     SharePolicyName,
@@ -64,7 +79,11 @@ from rgd.wire.numbering import Numbering, Numberings
 from rgd.wire.record import decode_record, encode_record
 
 ME: Final = Speaker("b1", 5)
-PEERS: Final = [Speaker("b0", 1), Speaker("b0", 2), Speaker("b2", 1), Speaker("b3", 7)]
+#: Peers, a daemon under our name on either side of our incarnation, and who writes in our name.
+SPEAKERS: Final = [
+    *[Speaker("b0", 1), Speaker("b0", 2), Speaker("b2", 1), Speaker("b3", 7)],
+    *[Speaker("b1", 4), Speaker("b1", 9), ME],
+]
 GROUPS: Final = ["gold", "silver", "lead"]
 TENANT: Final = "acme"
 NAMESPACES: Final = ["acme/orders", "acme/bills"]
@@ -72,6 +91,8 @@ TOPICS: Final = [f"persistent://{name}/{topic}" for name in NAMESPACES for topic
 
 #: Every source of policies makes hashes of 63 bits, and records take no others.
 POLICIES_HASH_MAX: Final = COUNT_MAX
+
+NIGHTLY_TIMEOUT_S: Final = 1200
 
 #: Most wakes within one moment: slices of a round, of shares, of policies and of topics.
 WAKES_MAX: Final = 60
@@ -143,36 +164,55 @@ rows = st.builds(
     lambda group, kind, topics, admitted, wanted: UsageRow(
         group, kind, topics, admitted, wanted, Pair(COUNT_MAX, 0), Pair(0, COUNT_MAX)
     ),
-    st.sampled_from([*GROUPS, "unheard-of"]),
+    st.sampled_from([*GROUPS, "unheard-of", "invented"]),
     st.sampled_from(Kind),
     amounts,
     st.builds(Pair, amounts, amounts),
     st.builds(Pair, amounts, amounts),
 )
 reports = st.builds(
-    lambda speaker, sequence, told, full, is_whole, weight, members: Report(
+    lambda speaker, sequence, told, is_whole, weight, members, part, name: Report(
         speaker,
         sequence,
         NS_PER_S,
         UsageColumns.of(*told),
-        full,
+        part[0],
         told_hash(row for row in told if not row.is_idle) if is_whole else 7,
         weight,
         members=members,
+        span=part[1],
+        more=part[2],
+        claim=name[0],
+        rival=name[1],
+        policies_hash=name[2],
     ),
-    st.sampled_from(PEERS),
+    st.sampled_from(SPEAKERS),
     st.sampled_from([1, 2, 3, 4, 5, 1000, COUNT_MAX]),
     st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)),
     st.booleans(),
-    st.booleans(),
     st.sampled_from([1, 1000, 1_000_000_000]),
     st.sampled_from([1, 3, COUNT_MAX]),
+    st.sampled_from(
+        [
+            (False, ALL_ROWS, False),
+            (False, ALL_ROWS, True),
+            (True, ALL_ROWS, False),
+            (True, Span(0, 1 << 63), True),
+            (True, Span(1 << 63), False),
+            (True, Span(5, 6), False),
+        ]
+    ),
+    st.tuples(
+        st.sampled_from(Claim),
+        st.sampled_from([0, ME.incarnation, (1 << 64) - 1]),
+        st.sampled_from([0, 1, POLICIES_HASH_MAX]),
+    ),
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
-    st.builds(Hello, st.sampled_from(PEERS)),
-    st.builds(Goodbye, st.sampled_from(PEERS)),
-    st.builds(Ask, st.sampled_from(PEERS), st.sampled_from(["b0", "b1"]), st.booleans()),
+    st.builds(Hello, st.sampled_from(SPEAKERS)),
+    st.builds(Goodbye, st.sampled_from(SPEAKERS)),
+    st.builds(Ask, st.sampled_from(SPEAKERS), st.sampled_from(["b0", "b1"]), st.booleans()),
 )
 settings_of_brokers = st.builds(
     BrokerSettings,
@@ -188,6 +228,7 @@ settings_of_brokers = st.builds(
     request_max_ms=st.sampled_from([1, 10_000, 86_400_000]),
     policy=st.sampled_from(SharePolicyName),
     topic_split=st.sampled_from(TopicSplit),
+    on_unknown=st.sampled_from(OnUnknown),
 )
 
 
@@ -198,6 +239,7 @@ class Core(RuleBasedStateMachine):
         super().__init__()
         self.now = 0
         self.is_heard = True
+        self.is_known = True
         self.said: list[Message] = []
         self.numbering, self.numberings = Numbering(), Numberings()
         self.broker = Broker(BrokerSettings(ME), Nanos(0))
@@ -258,7 +300,13 @@ class Core(RuleBasedStateMachine):
 
     @rule(book=books, policies_hash=st.sampled_from([0, 1, POLICIES_HASH_MAX]))
     def change_policies(self, book: PolicyBook, policies_hash: int) -> None:
+        self.is_known = True
         self.live(PoliciesChanged(Nanos(self.now), book, policies_hash))
+
+    @rule()
+    def lose_policies(self) -> None:
+        self.is_known = False
+        self.live(PoliciesChanged(Nanos(self.now), EMPTY_BOOK, known=False))
 
     @rule()
     def call_out(self) -> None:
@@ -279,7 +327,10 @@ class Core(RuleBasedStateMachine):
         if isinstance(answer, TooLarge):
             assert 1 <= answer.most <= COUNT_MAX
             return
-        assert not isinstance(answer, PoliciesUnknown), "policies are known from the start on"
+        is_refused = not self.is_known and self.broker.settings.on_unknown is OnUnknown.DENY
+        assert isinstance(answer, PoliciesUnknown) == is_refused
+        if isinstance(answer, PoliciesUnknown):
+            return
         self.check_decision(request, answer)
         self.check_buckets(before)
 
@@ -384,4 +435,5 @@ class Core(RuleBasedStateMachine):
 
 #: A sequence costs as much as some dozen examples of other laws.
 Core.TestCase.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=30)
-TestCore = Core.TestCase
+#: The nightly run takes minutes, more than one test may elsewhere.
+TestCore = pytest.mark.timeout(NIGHTLY_TIMEOUT_S)(Core.TestCase)
