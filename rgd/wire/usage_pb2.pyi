@@ -96,7 +96,7 @@ class Report(_message.Message):
     weight: _builtins.int
     """In max-min, thousandths."""
     policies_hash: _builtins.int
-    """Of the policies file in force; 0 where policies come from a table."""
+    """Of the policies in force; 0: not known."""
     members: _builtins.int
     """How many live brokers the speaker knows of, itself included; 0 is 1."""
     span_begin: _builtins.int
