@@ -111,8 +111,8 @@ def rows_told(trickle: Trickle, periods: int) -> list[int]:
     told: list[int] = []
     broadcast = trickle.world._broadcast
 
-    def listen(sender: object, message: object) -> None:
-        if sender is trickle.members[0] and isinstance(message, Report):
+    def listen(sender: str, message: object) -> None:
+        if sender == trickle.members[0].name and isinstance(message, Report):
             told.append(len(message.rows))
         broadcast(sender, message)  # type: ignore[arg-type]
 
