@@ -65,6 +65,10 @@ class LoadedGroups:
     hash: int
 
 
+class GroupsUnread(ConfigError):
+    """The file could not be read; it may be fine, and another reading of it may succeed."""
+
+
 class Reading:
     """One reading of a groups file, which another thread may end."""
 
@@ -96,14 +100,28 @@ def load_groups_apart(path: Path, reading: Reading | None = None) -> LoadedGroup
         reading: by which another thread may end this.
 
     Raises:
+        GroupsUnread: this process or the one that reads lacks something, whatever is in the file.
         ConfigError: the file cannot be used; carries every fault.
     """
+    try:
+        return _loaded(path, reading)
+    except OSError as exc:
+        expected = f"expected to be read; the process that does could not be begun: {exc}"
+        raise GroupsUnread(Fault(str(path), "", expected)) from exc
+
+
+def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
     try:
         is_small = path.stat().st_size <= SMALL_BYTES_MAX
     except OSError:
         is_small = True  # It says what is wrong, in one place.
     if is_small:
-        book = load_groups(path)
+        try:
+            book = load_groups(path)
+        except ConfigError as error:
+            if isinstance(error.__cause__, OSError):
+                raise GroupsUnread(*error.faults) from error
+            raise
         return LoadedGroups(book, book_hash(book))
     # The very modules that run here, wherever they came from; nothing of the present folder.
     script = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
@@ -116,7 +134,7 @@ def load_groups_apart(path: Path, reading: Reading | None = None) -> LoadedGroup
             return _put_together(process.stdout)
         except (EOFError, pickle.UnpicklingError) as exc:
             expected = f"expected to be read; the process that did ended with {process.wait()}"
-            raise ConfigError(Fault(str(path), "", expected)) from exc
+            raise GroupsUnread(Fault(str(path), "", expected)) from exc
 
 
 def let_go(books: list[PolicyBook]) -> None:

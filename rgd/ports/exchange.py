@@ -101,8 +101,8 @@ class PolicyStore(Protocol):
         """Read what is kept of the table, oldest first; what comes after is told by `changes`.
 
         The last one of a key is its value. Values that it replaced may be there before it, until
-        a compaction took them. After ExchangeDown, its own or that of `changes`, it may be called
-        again.
+        a compaction took them. It may be called again at any time; what `changes` had not told until
+        then is in what this returns, and a put that waits may fail.
 
         Raises:
             ExchangeDown: it cannot be reached; the message says what to do.

@@ -112,7 +112,8 @@ class MemoryPolicyStore:
     async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed("the policy store was closed")
-        assert self._changes is None or self._changes.is_closed, "opened twice"
+        if self._changes:
+            self._leave(self._changes)
         self._changes = ChangeInbox(asyncio.get_running_loop(), QUEUE_MAX)
         self._bus.change_inboxes.add(self._changes)
         return list(self._bus.records)
@@ -133,8 +134,11 @@ class MemoryPolicyStore:
     async def close(self) -> None:
         self._is_closed = True
         if self._changes:
-            self._bus.change_inboxes.discard(self._changes)
-            self._changes.close()
+            self._leave(self._changes)
+
+    def _leave(self, changes: ChangeInbox) -> None:
+        self._bus.change_inboxes.discard(changes)
+        changes.close()
 
     def _require_open(self) -> ChangeInbox:
         if self._changes is None or self._is_closed:

@@ -106,7 +106,8 @@ class PulsarPolicyStore:
     async def open(self) -> list[tuple[str, bytes]]:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
-        assert self._changes is None or self._changes.is_closed, "opened twice"
+        if self._changes is not None and not self._changes.is_closed:
+            self._changes.close(ExchangeDown(f"{self._topic} is opened again"))
         await self._abandon()
         loop = asyncio.get_running_loop()
         changes = ChangeInbox(loop, CHANGES_MAX)

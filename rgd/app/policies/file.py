@@ -15,7 +15,7 @@ import structlog
 
 from rgd.app.policies.source import Figures, OnBook
 from rgd.config.groups import load_groups
-from rgd.config.groups_apart import Reading, let_go, load_groups_apart
+from rgd.config.groups_apart import GroupsUnread, Reading, let_go, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
@@ -23,6 +23,9 @@ from rgd.errors import ConfigError
 
 #: How often the groups file is looked at.
 FILE_POLL_S: Final = 1.0
+#: A changed file that could not be read is read again after so many looks; the reason may be ours, such
+#: as too few descriptors or processes.
+UNREAD_LOOKS: Final = 10
 #: Of a refused file's faults, so many are logged one by one; `rgd validate` tells all.
 FAULTS_TOLD_MAX: Final = 20
 #: Characters of a fault that are logged: it may quote the file.
@@ -46,7 +49,7 @@ class FilePolicies:
         self._path = path
         self._poll_s = poll_s
         # Before it is read: what is written meanwhile is then seen at the next look.
-        self._stamp = _stamp(path)
+        self._stamp: object = _stamp(path)
         loaded = load_groups_apart(path)
         self._book, self._hash = loaded.book, loaded.hash
         self._trouble: str | None = None
@@ -71,12 +74,23 @@ class FilePolicies:
     async def follow(self, on_book: OnBook) -> None:
         """Read the file again whenever it changes."""
         on_book(self._book, self._hash)
+        unread: object = None
+        looks_left = 0
         while True:
             await asyncio.sleep(self._poll_s)
             stamp = await asyncio.to_thread(_stamp, self._path)
-            if stamp != self._stamp:
+            if stamp == self._stamp:
+                continue
+            if looks_left and stamp == unread:
+                looks_left -= 1
+                continue
+            # Only what is in force, or was refused for what it says, is not read again: not even when
+            # the file of before comes back.
+            self._stamp = None
+            if await self._reload(on_book):
                 self._stamp = stamp
-                await self._reload(on_book)
+            else:
+                unread, looks_left = stamp, UNREAD_LOOKS
 
     async def change(self, key: str, change: Change) -> None:
         """Refuse: the file is the truth."""
@@ -88,7 +102,15 @@ class FilePolicies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reload(self, on_book: OnBook) -> None:
+    async def _reload(self, on_book: OnBook) -> bool:
+        """Take up the file as it is now; False where it could not be read, whatever is in it."""
+        try:
+            return await self._take_up(on_book)
+        except Exception:
+            self._trouble = "the last good ones stay in force: internal error while it was read"
+            raise
+
+    async def _take_up(self, on_book: OnBook) -> bool:
         reading = Reading()
         try:
             loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
@@ -97,12 +119,9 @@ class FilePolicies:
             reading.stop()
             raise
         except ConfigError as error:
-            for fault in error.faults[:FAULTS_TOLD_MAX]:
-                _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
-            more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
-            first = str(error.faults[0])[:FAULT_CHARS_MAX]
-            self._trouble = f"the last good ones stay in force: {first}{more}"
-            return
+            self._tell_refused(error)
+            return not isinstance(error, GroupsUnread)
+        on_book(loaded.book, loaded.hash)
         before = [self._book]
         self._book, self._hash = loaded.book, loaded.hash
         self._trouble = None
@@ -112,9 +131,19 @@ class FilePolicies:
             groups=len(self._book.groups),
             hash=f"{self._hash:016x}",
         )
-        on_book(self._book, self._hash)
         # Nobody else holds it any more, and a large one takes long to free.
         await asyncio.to_thread(let_go, before)
+        return True
+
+    def _tell_refused(self, error: ConfigError) -> None:
+        more = f", and {len(error.faults) - 1} more" if len(error.faults) > 1 else ""
+        first = str(error.faults[0])[:FAULT_CHARS_MAX]
+        trouble = f"the last good ones stay in force: {first}{more}"
+        if isinstance(error, GroupsUnread) and trouble == self._trouble:
+            return  # Told already, some looks ago.
+        self._trouble = trouble
+        for fault in error.faults[:FAULTS_TOLD_MAX]:
+            _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
 
 
 def seed_of(path: Path | None) -> PolicyBook | None:

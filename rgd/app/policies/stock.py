@@ -135,7 +135,12 @@ class PulsarAdminPolicies:
             self._tell_down(error)
         else:
             self._tell_up()
-            await self._take(reading, on_book)
+            try:
+                await self._take(reading, on_book)
+            except Exception:
+                # Nothing of it was noted as known, so the next poll tries again.
+                self._trouble = "internal error: what Pulsar says now could not be put in force"
+                raise
         self._is_settled = True
 
     @property
@@ -174,13 +179,21 @@ class PulsarAdminPolicies:
         is_news = not self._is_read or await asyncio.to_thread(
             _differ, reading.policies, self._known
         )
-        self._is_read = self._is_known = True
-        self._known = reading.policies
         if not is_news:
+            self._known = reading.policies
             return
-        self._book, self._hash = await asyncio.to_thread(_digest, reading.policies)
+        book, policies_hash = await asyncio.to_thread(_digest, reading.policies)
         self._asked_before = self._origins.names_asked()
-        on_book(self._book, self._hash)
+        # Of `is_known`, whoever is told of the book asks at once.
+        was_known, self._is_known = self._is_known, True
+        try:
+            on_book(book, policies_hash)
+        except BaseException:
+            self._is_known = was_known
+            raise
+        # Only what is in force counts as known: whatever raised before this is tried again.
+        self._is_read, self._known = True, reading.policies
+        self._book, self._hash = book, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
 
     def _topics_to_read(self, asked: Sequence[NameAsked]) -> dict[str, frozenset[str]]:

@@ -110,6 +110,8 @@ class TablePolicies:
         self._on_book: OnBook | None = None
         #: What was told last.
         self._told: tuple[PolicyBook, int] | None = None
+        #: Whether `_book` lacks something of what was taken in.
+        self._is_book_old = False
         self._is_open = False
         #: Why the table is not open; in words.
         self._away: str | None = "the table was not read yet"
@@ -201,6 +203,9 @@ class TablePolicies:
                     closed = error
                 if keeping is not None:
                     keeping.cancel()
+        except Exception:
+            self._note_broken()
+            raise
         finally:
             self._stop_following()
         raise closed
@@ -276,13 +281,20 @@ class TablePolicies:
         if self._keeping is not None:
             self._keeping.note_change()
 
-    def _note_lost(self, error: ExchangeDown) -> None:
+    def _note_broken(self) -> None:
+        """What was being taken in when something raised is gone: have all of it read again."""
+        self._is_book_old = True
+        if self._is_open:
+            self._note_lost("internal error")
+        self._away = "internal error; the table is read again"
+
+    def _note_lost(self, reason: str) -> None:
         self._is_open = False
         self.lost += 1
         if asyncio.get_running_loop().time() > self._opened_at_s + STEADY_S:
             self._tries = 0
-        self._away = f"the table is lost: {error}"
-        _log.warning("lost the policies table", reason=str(error))
+        self._away = f"the table is lost: {reason}"
+        _log.warning("lost the policies table", reason=reason)
 
     async def _follow_until_lost(self) -> None:
         """Take in changes while the table is open.
@@ -300,7 +312,7 @@ class TablePolicies:
                     while True:
                         await self._take_all(await self._store.changes())
                 except ExchangeDown as error:
-                    self._note_lost(error)
+                    self._note_lost(str(error))
                 except ExchangeClosed as error:
                     closed = error
                 for task in beside:
@@ -322,18 +334,18 @@ class TablePolicies:
             read = await asyncio.to_thread(_decoded, changes)
         else:
             read = _decoded(changes)
-        is_news = False
         for start in range(0, len(read), TAKE_SLICE):
             if start:
                 await asyncio.sleep(0)
             for one in read[start : start + TAKE_SLICE]:
-                is_news |= self._take(one)
+                self._is_book_old |= self._take(one)
         self._filling.note_read()
         self._refusals.tell()
         if read and self._keeping is not None:
             self._keeping.note_change()
-        if is_news:
+        if self._is_book_old:
             self._book = self._ledger.book()
+            self._is_book_old = False
         self._tell()
         self._writing.answer()
 

@@ -5,7 +5,9 @@ Not covered here: what a groups file may say (rgd.config), and several daemons w
 """
 
 import asyncio
+import errno
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,8 +15,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from rgd.app.policies import file as file_module
 from rgd.app.policies.file import FilePolicies
-from rgd.config.groups_apart import SMALL_BYTES_MAX
+from rgd.config.groups_apart import SMALL_BYTES_MAX, LoadedGroups, Reading, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.book import PolicyBook
 from rgd.errors import ConfigError
@@ -209,3 +212,68 @@ async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_sto
     # As the loop's runner does at the end: it waits for every thread.
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.get_running_loop().shutdown_default_executor()
+
+
+# --- what nobody foresaw --------------------------------------------------------------------------------
+
+
+async def test_a_file_whose_process_cannot_begin_is_told_once_and_read_as_soon_as_one_can(
+    path: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[object] = []
+
+    def too_many(*args: object, **_kwargs: object) -> None:
+        tries.append(args)
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(subprocess, "Popen", too_many)
+        replace(path, BETTER + "#" * SMALL_BYTES_MAX)
+        await until(lambda: len(tries) > 2)
+        assert "temporarily unavailable" in (follower.policies.trouble or "")
+    assert [log["log_level"] for log in logs] == ["error"]
+    assert follower.rates == [1]
+    await until(lambda: follower.rates == [1, 2])
+    assert follower.policies.trouble is None
+
+
+async def test_a_file_that_vanished_and_comes_back_as_it_was_is_no_trouble_any_more(
+    path: Path, follower: Follower
+) -> None:
+    aside = path.with_suffix(".aside")
+    await asyncio.to_thread(path.rename, aside)
+    await until(lambda: follower.policies.trouble is not None)
+    await asyncio.to_thread(aside.rename, path)
+    await until(lambda: follower.policies.trouble is None)
+
+
+@pytest.mark.parametrize("where", ["while it is read", "when it is told"])
+async def test_an_internal_error_loses_no_change_of_the_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    faults = iter([ZeroDivisionError("injected")])
+
+    def load(path: Path, reading: Reading | None = None) -> LoadedGroups:
+        if where == "while it is read":
+            for fault in faults:
+                raise fault
+        return load_groups_apart(path, reading)
+
+    def on_book(book: PolicyBook, policies_hash: int) -> None:
+        if where == "when it is told" and source.told:
+            for fault in faults:
+                raise fault
+        source.on_book(book, policies_hash)
+
+    source = Follower(path)
+    monkeypatch.setattr(file_module, "load_groups_apart", load)
+    replace(path, BETTER)
+    with pytest.raises(ZeroDivisionError):
+        await source.policies.follow(on_book)
+    assert source.rates == [1]
+    assert "internal error" in (source.policies.trouble or "")
+    # As the daemon does after a task raised.
+    task = asyncio.create_task(source.policies.follow(on_book))
+    await until(lambda: source.rates == [1, 1, 2])
+    assert source.policies.trouble is None
+    task.cancel()

@@ -6,6 +6,9 @@ data is gone (tests/integration/exchange/test_policies_over_a_broker.py).
 
 import asyncio
 import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +16,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import table as table_module
+from rgd.app.policies.ledger import Taken
+from rgd.app.policies.table import TablePolicies, _Read
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord
@@ -21,6 +27,7 @@ from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.support.policy_tables import (
     GOLD,
+    TIMEOUT_S,
     TardyStore,
     following,
     gold,
@@ -158,6 +165,82 @@ async def test_a_change_that_is_under_way_when_the_table_is_lost_is_told_so() ->
     async with following(policies):
         with pytest.raises(ExchangeDown, match="may still come into force"):
             await policies.change(GOLD, one_more)
+
+
+class Faulty:
+    """Raises once in one place of a table, while a batch that was taken from the store is read."""
+
+    def __init__(self, policies: TablePolicies, where: str, patch: pytest.MonkeyPatch) -> None:
+        self.is_raised = False
+        self._is_read = asyncio.Event()
+        self._go_on = threading.Event()
+        self._where = where
+        self._loop = asyncio.get_running_loop()
+        self._decoded, self._take = table_module._decoded, policies._ledger.take
+        patch.setattr(table_module, "INLINE_RECORDS_MAX", 0)
+        patch.setattr(table_module, "_decoded", self._decode)
+        patch.setattr(policies._ledger, "take", self._take_in)
+        beside = {"filling": policies._filling, "repairing": policies._repairing}
+        beside["keeping"] = policies._keeping
+        if where in beside:
+            patch.setattr(beside[where], "run", self._run)
+
+    def follow_again(self) -> None:
+        """Let a batch go on that nobody waits for any more."""
+        self._go_on.set()
+
+    def _raise(self, where: str) -> None:
+        if where == self._where and not self.is_raised:
+            self.is_raised = True
+            raise ZeroDivisionError("injected")
+
+    def _decode(self, changes: Sequence[tuple[str, bytes]]) -> list[_Read]:
+        if changes:
+            self._loop.call_soon_threadsafe(self._is_read.set)
+            if self._where not in {"reading", "taking in"}:
+                self._go_on.wait(TIMEOUT_S)
+            self._raise("reading")
+        return self._decoded(changes)
+
+    def _take_in(self, record: PolicyRecord, digest: int | None = None) -> Taken:
+        taken = self._take(record, digest)
+        self._raise("taking in")
+        return taken
+
+    async def _run(self) -> None:
+        await self._is_read.wait()
+        self._raise(self._where)
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("where", ["reading", "taking in", "repairing", "filling", "keeping"])
+async def test_an_internal_error_loses_no_record_and_the_table_is_read_again(
+    where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bus = MemoryBus()
+    policies = table(bus, "one", kept=PoliciesFile(tmp_path / "kept", "one"))
+    told: list[PolicyBook] = []
+    await policies.open()
+    faulty = Faulty(policies, where, monkeypatch)
+
+    async def follow() -> None:
+        await policies.follow(lambda book, _hash: told.append(book))
+
+    following_it = asyncio.create_task(follow())
+    await until(lambda: policies._is_following)
+    await write(bus, PolicyRecord(GOLD, 1, "other", gold(50)))
+    with pytest.raises(ExceptionGroup):
+        await asyncio.wait_for(following_it, TIMEOUT_S)
+    faulty.follow_again()
+    assert "internal error" in (policies.trouble or "")
+    assert policies.figures().lost == 1
+    # As the daemon does after a task raised.
+    following_it = asyncio.create_task(follow())
+    await until(lambda: policies.trouble is None)
+    assert told[-1].groups == policies.book().groups == {"gold": gold(50)}
+    await policies.change(GOLD, one_more)
+    following_it.cancel()
+    await policies.close()
 
 
 async def test_what_only_a_later_rgd_can_read_is_not_written_over() -> None:

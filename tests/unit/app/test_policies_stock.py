@@ -12,6 +12,7 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
+from rgd.app.policies import stock as stock_module
 from rgd.app.policies.stock import (
     Origins,
     PollSettings,
@@ -262,6 +263,37 @@ async def test_writes_are_refused() -> None:
     house = House(GOLD)
     with pytest.raises(PoliciesReadOnly, match="pulsar-admin"):
         await house.policies.change("group:gold", lambda known: known)
+
+
+@pytest.mark.parametrize("where", ["while it is reckoned", "when it is told"])
+async def test_an_internal_error_loses_no_change_of_pulsars(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(GOLD)
+    await house.poll()
+    house.stock.says = SPARE
+    faults = iter([ZeroDivisionError("injected")])
+
+    def digest(policies: StockPolicies) -> tuple[PolicyBook, int]:
+        for fault in faults if where == "while it is reckoned" else ():
+            raise fault
+        return book_of(policies), hash_of(policies)
+
+    def on_book(book: PolicyBook, policies_hash: int) -> None:
+        for fault in faults if where == "when it is told" else ():
+            raise fault
+        house.on_book(book, policies_hash)
+
+    monkeypatch.setattr(stock_module, "_digest", digest)
+    with pytest.raises(ZeroDivisionError):
+        await house.policies.poll(on_book)
+    assert "internal error" in (house.trouble() or "")
+    assert house.policies.figures().is_old
+    assert house.policies.book() == book_of(GOLD)
+    await house.policies.poll(on_book)
+    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert house.store.stored == SPARE
+    assert house.trouble() is None
 
 
 # Topics.
