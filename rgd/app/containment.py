@@ -13,7 +13,7 @@ effects (`Fault`).
 import asyncio
 import traceback
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import wraps
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
@@ -86,9 +86,11 @@ class InternalErrors:
         now = self._now()
         self.counts[where] += 1
         self._last = (where, now)
-        self._log_once(where, error, about)
-        if isinstance(error, InvariantBroken):
-            self._end(f"an invariant is broken: {error}")
+        # A group was raised where its tasks were awaited, which is one place for all that go wrong in them.
+        for leaf in _leaves(error):
+            self._log_once(where, leaf, about)
+            if isinstance(leaf, InvariantBroken):
+                self._end(f"an invariant is broken: {leaf}")
         if not may_end:
             return
         self._recent.append(now)
@@ -153,15 +155,29 @@ def contained(
         def viewed(owner: _Owner, /, *args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
             try:
                 return view(owner, *args, **kwargs)
-            except RgdError:
-                raise
             except Exception as error:
+                if is_answer(error):
+                    raise
                 owner.errors.note(where, error, may_end=False)
                 raise InternalError from error
 
         return viewed
 
     return wrap
+
+
+def is_answer(error: Exception) -> bool:
+    """Whether it was raised on purpose, for whoever asked; a broken invariant is a bug, whoever asked."""
+    return isinstance(error, RgdError) and not isinstance(error, InvariantBroken)
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    """What a group is of, groups in it too; the error itself where it is none."""
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _leaves(inner)
 
 
 def _innermost(error: BaseException) -> tuple[str, int]:

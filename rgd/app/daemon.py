@@ -20,7 +20,7 @@ import structlog
 
 from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
-from rgd.app.containment import InternalErrors, contained
+from rgd.app.containment import InternalErrors, contained, is_answer
 from rgd.app.explain import explain
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
@@ -40,7 +40,7 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.errors import CoreError, InvariantBroken
+from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
@@ -113,9 +113,9 @@ class RgdDaemon:
         """Decide one request now (the short road)."""
         try:
             return self.core.limiter.acquire(request, self.parts.clock.now())
-        except CoreError:
-            raise
         except Exception as error:
+            if is_answer(error):
+                raise
             self.errors.note("acquire", error, may_end=False)
             raise InternalError from error
 

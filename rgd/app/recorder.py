@@ -83,8 +83,11 @@ class Recorder:
             self._write(*self._parts.popleft())
         while self._waiting:
             record, unix_ms = self._next()
-            for part in parts_of(record):
-                self._write(part, unix_ms)
+            try:
+                for part in parts_of(record):
+                    self._write(part, unix_ms)
+            except Exception as error:  # noqa: BLE001 -- the next record has nothing to do with it
+                self._lose(error)
 
     async def _write_large(self, record: RoundRecord, unix_ms: int) -> None:
         """Divide and encode in a thread, a part at a time."""

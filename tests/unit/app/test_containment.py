@@ -117,6 +117,34 @@ def test_one_broken_invariant_ends_it() -> None:
     assert ledger.ends == ["an invariant is broken: a story"]
 
 
+async def test_each_place_in_the_tasks_of_a_group_is_logged_once() -> None:
+    ledger = Ledger()
+
+    async def raises(kind: type[Exception]) -> None:
+        raise kind
+
+    async def work(kind: type[Exception]) -> None:
+        async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+            outer.create_task(asyncio.sleep(0))
+            inner.create_task(raises(kind))
+
+    with capture_logs() as logs:
+        for kind in (OverflowError, KeyError, OverflowError):
+            with pytest.raises(ExceptionGroup) as met:
+                await work(kind)
+            ledger.errors.note("task_policies", met.value)
+    assert [one["traceback"].splitlines()[-1] for one in logs] == ["OverflowError", "KeyError"]
+    assert ledger.errors.counts == {"task_policies": 3}
+    assert ledger.ends == []
+
+
+def test_an_invariant_broken_in_a_task_of_a_group_ends_it() -> None:
+    ledger = Ledger()
+    inner = ExceptionGroup("inner", [OverflowError(), InvariantBroken("a story")])
+    ledger.errors.note("task_policies", ExceptionGroup("outer", [inner]))
+    assert ledger.ends == ["an invariant is broken: a story"]
+
+
 async def test_a_task_that_raises_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0)
     ledger, calls = Ledger(), 0
@@ -185,6 +213,22 @@ def test_a_request_that_raises_is_an_internal_error_and_others_are_answered(
     assert any(note.startswith("internal errors: ") for note in health.degraded)
     samples = {(one.name, one.labels): one.value for one in Telemetry(daemon).samples()}
     assert samples["rgd_internal_errors_total", ("acquire",)] == 2 * INTERNAL_ERRORS_MAX
+
+
+@pytest.mark.parametrize("what", ["acquire", "group_view"])
+def test_an_invariant_that_a_caller_finds_broken_is_counted_and_ends_the_daemon(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def broken(*_args: Any) -> None:
+        raise InvariantBroken("a story")
+
+    daemon = running.daemon
+    monkeypatch.setattr(daemon.core.limiter, "acquire", broken)
+    monkeypatch.setattr("rgd.app.daemon.group_view", broken)
+    with pytest.raises(InternalError):
+        daemon.acquire(GOLD) if what == "acquire" else daemon.group("gold")
+    assert daemon.errors.counts.total() == 1
+    assert daemon.halted == "an invariant is broken: a story"
 
 
 @pytest.mark.slow

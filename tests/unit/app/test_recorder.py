@@ -4,7 +4,7 @@ With the real segmented log where parts matter. Not covered: what a part is (tes
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Speaker
 from rgd.wire.record import decode_record, record_of
+from rgd.wire.record_parts import parts_of
 from tests.support.errors import no_end
 
 WAIT_S = 60
@@ -147,6 +148,25 @@ async def test_what_a_stopped_recorder_leaves_is_appended_at_the_end() -> None:
     assert [one.part for one in records[:-1]] == list(range(1, records[0].parts + 1))
     assert sum(len(one.rows) for one in records) == 30_001
     assert recorder.lost == 0
+
+
+async def test_at_the_end_a_record_that_cannot_be_divided_is_lost_and_the_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def divided(one: RoundRecord) -> Iterable[RoundRecord]:
+        if one.sequence == 1:
+            raise OverflowError
+        return parts_of(one)
+
+    monkeypatch.setattr(recorder_module, "parts_of", divided)
+    log, errors = ListLog(), no_end()
+    recorder = Recorder(log, errors)
+    for sequence in (1, 2, 3):
+        recorder.add(record(sequence, ["gold"]), sequence)
+    recorder.finish()
+    assert [one.sequence for one in log.records()] == [2, 3]
+    assert recorder.lost == 1
+    assert errors.counts == {"record": 1}
 
 
 async def test_records_that_wait_are_bounded_by_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
