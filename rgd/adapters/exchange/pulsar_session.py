@@ -271,6 +271,10 @@ class PulsarSession:
                 batching_max_messages=PENDING_MAX,
                 batching_max_publish_delay_ms=BATCH_DELAY_MS,
             )
+            reading = threading.Thread(
+                target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
+            )
+            reading.start()
         except (pulsar.Timeout, pulsar.ConnectError):
             # Its next try is due within the time of all the tries before; a client that is closed with
             # one due is not always freed (3.13: a thread and three descriptors each).
@@ -279,10 +283,6 @@ class PulsarSession:
         except BaseException:
             close_after(client, 0)
             raise
-        reading = threading.Thread(
-            target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
-        )
-        reading.start()
         link = _Link(client, reader, producer, reading)
         with self._lock:
             is_wanted = not self._closing.is_set()
@@ -294,6 +294,15 @@ class PulsarSession:
 
     def _read(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
         """Hand out messages until the session is closed; the reading thread."""
+        try:
+            self._read_until_closed(reader, listener)
+        except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
+            if not self._closing.is_set():
+                # Nothing is read any more, and nobody else would notice.
+                self.fault = self.fault or f"reading ended: {type(exc).__name__}"
+                LOGGER.exception("%s: internal error in the reading thread", self._topic)
+
+    def _read_until_closed(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
         while not self._closing.is_set():
             try:
                 message = reader.read_next(READ_WAIT_MS)

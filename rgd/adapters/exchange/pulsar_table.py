@@ -25,6 +25,7 @@ from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, last_words
 from rgd.adapters.exchange.pulsar_errors import translate
+from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_session import (
     Delivery,
     Position,
@@ -165,23 +166,33 @@ class PulsarPolicyStore:
             await session.close()
 
     async def _watch(self, session: PulsarSession, table: "_Table") -> None:
-        """Say that the table is lost as soon as it is."""
-        async with asyncio.TaskGroup() as tasks:
-            broken = tasks.create_task(_until_broken(session, table))
-            unanswered = tasks.create_task(_until_unanswered(session, self._limits))
-            done, left = await asyncio.wait(
-                {broken, unanswered}, return_when=asyncio.FIRST_COMPLETED
-            )
-            for look in left:
-                look.cancel()
-        why = done.pop().result()
+        """Say that the table is lost as soon as it is, or as soon as nobody could notice it."""
+        try:
+            why = await _until_lost(session, table, self._limits)
+        except Exception:  # noqa: BLE001 -- the boundary of a task
+            # Such as "can't start new thread". An unwatched table might be old for ever.
+            LOGGER.exception("%s: internal error while the table was watched", self._topic)
+            why = "internal error while it was watched"
         table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
+
+
+async def _until_lost(session: PulsarSession, table: "_Table", limits: TableLimits) -> str:
+    """Wait until the table is lost; returns what happened."""
+    async with asyncio.TaskGroup() as tasks:
+        broken = tasks.create_task(_until_broken(session, table))
+        unanswered = tasks.create_task(_until_unanswered(session, limits))
+        done, left = await asyncio.wait({broken, unanswered}, return_when=asyncio.FIRST_COMPLETED)
+        for look in left:
+            look.cancel()
+    return done.pop().result()
 
 
 async def _until_broken(session: PulsarSession, table: "_Table") -> str:
     """Wait until the connection broke; returns what happened."""
     while True:
         await asyncio.sleep(LOOK_S)
+        if session.fault is not None:
+            return session.fault
         if not session.is_connected:
             return "the connection broke"
         if table.went_back:

@@ -49,8 +49,6 @@ class Filling:
         self._is_read = asyncio.Event()
         #: Records written that the table, or the one before it, had once had.
         self.written_back = 0
-        #: How often a table was found that lacked what it had had.
-        self.tables_lacking = 0
         #: Why the table lacks something; None: it lacks nothing.
         self.trouble: str | None = None
 
@@ -78,7 +76,6 @@ class Filling:
     def _tell_lacking(self, known: list[PolicyRecord]) -> None:
         if not known:
             return
-        self.tables_lacking += 1
         _log.warning(
             "the policies table lacks what it had: it was replaced, emptied or lost records; "
             "writing them back",
@@ -109,13 +106,13 @@ class Filling:
                 lacks = len(self._ledger.lacking)
                 self.trouble = f"{lacks} policies are not in the table yet: {error}"
                 return
+            self.written_back += record.revision > 0
             # A table in memory answers at once: let requests in between.
             await asyncio.sleep(0)
 
     def _encoded(self, record: PolicyRecord) -> bytes:
         if not record.revision:
             return encode_policy(replace(record, revision=1, writer=self._writer))
-        self.written_back += 1
         return encode_policy(record)
 
     async def _is_all_read(self) -> bool:

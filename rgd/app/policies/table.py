@@ -380,7 +380,7 @@ class TablePolicies:
             _log.warning(
                 "the policies table differs from the groups file, and the table counts",
                 policies=len(differing),
-                such_as=sorted(differing)[:NAMED_MAX],
+                such_as=[shown(key) for key in sorted(differing)[:NAMED_MAX]],
             )
 
 

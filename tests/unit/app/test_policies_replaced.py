@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
+from rgd.app.policies import filling
 from rgd.app.policies import table as table_module
 from rgd.app.policies.ledger import Taken
 from rgd.app.policies.table import TablePolicies, _Read
@@ -72,6 +73,31 @@ async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
         await until(lambda: other.book().groups == {"gold": gold(3000)})
     late = await late_book(bus)
     assert late.groups == {"gold": gold(3000)}
+
+
+async def test_only_what_the_table_took_counts_as_written_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(filling, "RESEED_S", 0.001)
+    monkeypatch.setattr(filling, "READ_BACK_S", 0.05)
+
+    class Refusing(MemoryPolicyStore):
+        refusals_left = 0
+
+        async def put(self, key: str, value: bytes) -> None:
+            if self.refusals_left:
+                self.refusals_left -= 1
+                raise ExchangeDown("refused")
+            await super().put(key, value)
+
+    bus = MemoryBus()
+    policies = table(store := Refusing(bus), "one")
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+        store.refusals_left = 1
+        bus.wipe_table()
+        await until(lambda: bool(bus.table) and policies.trouble is None)
+        assert policies.figures().written_back == 1
 
 
 async def test_a_lower_revision_in_the_next_table_does_not_win_and_all_agree() -> None:

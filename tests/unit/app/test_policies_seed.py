@@ -7,6 +7,7 @@ Not covered here: what a groups file may say (rgd.config), and a seed over a bro
 import asyncio
 import random
 from collections.abc import MutableMapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,6 +118,16 @@ async def test_of_different_files_the_first_to_arrive_wins_and_the_other_says_so
 
 def logs_of(word: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapping[str, Any]]:
     return [log for log in logs if word in str(log["event"])]
+
+
+async def test_a_long_name_that_differs_is_cut_before_it_is_logged() -> None:
+    bus, name = MemoryBus(), "g" * 500
+    await write(bus, PolicyRecord(f"group:{name}", 1, "other", replace(gold(1), name=name)))
+    policies = table(bus, "one", PolicyBook({name: Group(name)}))
+    with capture_logs() as logs:
+        async with following(policies):
+            await until(lambda: bool(logs_of("differs", logs)))
+    assert len(str(logs_of("differs", logs))) < 450
 
 
 class FallingStore(MemoryPolicyStore):

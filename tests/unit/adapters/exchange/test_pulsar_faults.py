@@ -1,0 +1,115 @@
+"""A session and a table's watch that meet what nobody foresaw, without a broker.
+
+The client's part is played here, for no broker brings these faults about. Not covered: what a real
+broker's faults do (tests/contract/exchange/test_faults.py).
+"""
+
+import asyncio
+import threading
+from typing import Any
+
+import pulsar
+import pytest
+
+from rgd.adapters.exchange import pulsar_session
+from rgd.adapters.exchange.inbox import ChangeInbox
+from rgd.adapters.exchange.pulsar_session import PulsarSession, PulsarSettings
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, _Table
+from rgd.ports.exchange import ExchangeDown
+
+TIMEOUT_S = 10
+URL = "pulsar://127.0.0.1:1"
+TOPIC = "persistent://public/rgd/policies"
+
+
+class Client:
+    """A client whose reader raises, and which knows whether it was closed."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+        self.is_closed = False
+
+    def create_reader(self, *_args: Any, **_kwargs: Any) -> "Client":
+        return self
+
+    create_producer = create_reader
+
+    def read_next(self, _wait_ms: int) -> None:
+        raise self.fault
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def session() -> PulsarSession:
+    return PulsarSession(URL, TOPIC, PulsarSettings())
+
+
+async def lost_after(session: PulsarSession) -> str:
+    """Why a table over this session is lost."""
+    loop = asyncio.get_running_loop()
+    changes = ChangeInbox(loop, 10)
+    watching = asyncio.create_task(PulsarPolicyStore(URL)._watch(session, _Table(loop, changes)))
+    async with asyncio.timeout(TIMEOUT_S):
+        with pytest.raises(ExchangeDown) as caught:
+            await changes.take()
+    await watching
+    return str(caught.value)
+
+
+class FaultySession(PulsarSession):
+    """Is connected as far as anybody sees."""
+
+    @property
+    def is_connected(self) -> bool:
+        return True
+
+    async def ask(self) -> None:
+        """Answer at once."""
+
+
+async def test_a_session_that_says_it_is_dead_is_a_table_that_is_lost() -> None:
+    session = FaultySession(URL, TOPIC, PulsarSettings())
+    session.fault = "sending failed: TopicTerminated"
+    assert "TopicTerminated" in await lost_after(session)
+
+
+async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class NoThreads(FaultySession):
+        @property
+        def is_connected(self) -> bool:
+            raise RuntimeError("can't start new thread")
+
+    assert "internal error" in await lost_after(NoThreads(URL, TOPIC, PulsarSettings()))
+    assert "can't start new thread" in caplog.text
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("injected"), MemoryError()])
+def test_a_reading_thread_that_ends_is_a_fault_of_the_session(
+    session: PulsarSession, fault: Exception
+) -> None:
+    session._read(Client(fault), lambda _delivery: None)
+    assert session.fault == f"reading ended: {type(fault).__name__}"
+
+
+def test_a_client_whose_reading_thread_cannot_begin_is_closed(
+    session: PulsarSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Client(pulsar.Timeout())
+
+    class NoThread(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    def connect(_url: str, _settings: PulsarSettings) -> Client:
+        return client
+
+    monkeypatch.setattr(pulsar_session, "connect", connect)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Thread", NoThread)
+        with pytest.raises(RuntimeError, match="new thread"):
+            session._open(lambda _delivery: None, from_start=True)
+    assert client.is_closed
