@@ -207,10 +207,12 @@ class RgdDaemon:
         self.recorder.finish()
 
     async def close(self) -> None:
-        """Let go of the exchange, the policies and the log."""
-        await self.parts.exchange.close()
-        await self.parts.policies.close()
-        await self.parts.usage_log.close()
+        """Let go of the exchange, the policies and the log, of each whatever the others raise."""
+        for part in (self.parts.exchange, self.parts.policies, self.parts.usage_log):
+            try:
+                await part.close()
+            except Exception as error:  # noqa: BLE001 -- the next part has nothing to do with it
+                self.errors.note("close", error, about=type(part).__name__)
 
     def drain(self) -> None:
         """Tell load balancers to go elsewhere."""

@@ -108,17 +108,20 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
         await server.open()
         stack.push_async_callback(server.close)
         ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
-        async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(_drain(until, daemon, server), name="drain")]
-            if embedded is not None:
-                watch = daemon.errors.keep("embedded", embedded.supervise)
-                beside.append(tasks.create_task(watch, name="embedded"))
-            await daemon.run(until, on_up=lambda: say(ready))
-            for task in beside:
-                task.cancel()
-        if daemon.halted is not None:
-            raise Halted(daemon.halted)
-        await _close_within(stack, settings.shutdown_timeout_ms / 1000)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(_drain(until, daemon, server), name="drain")]
+                if embedded is not None:
+                    watch = daemon.errors.keep("embedded", embedded.supervise)
+                    beside.append(tasks.create_task(watch, name="embedded"))
+                await daemon.run(until, on_up=lambda: say(ready))
+                for task in beside:
+                    task.cancel()
+        finally:
+            # However it ends: a disk that is stuck holds nobody up, least of all one that has to end.
+            await _close_within(stack, settings.shutdown_timeout_ms / 1000)
+    if daemon.halted is not None:
+        raise Halted(daemon.halted)
 
 
 async def _drain(until: asyncio.Event, daemon: RgdDaemon, server: HttpServer) -> None:

@@ -77,7 +77,7 @@ def running_daemon(
 ) -> Iterator[RunningDaemon]:
     """Run a daemon that begins with these policies."""
     settings = HttpSettings(port=0, tokens=tokens or Tokens(), unix_socket=unix_socket)
-    running = RunningDaemon(_daemon(folder, seed))
+    running = RunningDaemon(memory_daemon(folder, seed))
     # What the daemon logs is not what the command under test prints.
     with capture_logs():
         yield from _run(running, settings)
@@ -97,7 +97,8 @@ def _run(running: RunningDaemon, settings: HttpSettings) -> Iterator[RunningDaem
         assert not thread.is_alive()
 
 
-def _daemon(folder: Path, seed: PolicyBook) -> RgdDaemon:
+def memory_daemon(folder: Path, seed: PolicyBook) -> RgdDaemon:
+    """A daemon on a bus of its own, not run yet."""
     clock, bus = SystemClock(), MemoryBus()
 
     async def prepare() -> None:

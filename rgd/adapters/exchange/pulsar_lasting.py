@@ -12,7 +12,6 @@ What a session is: `rgd.adapters.exchange.pulsar_session`.
 """
 
 import asyncio
-import contextlib
 import random
 import uuid
 from collections.abc import Awaitable, Callable
@@ -31,6 +30,9 @@ LOOK_S: Final = 0.2
 #: The first and the longest pause between two attempts, before jitter.
 PAUSE_S_FIRST: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
+
+#: Longest description of an error that nobody foresaw.
+TROUBLE_CHARS_MAX: Final = 200
 
 #: Makes the place that the topic needs; raises ExchangeDown.
 Prepare = Callable[[], Awaitable[None]]
@@ -76,6 +78,8 @@ class LastingSession:
         self._told_at: int | None = None
         #: Why nothing can be published or read now; None while all is well.
         self.trouble: str | None = None
+        #: The kind of error that was logged last while there is trouble.
+        self._logged: str | None = None
         self._unauthenticated_before = 0
         #: Attempts to open another session, ever.
         self.attempts = 0
@@ -120,10 +124,13 @@ class LastingSession:
         self._is_closed = True
         if self._watching:
             self._watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watching
+            # Waited for, and not awaited: what it raised is nothing to us.
+            await asyncio.wait({self._watching})
         if self._session:
-            await self._session.close()
+            try:
+                await self._session.close()
+            except Exception:  # noqa: BLE001 -- whoever leaves can do nothing about it
+                LOGGER.exception("%s: closing the session failed", self._topic)
 
     def _take(self, delivery: Delivery) -> None:
         """Hand a message on; in a reading thread."""
@@ -135,13 +142,30 @@ class LastingSession:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            reason = self._why_dead()
-            if reason is not None:
-                await self._replace(reason)
-            elif self._is_heard_again():
-                LOGGER.warning("%s: works again", self._topic)
-                self._told_at = self.trouble = None
-                self._backoff.reset()
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 -- without the watch a dead session stays
+                self._met(error)
+
+    async def _look(self) -> None:
+        reason = self._why_dead()
+        if reason is not None:
+            await self._replace(reason)
+        elif self._is_heard_again():
+            LOGGER.warning("%s: works again", self._topic)
+            self._told_at = self.trouble = self._logged = None
+            self._backoff.reset()
+
+    def _met(self, error: Exception) -> None:
+        """Tell of what nobody foresaw; the traceback once for each kind in a row."""
+        if self._told_at is None:
+            self._told_at = self._echo.read_back
+        kind = type(error).__name__
+        told = f"{kind}: {error}"[:TROUBLE_CHARS_MAX]
+        self.trouble = f"watching the session with Pulsar failed: {told}"
+        if self._logged != kind:
+            self._logged = kind
+            LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
 
     def _why_dead(self) -> str | None:
         assert self._session is not None
@@ -176,6 +200,10 @@ class LastingSession:
             await fresh.close()
             self._is_topic_missing = isinstance(exc, TopicMissing)
             self.trouble = str(exc)
+            return False
+        except Exception as error:  # noqa: BLE001 -- no thread, no descriptor: the next attempt may have
+            await fresh.close()
+            self._met(error)
             return False
         except BaseException:
             await fresh.close()

@@ -8,7 +8,7 @@ What a half-done part leaves behind is put right by `rgd.core.broker.recovery`. 
 faults, and ends a process that has too many of them, is `rgd.app.containment`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -67,24 +67,6 @@ TELLING_PARTS: Final = frozenset(
     {Part.ROUND, Part.REPORTS, Part.DEMAND, Part.LIMITS, Part.STOPPING}
 )
 
-#: Whose work is due at each moment of `Broker.wake_at`.
-DUE_PARTS: Final = (
-    Part.ROUND,
-    Part.REPORTS,
-    Part.REPORTS,
-    Part.REPORTS,
-    Part.REPORTS,
-    Part.NAME,
-    Part.MEMBERSHIP,
-    Part.SHARING,
-    Part.STANDING,
-    Part.LIMITS,
-    Part.SLOTS,
-    Part.AUDIT,
-    Part.RECOVERY,
-    Part.POLICIES,
-)
-
 
 class Boundary:
     """Contains what parts raise.
@@ -119,7 +101,7 @@ class Boundary:
             now: the moment.
             pauses: whether the part waits if it raises; False where it makes progress all the same.
         """
-        if self._resumes_at and self.waits(part, now):
+        if self.waits(part, now):
             return []
         try:
             return [*(work(now) or ())]
@@ -133,22 +115,22 @@ class Boundary:
         self._resumes_at[part] = Nanos(now + self._pause_ns)
         return Fault(part, error)
 
-    def put_off(self, due: Sequence[Nanos | None]) -> Iterator[Nanos]:
-        """When what is due can be done: not while its part waits.
+    def put_off(self, due: Iterable[tuple[Part, Nanos | None]]) -> Iterator[Nanos]:
+        """When what is due can be done: not while its part waits, nor while all that wakes do waits.
 
         Args:
-            due: for each of `DUE_PARTS`, None where nothing is due.
+            due: when the work of a part is due, None where nothing is.
         """
-        for part, at in zip(DUE_PARTS, due, strict=True):
+        for part, at in due:
             if at is not None:
-                yield max(at, self._resumes_at.get(part, at))
+                woken_at = self._resumes_at.get(Part.WOKEN, at)
+                yield max(at, woken_at, self._resumes_at.get(part, at))
+
+    def resume(self, now: Nanos) -> None:
+        """Let the parts go on whose pause is over; of some, such as messages, nothing is ever due."""
+        if self._resumes_at:
+            self._resumes_at = {part: at for part, at in self._resumes_at.items() if at > now}
 
     def waits(self, part: Part, now: Nanos) -> bool:
         """Whether a part waits because it raised."""
-        resumes_at = self._resumes_at.get(part)
-        if resumes_at is None:
-            return False
-        if now < resumes_at:
-            return True
-        del self._resumes_at[part]
-        return False
+        return now < self._resumes_at.get(part, now)

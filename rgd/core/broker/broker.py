@@ -157,24 +157,24 @@ class Broker:
         if not self._is_started:
             return None
         due = (
-            self._now if self.rounds.is_ending else self._round_end,
-            self._now if self.full_state.is_pending else None,
-            self.sender.early_at,
-            self.sender.answer_at,
-            self.sender.alive_at,
-            self.own_name.due_at,
-            self.membership.check_at,
-            self.sharing.due_at,
-            self.standing.due_at,
-            self._now if self.limiter.is_behind else None,
-            self._now if self.slots.is_behind else None,
-            None if self._faulty else self._recovery.audit_due_at,
-            self._now if self._faulty else None,
-            self._now if self.book_change.is_waiting else None,
+            (Part.ROUND, self._now if self.rounds.is_ending else self._round_end),
+            (Part.REPORTS, self._now if self.full_state.is_pending else None),
+            (Part.REPORTS, self.sender.early_at),
+            (Part.REPORTS, self.sender.answer_at),
+            (Part.REPORTS, self.sender.alive_at),
+            (Part.NAME, self.own_name.due_at),
+            (Part.MEMBERSHIP, self.membership.check_at),
+            (Part.SHARING, self.sharing.due_at),
+            (Part.STANDING, self.standing.due_at),
+            (Part.LIMITS, self._now if self.limiter.is_behind else None),
+            (Part.SLOTS, self._now if self.slots.is_behind else None),
+            (Part.AUDIT, None if self._faulty else self._recovery.audit_due_at),
+            (Part.RECOVERY, self._now if self._faulty else None),
+            (Part.POLICIES, self._now if self.book_change.is_waiting else None),
         )
         if self._boundary.is_holding:
             return min(self._boundary.put_off(due))
-        return min(at for at in due if at is not None)
+        return min(at for _, at in due if at is not None)
 
     @property
     def is_past_start(self) -> bool:
@@ -189,6 +189,7 @@ class Broker:
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
+        self._boundary.resume(event.now)
         effects = self._run(Part.GAP, self._notice_gap, event.now)
         self._now = event.now
         try:
@@ -368,9 +369,9 @@ class Broker:
         effects += said
         if not any(isinstance(effect, Publish) for effect in said):
             # Whatever became of the rows, the others hear that we are there.
-            effects += self.sender.report_nothing(now)
+            effects += self._run(Part.ROUND, self.sender.report_nothing, now, pauses=False)
         if self.link.reached_at is None and not self.name.is_lost:
-            effects.append(self.sender.hello(now))
+            effects += self._run(Part.ROUND, lambda at: [self.sender.hello(at)], now, pauses=False)
         return effects + self._run(Part.SLOTS, self.slots.end_round, now)
 
     def _say_round(self, now: Nanos) -> list[Effect]:

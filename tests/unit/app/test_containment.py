@@ -6,7 +6,7 @@ does with its own (tests/unit/core/broker/test_contained_faults.py).
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.app import wiring
 from rgd.app.containment import INTERNAL_ERRORS_MAX, PLACES_MAX, InternalErrors
+from rgd.app.daemon import Halted
 from rgd.app.telemetry import Telemetry
+from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.errors import InvariantBroken, UnknownGroup
 from rgd.core.exchange.messages import Goodbye
@@ -24,7 +28,7 @@ from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError
 from rgd.wire.codec import decode
-from tests.support.running_daemon import RunningDaemon, running_daemon
+from tests.support.running_daemon import RunningDaemon, memory_daemon, running_daemon
 
 GOLD = Request(group="gold")
 WAIT_S = 20.0
@@ -229,6 +233,53 @@ def test_an_invariant_that_a_caller_finds_broken_is_counted_and_ends_the_daemon(
         daemon.acquire(GOLD) if what == "acquire" else daemon.group("gold")
     assert daemon.errors.counts.total() == 1
     assert daemon.halted == "an invariant is broken: a story"
+
+
+def test_each_part_is_closed_whatever_the_others_raise(
+    running: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, closed = running.daemon, list[str]()
+
+    def raising(name: str, close: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        async def closing() -> None:
+            await close()
+            closed.append(name)
+            boom()
+
+        return closing
+
+    names = ["exchange", "policies", "usage_log"]
+    for name in names:
+        part = getattr(daemon.parts, name)
+        monkeypatch.setattr(part, "close", raising(name, part.close))
+    assert running.loop is not None
+    asyncio.run_coroutine_threadsafe(daemon.close(), running.loop).result(WAIT_S)
+    assert closed == names
+    assert daemon.errors.counts["close"] == 3
+
+
+async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = memory_daemon(tmp_path, PolicyBook({}))
+    monkeypatch.setattr(daemon.parts.usage_log, "close", asyncio.Event().wait)
+    monkeypatch.setattr(
+        wiring, "build", lambda _settings, _url: (daemon, Exposition(Telemetry(daemon)))
+    )
+    settings = Settings.model_validate(
+        {
+            "http": {"listen": "127.0.0.1:0"},
+            "exchange": {"url": "pulsar://127.0.0.1:6650"},
+            "shutdown_timeout_ms": 100,
+        }
+    )
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(Halted, match="an invariant is broken"):
+            await wiring._serve(
+                settings,
+                insecure=False,
+                say=lambda _ready: daemon.errors.note("core", InvariantBroken("a story")),
+            )
 
 
 @pytest.mark.slow

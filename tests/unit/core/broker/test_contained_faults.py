@@ -36,6 +36,16 @@ def after(call: Callable[..., Any]) -> Callable[..., Any]:
     return raising
 
 
+def noted(call: Callable[..., Any], calls: list[str], name: str) -> Callable[..., Any]:
+    """Tell of each call."""
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        return call(*args, **kwargs)
+
+    return noting
+
+
 def faults(effects: Effects) -> list[str]:
     return [effect.where for effect in effects if isinstance(effect, Fault)]
 
@@ -143,6 +153,59 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
     # One in each of the rounds at least.
     assert said >= 5
     assert live.broker.sequence >= 5
+
+
+def test_what_always_raises_between_the_parts_of_a_wake_keeps_nobody_busy(
+    live: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.broker.sender, "settle", boom)
+    met: Effects = ()
+    for at in range(2150, 12_150, 50):
+        met += wake_until_nothing_is_due(live, at)
+        live.read_back(at)
+    assert set(faults(met)) == {Part.WOKEN}
+    assert len(faults(met)) <= 11
+    monkeypatch.undo()
+    for at in range(12_150, 18_000, 50):
+        wake_until_nothing_is_due(live, at)
+        live.read_back(at)
+    assert live.believes() is Mode.LIVE
+    assert not live.broker._boundary.is_holding
+    live.broker.validate()
+
+
+@pytest.mark.parametrize(
+    ("room", "method"), [("sender", "report"), ("sender", "hello")], ids=["report", "hello"]
+)
+def test_who_can_say_nothing_at_a_rounds_end_does_the_rest_of_it(
+    live: Desk, monkeypatch: pytest.MonkeyPatch, room: str, method: str
+) -> None:
+    if method == "hello":
+        monkeypatch.setattr(live.broker.link, "reached_at", None)
+    monkeypatch.setattr(getattr(live.broker, room), method, boom)
+    done: list[str] = []
+    for part, work in (("slots", "end_round"), ("sharing", "work")):
+        owner = getattr(live.broker, part)
+        name = f"{part}.{work}"
+        monkeypatch.setattr(owner, work, noted(getattr(owner, work), done, name))
+    effects = live.wake(3000)
+    assert set(faults(effects)) == {Part.ROUND}
+    assert done == ["slots.end_round", "sharing.work"]
+
+
+@pytest.mark.parametrize("where", ["message", "demand"])
+def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
+    live: Desk, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(live.broker.membership, "hear", boom)
+        patch.setattr(live.broker.sender, "report_early_from", boom)
+        met = live.hear(report("b2"), 2100) if where == "message" else live.tell_unreported(2100)
+    assert where in faults(met)
+    for at in range(2150, 4300, 50):
+        wake_until_nothing_is_due(live, at)
+        live.read_back(at)
+    assert not live.broker._boundary.is_holding
 
 
 def test_buckets_hear_of_new_policies_while_the_shares_wait(

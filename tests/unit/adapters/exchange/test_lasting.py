@@ -1,0 +1,87 @@
+"""A session that outlasts its clients goes on trying whatever its clients raise.
+
+The client's part is played, for it is told to raise what a real one raises only where the machine has no
+threads or descriptors left. Not covered: a real broker that goes away (tests/contract/exchange/test_outages.py).
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from rgd.adapters.exchange import pulsar_lasting
+from rgd.adapters.exchange.pulsar_lasting import LastingSession
+from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
+
+WAIT_S = 20
+
+
+class PlayedSession:
+    """One client; the first ones after `raises` was filled cannot be opened."""
+
+    raises: list[Exception] = []  # noqa: RUF012 -- of all of them
+    made: list["PlayedSession"] = []  # noqa: RUF012 -- of all of them
+
+    def __init__(self, *_args: object) -> None:
+        self.made.append(self)
+        self.unauthenticated = 0
+        self.fault: str | None = None
+        self.is_closed = False
+        self.raises_at_close = False
+
+    async def open(self, _listener: Callable[[Delivery], None], *, from_start: bool) -> None:
+        """Join, or raise what is next."""
+        assert not from_start
+        if self.raises:
+            raise self.raises.pop()
+
+    async def close(self, *, is_replaced: bool = False) -> None:
+        """Leave."""
+        self.is_closed = True
+        if self.raises_at_close:
+            raise RuntimeError(is_replaced)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[PlayedSession]:
+    monkeypatch.setattr(pulsar_lasting, "PulsarSession", PlayedSession)
+    monkeypatch.setattr(pulsar_lasting, "LOOK_S", 0.001)
+    monkeypatch.setattr(pulsar_lasting, "PAUSE_S_FIRST", 0.001)
+    monkeypatch.setattr(PlayedSession, "made", [])
+    return PlayedSession.made
+
+
+async def test_a_session_is_replaced_whatever_its_clients_raise_before(
+    made: list[PlayedSession],
+) -> None:
+    session = LastingSession("pulsar://here", "topic", PulsarSettings(), dice=Random(1))
+    await session.open(lambda _delivery: None)
+    PlayedSession.raises += [OSError("no descriptors"), RuntimeError("can't start new thread")]
+    made[0].fault = "sending failed"
+    async with asyncio.timeout(WAIT_S):
+        while not made[0].is_closed:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.001)
+    assert session.attempts == 3
+    assert session.trouble is not None
+    assert "no descriptors" in session.trouble
+    await session.close()
+    assert all(one.is_closed for one in made)
+
+
+async def test_closing_never_fails(
+    made: list[PlayedSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = LastingSession("pulsar://here", "topic", PulsarSettings(), dice=Random(1))
+    await session.open(lambda _delivery: None)
+
+    def boom(_now: float) -> bool:
+        raise OverflowError
+
+    monkeypatch.setattr(session._echo, "is_overdue", boom)
+    made[0].raises_at_close = True
+    async with asyncio.timeout(WAIT_S):
+        while session.trouble is None:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.001)
+    await session.close()
+    assert made[0].is_closed
