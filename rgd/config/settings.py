@@ -321,7 +321,7 @@ class HttpSettings(Section):
         default=64 << 20,
         ge=1 << 10,
         le=1 << 40,
-        description="Most bytes of bodies in work, of all connections together; beyond that 503.",
+        description="Most bytes of bodies in work, of all connections together, beyond the first 128 KiB of each; then 503.",
     )
     ungoverned: Ungoverned = Field(
         default=Ungoverned.ALLOW,

@@ -2,23 +2,28 @@
 
 Laws: each budget is one number for all connections together, and what happens at it is said here. A
 body beyond the budget is refused with a word (503); an unread answer beyond it costs the connection
-that has let its answer wait longest.
+that has let its answer wait longest. The first bytes of each body are free, so that callers who hold
+the whole budget with large bodies that do not arrive keep nobody from asking an ordinary question.
 
 It knows no HTTP library: whoever reads bodies and writes answers tells how many bytes there are.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Self
+from typing import Final, Self
 
 from rgd.adapters.http.errors import Overloaded
+
+#: So much of each body is free; the number of connections bounds it.
+FREE_BYTES: Final = 128 << 10
 
 
 class BodyBudget:
     """The bytes of bodies that are being read or answered."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, free_bytes: int = FREE_BYTES) -> None:
         self.bytes_max = bytes_max
+        self.free_bytes = free_bytes
         self.used = 0
 
     def hold(self) -> "HeldBody":
@@ -29,11 +34,13 @@ class BodyBudget:
 class HeldBody:
     """The bytes of one body."""
 
-    __slots__ = ("_budget", "_count")
+    __slots__ = ("_budget", "_count", "_taken")
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
+        #: Bytes of the body, and those of them that the budget has given.
         self._count = 0
+        self._taken = 0
 
     def take(self, count: int) -> None:
         """Take bytes of the budget until the body is done with.
@@ -42,12 +49,14 @@ class HeldBody:
             Overloaded: there are not so many left; nothing was taken.
         """
         budget = self._budget
-        if budget.used + count > budget.bytes_max:
+        more = max(0, self._count + count - budget.free_bytes) - self._taken
+        if more > 0 and budget.used + more > budget.bytes_max:
             raise Overloaded(
                 f"bodies of {budget.used} bytes are in work already, of at most {budget.bytes_max} "
                 "(http.bodies_max_bytes); come back"
             )
-        budget.used += count
+        budget.used += more
+        self._taken += more
         self._count += count
 
     def grow_to(self, count: int) -> None:
@@ -63,8 +72,8 @@ class HeldBody:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._budget.used -= self._count
-        self._count = 0
+        self._budget.used -= self._taken
+        self._count = self._taken = 0
 
 
 class UnreadAnswers:

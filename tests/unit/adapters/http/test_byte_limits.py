@@ -7,7 +7,7 @@ from rgd.adapters.http.errors import Overloaded
 
 
 def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
-    budget = BodyBudget(100)
+    budget = BodyBudget(100, free_bytes=0)
     with budget.hold() as held:
         held.take(60)
         held.grow_to(70)
@@ -17,13 +17,27 @@ def test_a_body_holds_its_bytes_until_it_is_done_with() -> None:
 
 
 def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
-    budget = BodyBudget(100)
+    budget = BodyBudget(100, free_bytes=0)
     with budget.hold() as first, budget.hold() as second:
         first.take(60)
         with pytest.raises(Overloaded, match=r"http\.bodies_max_bytes") as caught:
             second.take(41)
         assert caught.value.headers == {"Retry-After": "1"}
         second.take(40)
+    assert budget.used == 0
+
+
+def test_what_is_small_passes_while_large_bodies_hold_the_whole_budget() -> None:
+    budget = BodyBudget(100, free_bytes=50)
+    with budget.hold() as hog, budget.hold() as question, budget.hold() as large:
+        hog.take(150)
+        assert budget.used == 100
+        question.take(20)
+        question.grow_to(50)
+        with pytest.raises(Overloaded):
+            question.grow_to(51)
+        with pytest.raises(Overloaded):
+            large.take(51)
     assert budget.used == 0
 
 
