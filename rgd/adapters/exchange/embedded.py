@@ -106,12 +106,17 @@ class EmbeddedBroker:
 
     async def supervise(self) -> None:
         """Keep a broker running until `stop`; faults are logged and tried again."""
+        last_fault = ""
         while not self._stopped.is_set():
             try:
+                await self._give_up_lost_folder()
                 if self._try_own() and self.pid is None:
                     await self._restart()
-            except (ExchangeDown, OSError):
-                _log.exception("the embedded broker does not start")
+            except (ExchangeDown, OSError) as exc:
+                # Tried again for ever: a fault that stays is told once.
+                if str(exc) != last_fault:
+                    _log.warning("the embedded broker does not start: %s", exc)
+                last_fault = str(exc)
             await self._pause(WATCH_S)
 
     async def stop(self) -> None:
@@ -122,6 +127,21 @@ class EmbeddedBroker:
         self._stopped.set()
         async with self._changing:
             await self._let_go()
+
+    async def _give_up_lost_folder(self) -> None:
+        """Own the broker no longer where its folder is gone: another daemon may own the new folder."""
+        if not (self._is_owner and self._folder.is_lock_gone()):
+            return
+        _log.warning(
+            "the folder %s of the embedded broker was removed or replaced; starting it again in a new one",
+            self._folder.path,
+        )
+        async with self._changing:
+            process, self._process = self._process, None
+            if process is not None:
+                await process.stop()
+            self._is_owner = False
+            self._folder.unlock()
 
     async def _start_or_join(self) -> bool:
         if not self._try_own():

@@ -78,6 +78,17 @@ class EmbeddedFolder:
         self._make_secret()
         return True
 
+    def is_lock_gone(self) -> bool:
+        """Whether the folder was removed or replaced under us: then our lock keeps nobody out."""
+        if self._lock_fd is None:
+            return False
+        try:
+            there = self._lock_path.stat()
+        except OSError:
+            return True
+        ours = os.fstat(self._lock_fd)
+        return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
+
     def unlock(self) -> None:
         """Own it no longer. Idempotent."""
         if self._lock_fd is not None:

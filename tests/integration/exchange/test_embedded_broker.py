@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -24,7 +25,7 @@ from typing import Self
 import psutil
 import pytest
 
-from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.exchange.embedded import WATCH_S, EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
 from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
@@ -219,6 +220,40 @@ async def test_another_daemon_takes_over_on_the_same_port_when_the_owner_goes(
             await mine.stop()
     for each in (member, table, late):
         await each.close()
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["broker killed", "broker alive"])
+async def test_a_folder_that_is_removed_has_one_owner_again_and_one_broker(
+    broker: MakeBroker, tmp_path: Path, *, is_killed: bool
+) -> None:
+    folder = tmp_path / "exchange"
+    first, second = broker(folder), broker(folder)
+    url = await first.ensure()
+    assert await second.ensure() == url
+    assert first.pid is not None
+    async with asyncio.TaskGroup() as group:
+        for each in (first, second):
+            group.create_task(each.supervise())
+        before = first.pid
+        if is_killed:
+            os.kill(before, signal.SIGKILL)
+        shutil.rmtree(folder)
+        await _until(
+            lambda: (
+                [first.is_owner, second.is_owner].count(True) == 1
+                and {first.pid, second.pid} not in ({before}, {None}, {before, None})
+            )
+        )
+        await _serves(url)
+        restarts = first.restarts + second.restarts
+        assert (folder / "owner.lock").exists()
+        # Nobody takes the other's broker for an orphan: it is the same one many looks later.
+        pids = {first.pid, second.pid}
+        for _ in range(20):
+            await asyncio.sleep(WATCH_S)
+        assert ({first.pid, second.pid}, first.restarts + second.restarts) == (pids, restarts)
+        for each in (second, first):
+            await each.stop()
 
 
 async def _hears_itself_again(member: PulsarExchange) -> None:
