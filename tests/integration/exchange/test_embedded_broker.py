@@ -25,7 +25,7 @@ from typing import Self
 import psutil
 import pytest
 
-from rgd.adapters.exchange.embedded import WATCH_S, EmbeddedBroker
+from rgd.adapters.exchange.embedded import EmbeddedBroker
 from rgd.adapters.exchange.embedded_folder import BrokerRecord, EmbeddedFolder
 from rgd.adapters.exchange.embedded_process import BrokerProcess, find_binary, is_port_free
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
@@ -222,6 +222,19 @@ async def test_another_daemon_takes_over_on_the_same_port_when_the_owner_goes(
         await each.close()
 
 
+def _counting_looks(each: EmbeddedBroker) -> list[float]:
+    """A list that grows by one with each look at the broker's life."""
+    looks: list[float] = []
+    pause = each._pause
+
+    async def counted(pause_s: float) -> None:
+        looks.append(pause_s)
+        await pause(pause_s)
+
+    each._pause = counted  # type: ignore[method-assign]
+    return looks
+
+
 @pytest.mark.parametrize("is_killed", [True, False], ids=["broker killed", "broker alive"])
 async def test_a_folder_that_is_removed_has_one_owner_again_and_one_broker(
     broker: MakeBroker, tmp_path: Path, *, is_killed: bool
@@ -249,8 +262,8 @@ async def test_a_folder_that_is_removed_has_one_owner_again_and_one_broker(
         assert (folder / "owner.lock").exists()
         # Nobody takes the other's broker for an orphan: it is the same one many looks later.
         pids = {first.pid, second.pid}
-        for _ in range(20):
-            await asyncio.sleep(WATCH_S)
+        looks = _counting_looks(second)
+        await _until(lambda: len(looks) > 20)
         assert ({first.pid, second.pid}, first.restarts + second.restarts) == (pids, restarts)
         for each in (second, first):
             await each.stop()
