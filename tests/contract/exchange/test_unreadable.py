@@ -116,5 +116,11 @@ async def test_reading_goes_on_after(
     await _hears_itself(member)
     await table.put("key", b"value")
     learnt: list[tuple[str, bytes]] = []
-    while ("key", b"value") not in learnt:
-        learnt += await learn(table, 1)
+    async with asyncio.timeout(TIMEOUT_S):
+        while ("key", b"value") not in learnt:
+            try:
+                learnt += await table.changes()
+            except ExchangeDown:
+                # The client answers nobody while it looks for the room that a message claims to need:
+                # the table counts as lost, and is opened again, as the daemon does.
+                learnt += await table.open()
