@@ -9,13 +9,12 @@ holds more messages than its bytes do, and LZ4 that is none. docs/security.md ha
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import pytest
 
 from rgd.adapters.exchange.pulsar_session import RECEIVER_QUEUE_MAX
-from rgd.ports.exchange import Exchange, ExchangeDown
+from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     TIMEOUT_S,
     MakeExchange,
@@ -23,6 +22,7 @@ from tests.contract.exchange.backends import (
     PulsarBackend,
     learn,
 )
+from tests.support.exchanges import hears_itself
 from tests.support.raw_pulsar import RawProducer, encrypted, message, metadata
 
 pytestmark = pytest.mark.slow
@@ -67,28 +67,13 @@ async def _send(backend: PulsarBackend, topic: str, hostile: Hostile, count: int
         assert raw.taken == count
 
 
-async def _hears_itself(member: Exchange) -> None:
-    """Publish until it is read: a broker drops what comes while it may not send to the reader."""
-
-    async def listen() -> None:
-        while b"hello" not in await member.receive():
-            pass
-
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
-        listening = tasks.create_task(listen())
-        while not listening.done():
-            with contextlib.suppress(ExchangeDown):
-                await member.publish(b"hello")
-            await asyncio.wait({listening}, timeout=0.1)
-
-
 async def test_a_thousand_encrypted_messages_do_not_stop_an_exchange(
     broker_backend: PulsarBackend, exchange: MakeExchange
 ) -> None:
     member = exchange()
     await member.open()
     await _send(broker_backend, broker_backend.usage, HOSTILE["encrypted"], MANY)
-    await _hears_itself(member)
+    await hears_itself(member)
 
 
 async def test_a_thousand_encrypted_records_do_not_stop_a_table(
@@ -113,7 +98,7 @@ async def test_reading_goes_on_after(
     await table.open()
     for topic in (broker_backend.usage, broker_backend.policies):
         await _send(broker_backend, topic, HOSTILE[kind], SOME)
-    await _hears_itself(member)
+    await hears_itself(member)
     await table.put("key", b"value")
     learnt: list[tuple[str, bytes]] = []
     async with asyncio.timeout(TIMEOUT_S):

@@ -16,6 +16,7 @@ from rgd.app.daemon import RgdDaemon
 from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.ports.exchange import ExchangeDown
+from tests.support.exchanges import hears_itself
 from tests.support.secured_pulsar import SecuredPulsar
 
 pytestmark = pytest.mark.pulsar
@@ -53,19 +54,6 @@ def settings(token_file: Path | None, **others: Path | None) -> PulsarSettings:
     return PulsarSettings(token_file=token_file, open_timeout_s=2, send_timeout_ms=1000, **others)  # type: ignore[arg-type]
 
 
-async def _hears_itself(member: PulsarExchange) -> None:
-    async def listen() -> None:
-        while b"hello" not in await member.receive():
-            pass
-
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
-        listening = tasks.create_task(listen())
-        while not listening.done():
-            with contextlib.suppress(ExchangeDown):
-                await member.publish(b"hello")
-            await asyncio.wait({listening}, timeout=0.1)
-
-
 @pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
 async def test_with_the_token_exchange_and_table_work(
     secured: SecuredPulsar, token_file: Path, is_tls: bool
@@ -75,7 +63,7 @@ async def test_with_the_token_exchange_and_table_work(
     member = PulsarExchange(url, USAGE, settings=access)
     table = PulsarPolicyStore(url, POLICIES, settings=access)
     await member.open()
-    await _hears_itself(member)
+    await hears_itself(member)
     await table.open()
     await table.put("group:gold", b"1")
     async with asyncio.timeout(TIMEOUT_S):
@@ -113,7 +101,7 @@ async def test_a_rotated_token_works_when_the_old_one_runs_out(
     rewrite(token_file, secured.token("rgd", seconds=3))
     member = PulsarExchange(secured.pulsar.service_url, USAGE, settings=settings(token_file))
     await member.open()
-    await _hears_itself(member)
+    await hears_itself(member)
     # A refused token and a broker that is away look the same from here; by now it is the token.
     async with asyncio.timeout(TIMEOUT_S):
         while member.trouble is None or "token" not in member.trouble:
@@ -121,7 +109,7 @@ async def test_a_rotated_token_works_when_the_old_one_runs_out(
                 await member.publish(b"unheard")
             await asyncio.sleep(0.05)
     rewrite(token_file, secured.token("rgd"))
-    await _hears_itself(member)
+    await hears_itself(member)
     await member.close()
 
 
