@@ -26,7 +26,7 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from rgd.app.access import pulsar_settings
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
@@ -178,6 +178,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             broker=settings.broker.name,
             clock=clock.now,
             on_alarm=_tell_log_alarm,
+            on_trimmed=_tell_log_trimmed,
         ),
         remember=known.store,
         observe_round=observe_round,
@@ -255,6 +256,9 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_s=settings.log.segment_age_s,
+        local_bytes=settings.log.local_bytes,
+        retention_s=settings.log.retention_s,
+        retention_bytes=settings.log.retention_bytes or None,
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )
@@ -266,3 +270,19 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
     else:
         # A full disk stops logging, never limiting.
         _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
+
+
+def _tell_log_trimmed(trimmed: Trimmed) -> None:
+    for removal in trimmed.removals:
+        segment = removal.segment
+        # Nobody who still had to read it can do so any more.
+        tell = _log.warning if removal.passed else _log.info
+        tell(
+            "usage log segment deleted",
+            folder=str(trimmed.folder),
+            reason=removal.reason.value,
+            first_index=segment.first_index,
+            last_index=segment.last_index,
+            bytes=segment.size,
+            unread_by=list(removal.passed),
+        )

@@ -77,6 +77,12 @@ RELATIONS: Final = (
         "takes no tokens (for the admin API alone: exchange.admin_token_file)",
     ),
     Relation(
+        ("log.local_bytes", "log.segment_bytes"),
+        lambda settings: settings.log.local_bytes >= 2 * settings.log.segment_bytes,
+        "expected log.local_bytes of at least two times log.segment_bytes: one segment is written, "
+        "and only closed ones are deleted",
+    ),
+    Relation(
         ("policies.source", "policies.file"),
         lambda settings: (
             settings.policies.source is not PoliciesSource.FILE

@@ -361,6 +361,25 @@ class LogSettings(Section):
     segment_age_s: Seconds = Field(
         default=3600, ge=1, le=2_592_000, description="A segment is closed at this age."
     )
+    local_bytes: Size = Field(
+        default=1 << 30,
+        ge=8 << 10,
+        le=1 << 44,
+        description="Most bytes of the log on this disk. The oldest closed segments are deleted to keep it, "
+        "whatever their readers and the tier have done; at least two times `log.segment_bytes`.",
+    )
+    retention_s: Seconds = Field(
+        default=30 * 86_400,
+        ge=1,
+        le=10 * 31_622_400,
+        description="A closed segment is deleted when its last entry is older, by the broker's timestamps.",
+    )
+    retention_bytes: Size = Field(
+        default=0,
+        ge=0,
+        le=1 << 50,
+        description="The oldest closed segments of a larger log are deleted; 0: no limit.",
+    )
     fsync: Fsync = Field(
         default=Fsync.INTERVAL,
         description="When entries are forced to the disk: `always` (each batch), `interval` (every "

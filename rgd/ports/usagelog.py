@@ -4,6 +4,7 @@ Law: a full or broken disk stops logging, never limiting; what could not be
 kept is counted.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -49,6 +50,14 @@ class UsageLog(Protocol):
     @property
     def synced_index(self) -> int:
         """Highest index known to be on disk (-1: none)."""
+
+    @property
+    def deleted(self) -> Mapping[str, int]:
+        """Closed segments deleted since the start, by the limit that they exceeded."""
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes on this disk."""
 
     @property
     def trouble(self) -> str | None:

@@ -189,6 +189,13 @@ METRICS: Final = (
         "Highest index of the usage log known to be on disk; -1 before the first.",
     ),
     Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    Metric("rgd_log_local_bytes", MetricType.GAUGE, "Bytes of the usage log on this disk."),
+    Metric(
+        "rgd_log_segments_deleted_total",
+        MetricType.COUNTER,
+        "Closed segments of the usage log that were deleted on this disk, by the limit that they exceeded.",
+        ("reason",),
+    ),
     Metric(
         "rgd_log_lost_total",
         MetricType.COUNTER,

@@ -12,7 +12,7 @@ Single-threaded and blocking; queueing, retrying and telling people is the write
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,11 +22,11 @@ from rgd.adapters.usagelog.headers import Header
 from rgd.adapters.usagelog.index import MarkWriter
 from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.ports.usagelog import Fsync
+from rgd.ports.usagelog import Fsync, UsageLogError
 from rgd.wire.checks import check_broker
 from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
 from rgd.wire.record import RECORD_PROPERTIES
-from rgd.wire.segment import encode_stored, segment_name
+from rgd.wire.segment import encode_stored, parse_segment_name, segment_name
 
 #: Latest time that an entry can carry, in milliseconds since 1970 (int64).
 TIMESTAMP_MAX: Final = (1 << 63) - 1
@@ -59,10 +59,30 @@ class _OpenSegment:
     marks: MarkWriter
 
 
+def _no_room_needed(_first_index: int, _size: int) -> None:
+    """Let the log grow."""
+
+
 class Appender:
     """The pen of one log."""
 
-    def __init__(self, folder: Path, settings: UsageLogSettings, *, broker: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: UsageLogSettings,
+        *,
+        broker: str,
+        make_room: Callable[[int, int], None] = _no_room_needed,
+    ) -> None:
+        """Nothing is touched before `resume`.
+
+        Args:
+            folder: the log's own.
+            settings: sizes, times, limits.
+            broker: whose log it is.
+            make_room: called when a segment was begun, before anything is in it, with its first index
+                and the bytes that it may come to need; may raise OSError.
+        """
         #: Of the next entry.
         self.next_index = 0
         #: Entries written.
@@ -76,6 +96,7 @@ class Appender:
         self._settings = settings
         self._is_syncing = settings.fsync is not Fsync.NEVER
         self._broker = check_broker(broker)
+        self._make_room = make_room
         self._lock = FolderLock(folder)
         self._segment: _OpenSegment | None = None
         self._is_ready = False
@@ -91,6 +112,16 @@ class Appender:
     def is_ready(self) -> bool:
         """Whether `write` may be called; else `resume` first."""
         return self._is_ready
+
+    @property
+    def active_index(self) -> int | None:
+        """First index of the segment that is being written; None: there is none."""
+        return None if self._segment is None else parse_segment_name(self._segment.path.name)
+
+    @property
+    def active_bytes(self) -> int:
+        """Bytes written to that segment."""
+        return self._segment.size if self._segment else 0
 
     @property
     def has_unsynced(self) -> bool:
@@ -131,7 +162,7 @@ class Appender:
                 if self._must_roll(run_bytes, header, run):
                     self._put(run)
                     run, run_bytes = [], 0
-                    self._roll()
+                    self._roll(header.size)
                     header, data = self._encode(pending, run)
                 run.append((header, data))
                 run_bytes += len(data)
@@ -239,8 +270,8 @@ class Appender:
         if self._is_syncing:
             self._unsynced += len(whole)
 
-    def _roll(self) -> None:
-        """Close the open segment, if any, and begin the next one."""
+    def _roll(self, needed: int) -> None:
+        """Close the open segment, if any, and begin the next one, for an entry of `needed` bytes."""
         if self._segment is not None and self._is_syncing:
             self._sync(self._segment)
         self._close_segment()
@@ -248,6 +279,8 @@ class Appender:
         self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0))
         if self._is_syncing:
             sync_path(self._folder)
+        # The new segment stands for the next index, so the log may lose every other one.
+        self._make_room(self.next_index, max(needed, self._settings.segment_bytes))
 
     def _open(self, end: OpenEnd) -> None:
         descriptor = os.open(end.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -281,7 +314,7 @@ class Appender:
         """Where the disk fails, close; what is half written is cut by the next `resume`."""
         try:
             yield
-        except OSError:
+        except (OSError, UsageLogError):
             self._close_segment()
             self._is_ready = False
             raise

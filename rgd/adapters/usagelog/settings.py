@@ -5,9 +5,14 @@ Reading settings from files is `rgd.config`'s business.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
+from rgd.adapters.usagelog.retention import Limits
 from rgd.ports.usagelog import Fsync
 from rgd.wire.frame import PAYLOAD_MAX
+
+#: A log has room for so many full segments at least.
+SEGMENTS_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +23,12 @@ class UsageLogSettings:
     segment_bytes: int = 64 << 20
     #: An entry that is this much later than the segment's first begins a new one.
     segment_age_s: float = 3600
+    #: Most bytes of the log on disk; the oldest closed segments are deleted, read or not.
+    local_bytes: int = 1 << 30
+    #: Closed segments whose last entry is older are deleted; None: none is.
+    retention_s: float | None = 30 * 86_400
+    #: Beyond so many bytes the oldest closed segments are deleted, unless a cursor needs them; None: none.
+    retention_bytes: int | None = None
     fsync: Fsync = Fsync.INTERVAL
     fsync_ms: int = 1000
     #: Entries that wait to be written; when it is full the newest is not kept, and counted.
@@ -30,7 +41,20 @@ class UsageLogSettings:
     def __post_init__(self) -> None:
         assert self.segment_bytes > 0
         assert self.segment_age_s > 0
+        assert self.local_bytes >= SEGMENTS_MIN * self.segment_bytes, (
+            "one is written, one is closed"
+        )
+        assert self.retention_s is None or self.retention_s > 0
         assert self.fsync_ms > 0
         assert self.queue_max > 0
         assert self.queue_bytes_max >= PAYLOAD_MAX, "the largest payload must fit the queue"
         assert self.retry_ms > 0
+
+    @property
+    def limits(self) -> Limits:
+        """What is kept, as `rgd.adapters.usagelog.retention` takes it."""
+        return Limits(
+            local_bytes=self.local_bytes,
+            retention_ms=None if self.retention_s is None else round(self.retention_s * 1000),
+            retention_bytes=self.retention_bytes,
+        )

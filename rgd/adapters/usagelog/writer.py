@@ -14,16 +14,18 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import mend
+from rgd.adapters.usagelog.retention import Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 from rgd.wire.frame import PAYLOAD_MAX
@@ -32,6 +34,10 @@ from rgd.wire.frame import PAYLOAD_MAX
 BATCH_BYTES: Final = 1 << 20
 #: Payloads that are written at once.
 BATCH_MAX: Final = 256
+#: How often closed segments are looked at where none is begun.
+TRIM_EVERY_MS: Final = 60_000
+
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,14 @@ class LogAlarm:
     trouble: str | None
     #: Entries lost so far.
     lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Closed segments were deleted."""
+
+    folder: Path
+    removals: tuple[Removal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,7 @@ class SegmentedLog:
         broker: str,
         clock: Callable[[], Nanos],
         on_alarm: Callable[[LogAlarm], None],
+        on_trimmed: Callable[[Trimmed], None] | None = None,
     ) -> None:
         """Nothing is touched before `open`.
 
@@ -74,6 +89,7 @@ class SegmentedLog:
             broker: whose log it is: the producer's name of every entry.
             clock: monotonic.
             on_alarm: called on the event loop when logging stops, and when it goes on.
+            on_trimmed: called on the event loop when segments were deleted.
 
         Raises:
             Malformed: `broker` cannot be a broker's name.
@@ -82,7 +98,12 @@ class SegmentedLog:
         self._settings = settings
         self._clock = clock
         self._on_alarm = on_alarm
-        self._appender = Appender(folder, settings, broker=broker)
+        #: Of each reader the index of the first entry that it has not read; called in the thread.
+        self.cursors: Callable[[], Mapping[str, int]] = dict
+        self._on_trimmed = on_trimmed
+        self._trimmer = Trimmer(folder, settings, clock)
+        self._trim_at: Nanos | None = None
+        self._appender = Appender(folder, settings, broker=broker, make_room=self._trim)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._trouble: str | None = None
@@ -114,6 +135,14 @@ class SegmentedLog:
     @property
     def synced_index(self) -> int:
         return self._appender.synced_index
+
+    @property
+    def deleted(self) -> Mapping[str, int]:
+        return {reason.value: count for reason, count in self._trimmer.deleted.items()}
+
+    @property
+    def local_bytes(self) -> int:
+        return self._trimmer.closed_bytes + self._appender.active_bytes
 
     @property
     def trouble(self) -> str | None:
@@ -183,6 +212,7 @@ class SegmentedLog:
             self._open()
             opened.set_result(None)
             self._mend_indexes()
+            self._trim_idle()
             while self._step():
                 pass
         except LogLocked as error:
@@ -212,6 +242,7 @@ class SegmentedLog:
     def _mend_indexes(self) -> None:
         """Write the sparse indexes of closed segments that are missing or stale."""
         with contextlib.suppress(OSError, UsageLogError):
+            self._trimmer.sweep()
             for segment in list_segments(self._folder)[:-1]:
                 if self._is_closed:
                     return
@@ -229,6 +260,8 @@ class SegmentedLog:
             self._release(waiter)
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
+        if self._trim_at is not None and self._clock() >= self._trim_at:
+            self._trim_idle()
         return True
 
     def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
@@ -251,7 +284,7 @@ class SegmentedLog:
         """For how long nothing is due; None: until something is queued."""
         if self._waiters or (self._queued and self._retry_at is None):
             return 0
-        times = [self._sync_at] if self._sync_at is not None else []
+        times = [due for due in (self._sync_at, self._trim_at) if due is not None]
         if self._queued and self._retry_at is not None:
             times.append(self._retry_at)
         return (min(times) - self._clock()) / NS_PER_S if times else None
@@ -288,6 +321,24 @@ class SegmentedLog:
         except OSError as error:
             self._fail(error)
 
+    def _trim_idle(self) -> None:
+        """Delete what has become too old, also where no segment is begun for long."""
+        self._trim_at = self._in_ms(TRIM_EVERY_MS)
+        active = self._appender.active_index
+        if active is None:
+            return
+        try:
+            self._trim(active, max(self._appender.active_bytes, self._settings.segment_bytes))
+        except (OSError, UsageLogError) as error:
+            self._fail(error)
+
+    def _trim(self, active: int, reserved_bytes: int) -> None:
+        gone = self._trimmer.trim(
+            active=active, reserved_bytes=reserved_bytes, cursors=self.cursors()
+        )
+        if gone and self._on_trimmed is not None:
+            self._call(self._on_trimmed, Trimmed(self._folder, tuple(gone)))
+
     def _fail(self, error: OSError | UsageLogError) -> None:
         self._sync_at = None
         self._retry_at = self._in_ms(self._settings.retry_ms)
@@ -306,12 +357,15 @@ class SegmentedLog:
             self._sync_at = self._in_ms(self._settings.fsync_ms)
 
     def _tell(self, trouble: str | None) -> None:
-        assert self._loop is not None
         self._trouble = trouble
-        # A loop that is closed has nobody left who would hear it.
+        self._call(self._on_alarm, LogAlarm(self._folder, trouble, self.lost))
+
+    def _call(self, listener: Callable[[_Told], None], told: _Told) -> None:
+        """Call a listener on the event loop."""
+        assert self._loop is not None
+        # A loop that is closed has no listener left.
         with contextlib.suppress(RuntimeError):
-            alarm = LogAlarm(self._folder, trouble, self.lost)
-            self._loop.call_soon_threadsafe(self._on_alarm, alarm)
+            self._loop.call_soon_threadsafe(listener, told)
 
     def _in_ms(self, delay_ms: int) -> Nanos:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)

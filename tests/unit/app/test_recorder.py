@@ -4,9 +4,10 @@ With the real segmented log where parts matter. Not covered: what a part is (tes
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -30,8 +31,10 @@ class ListLog:
     """A usage log that keeps payloads in a list."""
 
     appended = damaged = lost = 0
+    local_bytes = 0
     synced_index = -1
     trouble = None
+    deleted: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
