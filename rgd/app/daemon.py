@@ -193,7 +193,6 @@ class RgdDaemon:
                 "exchange": self._follow_exchange,
                 "policies": self._follow_policies,
                 "send": self.traffic.send,
-                "log": self.recorder.run,
             }
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
@@ -204,7 +203,6 @@ class RgdDaemon:
             await self.traffic.flush()
             for task in running:
                 task.cancel()
-        self.recorder.finish()
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
@@ -334,6 +332,7 @@ class RgdDaemon:
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         known = self.parts.policies.is_known
+        self.recorder.policies(book, policies_hash)
         self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash, known))
 
     def _on_unreported(self) -> None:

@@ -162,6 +162,14 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     def observe_round(seconds: float) -> None:
         timings[0].observe_round(seconds)
 
+    usage_log = SegmentedLog(
+        folder,
+        _log_settings(settings),
+        broker=settings.broker.name,
+        clock=clock.now,
+        on_alarm=_tell_log_alarm,
+        on_trimmed=_tell_log_trimmed,
+    )
     prepare = prepare_exchange(settings)
     parts = Parts(
         clock=clock,
@@ -172,19 +180,13 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             prepare=prepare,
         ),
         policies=policies_of(settings, url, core.limiter.names_asked),
-        usage_log=SegmentedLog(
-            folder,
-            _log_settings(settings),
-            broker=settings.broker.name,
-            clock=clock.now,
-            on_alarm=_tell_log_alarm,
-            on_trimmed=_tell_log_trimmed,
-        ),
+        usage_log=usage_log,
         remember=known.store,
         observe_round=observe_round,
         prepare=prepare,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
+    usage_log.on_fault = daemon.recorder.fault
     timings.append(Exposition(Telemetry(daemon)))
     return daemon, timings[0]
 
@@ -259,6 +261,7 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
         local_bytes=settings.log.local_bytes,
         retention_s=settings.log.retention_s,
         retention_bytes=settings.log.retention_bytes or None,
+        interceptors=settings.log.interceptors,
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )

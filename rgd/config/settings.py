@@ -27,6 +27,7 @@ from rgd.config.values import (
     Count,
     ExchangeUrl,
     HttpUrl,
+    InterceptorNames,
     Millis,
     Name,
     Number,
@@ -35,6 +36,7 @@ from rgd.config.values import (
     Size,
     TableTopic,
     UsageTopic,
+    parse_interceptors,
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
@@ -42,7 +44,7 @@ from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
-from rgd.ports.usagelog import Fsync
+from rgd.ports.usagelog import Fsync, Interceptor
 
 
 class PoliciesSource(StrEnum):
@@ -380,6 +382,12 @@ class LogSettings(Section):
         le=1 << 50,
         description="The oldest closed segments of a larger log are deleted; 0: no limit.",
     )
+    brokerEntryMetadataInterceptors: InterceptorNames = Field(  # noqa: N815 -- Pulsar's name
+        default=",".join(Interceptor),
+        description="What is added in front of each entry (PIP-70), by Pulsar's class names, bare or in "
+        "full. Without the timestamp, seeking and retention go by publish time, which then never runs "
+        "backwards; without the index, entries are counted from the segment's name.",
+    )
     fsync: Fsync = Field(
         default=Fsync.INTERVAL,
         description="When entries are forced to the disk: `always` (each batch), `interval` (every "
@@ -388,6 +396,11 @@ class LogSettings(Section):
     fsync_ms: Millis = Field(
         default=1000, ge=1, le=600_000, description="Time between two, for `log.fsync: interval`."
     )
+
+    @property
+    def interceptors(self) -> frozenset[Interceptor]:
+        """What is added in front of each entry."""
+        return frozenset(parse_interceptors(self.brokerEntryMetadataInterceptors))
 
 
 class Settings(BaseSettings):

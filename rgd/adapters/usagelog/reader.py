@@ -15,6 +15,7 @@ import contextlib
 import math
 import os
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from rgd.adapters.usagelog.headers import read_chunks, walk
 from rgd.adapters.usagelog.index import load_marks, true_marks
 from rgd.wire.errors import Reason
 from rgd.wire.frame import Entry
+from rgd.wire.log_records import CONTEXT_ENTRIES
 from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
 
 
@@ -99,6 +101,32 @@ def seek_time(path: Path, timestamp_ms: int) -> Position | None:
         if found is not None:
             return found
     return None
+
+
+def with_context(position: Position) -> Position:
+    """Where to begin to read, so that the record at `position` can be decoded.
+
+    A record may continue those before it in its segment (`rgd.wire.log_records`), at most
+    `CONTEXT_ENTRIES` of them.
+
+    Raises:
+        LogUnreadable: the operating system refuses to read it.
+    """
+    with _opened(position.path) as descriptor:
+        if descriptor is None:
+            return position
+        earlier = [
+            mark
+            for mark in load_marks(position.path)
+            if position.index is not None and mark.index <= position.index - CONTEXT_ENTRIES
+        ]
+        marks = true_marks(descriptor, earlier)
+        before: deque[Position] = deque(maxlen=CONTEXT_ENTRIES + 1)
+        for header in walk(descriptor, marks[-1].offset if marks else 0):
+            before.append(Position(position.path, header.offset, header.index, header.timestamp))
+            if header.offset >= position.offset:
+                return before[0]
+    return position
 
 
 def _logs_at(path: Path) -> Iterator[list[Path]]:
