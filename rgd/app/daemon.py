@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -21,13 +21,12 @@ import structlog
 from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, contained, is_answer
-from rgd.app.explain import explain
+from rgd.app.health import health
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
-from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
 from rgd.core.broker.events import (
@@ -44,11 +43,14 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
+from rgd.core.views.explain import explain
+from rgd.core.views.groups import group_slice, group_view
+from rgd.core.views.members import broker_views
+from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
 from rgd.errors import InternalError, RgdError
-from rgd.ports.daemon import BrokerView, ExplainView, GroupView, Health
+from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
 
@@ -128,17 +130,22 @@ class RgdDaemon:
         return self.core.sharing.book
 
     @contained("view")
-    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
+    def group(self, name: str) -> GroupView:
         """One group with its rows."""
-        return group_view(self.core, name, self.parts.clock.now(), attached)
+        return group_view(self.core, name, self.parts.clock.now())
+
+    @contained("view")
+    def groups(self, names: Sequence[str]) -> GroupSlice:
+        """The first of these groups: as many as are one slice of work."""
+        return group_slice(self.core, names, self.parts.clock.now())
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""
         return [self.broker, *self.core.peers.names()]
 
     @contained("view")
-    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
-        """The members known among these names, by name."""
+    def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
+        """The members known among these names, in their order."""
         return broker_views(self.core, self.parts.clock.now(), among)
 
     @contained("view")
