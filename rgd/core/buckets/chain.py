@@ -19,6 +19,7 @@ class Chain:
 
     __slots__ = (
         "bytes",
+        "counters",
         "deciding",
         "granted",
         "groups",
@@ -38,6 +39,8 @@ class Chain:
         self.shadows = tuple(level for level in levels if level.shadow)
         #: The levels that stand for a group whose share is divided over topics.
         self.parts = tuple(level for level in levels if isinstance(level, TopicPart))
+        #: What a grant adds to.
+        self.counters = tuple(group.counters for group in groups)
         #: The largest request; below 0 where nothing limits the name, so that it is looked at apart.
         none = COUNT_MAX if levels else -1
         self.most_messages = min((level.most_messages for level in self.deciding), default=none)

@@ -2,13 +2,10 @@
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
-from rgd.core.buckets.level import GroupState
-from rgd.core.buckets.levels import Levels
-from rgd.core.units import Nanos, Pair
+from rgd.core.units import Nanos
 
 
-def charge(  # noqa: PLR0917, PLR0913 -- on the fast path an object around them costs a tenth of a grant
-    levels: Levels,
+def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a tenth of a grant
     chain: Chain,
     messages: int,
     size: int,
@@ -27,9 +24,19 @@ def charge(  # noqa: PLR0917, PLR0913 -- on the fast path an object around them 
         for part in chain.parts:
             if not part.shadow:
                 part.charge_group(messages, size)
-        for group in chain.groups:
-            if group.meter.admit(Pair(messages, size), attempt=attempt, topic=topic, now=now):
-                call_out(levels, group)
+        for counters in chain.counters:
+            counters.at = now
+            counters.requests += 1
+            counters.messages += messages
+            counters.bytes += size
+            if attempt > 1:
+                counters.retries += 1
+                counters.retried_messages += messages
+                counters.retried_bytes += size
+            if topic not in counters.topics:
+                counters.note_topic(topic)
+            if not counters.is_touched:
+                counters.touch()
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -42,9 +49,3 @@ def give_back(chain: Chain, messages: int, size: int) -> None:
     """
     for level in chain.deciding:
         level.take(-messages, -size)
-
-
-def call_out(levels: Levels, group: GroupState) -> None:
-    """Ask for an early report of a group."""
-    levels.urgent[group.key] = None
-    levels.on_unreported()

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.split import SplitShare
+from rgd.core.demand.counters import Touched
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
@@ -108,10 +109,13 @@ class Levels:
         self._group_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, this one too.
         self.live_brokers = 1
-        #: Groups that ask for an early report, in order: their demand jumped, or they refused work
-        #: and the peers know nothing of it. The reporter empties it.
+        #: The counters of groups that requests added to since the last tick; `touched.on_first` is
+        #: called when there is one.
+        self.touched = Touched()
+        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or they
+        #: refused work and the peers know nothing of it. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
-        #: Called when a group becomes urgent, at most once in a slot of its meter.
+        #: Called when a group becomes urgent because it refused and no peer knows of it.
         self.on_unreported: Callable[[], None] = _nobody_listens
 
     # What there is.
@@ -144,7 +148,7 @@ class Levels:
         key = GroupKey(group.name, kind)
         state = self._groups.get(key)
         if state is None:
-            state = GroupState(key, self._settings, now)
+            state = GroupState(key, self._settings, now, self.touched)
             state.epoch = self._group_change.epoch
             state.burst_ns = self._group_burst_ns
             self._refresh(state, group, now)

@@ -119,7 +119,7 @@ class Limiter(Levels):
                 refusing += (level,)
         if refusing:
             return refuse(self, chain, refusing, Asked(messages, size, topic, attempt), now)
-        charge(self, chain, messages, size, topic, attempt, now)
+        charge(chain, messages, size, topic, attempt, now)
         if messages != chain.messages or size != chain.bytes:
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
             chain.messages, chain.bytes = messages, size
@@ -238,4 +238,4 @@ def _hold(chain: Chain, held: Pair, topic: str | None) -> None:
     """Note what a caller holds back."""
     if held != NOTHING:
         for group in chain.groups:
-            group.meter.hold(held, topic)
+            group.counters.hold(held, topic)

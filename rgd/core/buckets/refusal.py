@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
-from rgd.core.buckets.charge import call_out, charge, give_back
+from rgd.core.buckets.charge import charge, give_back
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.levels import Levels
@@ -45,7 +45,7 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
     """Grant as much as every level has, to a caller who accepts a part."""
     messages, size, cutter, dimension = _largest_part(chain, asked, now)
     if cutter is None:
-        charge(levels, chain, messages, size, asked.topic, asked.attempt, now)
+        charge(chain, messages, size, asked.topic, asked.attempt, now)
         return Decision(granted=True, messages=messages, bytes=size)
     # A caller that takes parts can come back as soon as there is one unit of what it needs.
     needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
@@ -53,7 +53,7 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
         messages = size = 0
         cutter, wait_ms, dimension = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     else:
-        charge(levels, chain, messages, size, asked.topic, asked.attempt, now)
+        charge(chain, messages, size, asked.topic, asked.attempt, now)
         _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     asked = asked._replace(partial=True, granted_messages=messages, granted_bytes=size)
     try:
@@ -120,11 +120,13 @@ def _count(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them 
     else:
         counted = _demand(levels, chain, refusing, asked, now)
     for group, messages, size in counted:
-        jumped = group.meter.refuse(Pair(messages, size), asked.attempt, asked.topic, wait_ms, now)
-        if jumped or not group.reported:
+        unmet = _new_tuple(Pair, (messages, size))
+        group.counters.refuse(unmet, asked.attempt, asked.topic, wait_ms, now)
+        if not group.reported:
             # Once is enough: the report that follows says it.
             group.reported = True
-            call_out(levels, group)
+            levels.urgent[group.key] = None
+            levels.on_unreported()
         for part in chain.parts:
             if part.group == group.group:
                 part.refuse(messages, size)
