@@ -95,7 +95,7 @@ class UsageMap:
         room = UNKNOWN_ROWS_MAX if report.full else None
         slots = self._slots_of(number, told, room)
         if not report.full or (report.span == ALL_ROWS and len(told) == len(holding)):
-            rows = holding.find(slots)
+            rows = self._rows_of(number, told, slots)
             if not ((rows == NO_ROW).any() or told.is_idle.any()):
                 holding.is_partial &= not report.full
                 return self._rewrite(holding, run_of(rows), slots, Amounts.of(told))
@@ -255,6 +255,13 @@ class UsageMap:
             slots[missing] = self._look_up(number, rows, room)
             known.put(names, told.kinds, slots, self.index)
         return slots
+
+    def _rows_of(self, number: int, told: UsageColumns, slots: Ints) -> Ints:
+        """[rows] the rows that a broker has in these slots, `NO_ROW` where it has none."""
+        holding, names = self._holdings[number], told.groups
+        if isinstance(names, NumberedNames):
+            return self._known[number].rows(names, told.kinds, slots, holding)
+        return holding.find(slots)
 
     def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, by names."""
