@@ -65,6 +65,8 @@ class Chains:
         topic_split: TopicSplit = TopicSplit.SHARED,
     ) -> None:
         self._levels = Levels(settings, share_of, topic_split)
+        #: The counters of groups that requests added to since the last tick.
+        self.touched = self._levels.touched
         #: Those without parts, and those with.
         self._chains: dict[NameAsked, Chain] = {}
         self._split_chains: dict[NameAsked, Chain] = {}

@@ -13,6 +13,7 @@ from rgd.core.buckets.bucket import PICO, TokenBucket
 from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
+from rgd.core.demand.counters import Counters, Touched
 from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
@@ -248,15 +249,19 @@ class GroupKey(NamedTuple):
 class GroupState(LevelState):
     """The level of one resource group in one kind, and what its callers wanted."""
 
-    __slots__ = ("_refused", "epoch", "key", "meter", "reported")
+    __slots__ = ("_refused", "counters", "epoch", "key", "meter", "reported")
 
-    def __init__(self, key: GroupKey, settings: BucketSettings, now: Nanos) -> None:
+    def __init__(
+        self, key: GroupKey, settings: BucketSettings, now: Nanos, touched: Touched | None = None
+    ) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
         self.epoch = 0
         intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
-        self.meter = DemandMeter(now, MeterSettings(*intervals))
+        #: What requests add to.
+        self.counters = Counters(now, Touched() if touched is None else touched, self)
+        self.meter = DemandMeter(self.counters, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: [messages, bytes] refused since the start, by the level that cut.

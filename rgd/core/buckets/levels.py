@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.split import SplitShare, owes
+from rgd.core.demand.counters import Touched
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
@@ -94,6 +95,8 @@ class Levels:
         self._book = EMPTY_BOOK
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
+        #: The counters of groups that requests added to since the last tick.
+        self.touched = Touched()
         #: Each of them once, in the order in which they are looked at.
         self._group_order: deque[GroupState] = deque()
         self._limit_order: deque[LimitState] = deque()
@@ -137,7 +140,7 @@ class Levels:
         key = GroupKey(group.name, kind)
         state = self._groups.get(key)
         if state is None:
-            state = GroupState(key, self._settings, now)
+            state = GroupState(key, self._settings, now, self.touched)
             state.epoch = self._group_change.epoch
             state.burst_ns = self._group_burst_ns
             self._refresh(state, group, now)

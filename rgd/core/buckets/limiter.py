@@ -56,10 +56,13 @@ class Limiter:
         topic_split: TopicSplit = TopicSplit.SHARED,
     ) -> None:
         self._chains = Chains(settings, share_of, topic_split)
-        #: Groups that ask for an early report, in order: their demand jumped, or they refused work
-        #: and the peers know nothing of it. Who reports empties it.
+        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or they
+        #: refused work and the peers know nothing of it. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
-        #: Called when a group becomes urgent, at most once in a slot of its meter.
+        #: The counters of groups that requests added to since the last tick; `touched.on_first` is
+        #: called when there is one.
+        self.touched = self._chains.touched
+        #: Called when a group becomes urgent because it refused and no peer knows of it.
         self.on_unreported: Callable[[], None] = _nobody_listens
         #: Brokers that share the quotas, this one too.
         self.live_brokers = 1
@@ -86,7 +89,7 @@ class Limiter:
             return ungoverned(request)
         if request.held != _NOTHING:
             for group in chain.groups:
-                group.meter.hold(request.held, request.topic)
+                group.counters.hold(request.held, request.topic)
         if request.partial:
             return _acquire_part(self, request, chain, now)
         return _acquire_whole(self, request, chain, now)
@@ -180,7 +183,7 @@ def _acquire_whole(limiter: Limiter, request: Request, chain: Chain, now: Nanos)
         if not level.admits(cost, now):
             refusing.append(level)
     if not refusing:
-        _charge(limiter, request, chain, cost, now)
+        _charge(request, chain, cost, now)
         return Decision(granted=True, messages=cost.messages, bytes=cost.bytes)
     # Who admits makes nobody wait.
     longest, wait_ms, dimension = _longest_wait(refusing, cost, now)
@@ -201,7 +204,7 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
     asked = Pair(request.messages, request.bytes)
     granted, cutter = _largest_part(chain, asked, now)
     if cutter is None:
-        _charge(limiter, request, chain, granted, now)
+        _charge(request, chain, granted, now)
         return Decision(granted=True, messages=granted.messages, bytes=granted.bytes)
     level, dimension = cutter
     # A caller that takes parts can come back as soon as there is one unit of what it needs.
@@ -210,7 +213,7 @@ def _acquire_part(limiter: Limiter, request: Request, chain: Chain, now: Nanos) 
         granted = _NOTHING
         level, wait_ms, dimension = _longest_wait(chain.levels, needed, now)
     else:
-        _charge(limiter, request, chain, granted, now)
+        _charge(request, chain, granted, now)
         _, wait_ms, _ = _longest_wait(chain.levels, needed, now)
     try:
         unmet = Pair(asked.messages - granted.messages, asked.bytes - granted.bytes)
@@ -256,7 +259,7 @@ def _longest_wait(
     return longest
 
 
-def _charge(limiter: Limiter, request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
+def _charge(request: Request, chain: Chain, cost: Pair, now: Nanos) -> None:
     level: LevelState | None = None
     try:
         for level in chain.levels:
@@ -266,8 +269,7 @@ def _charge(limiter: Limiter, request: Request, chain: Chain, cost: Pair, now: N
                 level.take(cost)
         level = None
         for group in chain.groups:
-            if group.meter.admit(cost, attempt=request.attempt, topic=request.topic, now=now):
-                _call_out(limiter, group)
+            group.counters.admit(cost, request.attempt, request.topic, now)
     except Exception:
         _give_back(chain, cost, before=level)
         raise
@@ -325,8 +327,8 @@ def _refuse(  # noqa: PLR0917 -- on the short road a tuple around them costs a t
     retry_after_ms: int,
     now: Nanos,
 ) -> None:
-    jumped = group.meter.refuse(counted, request.attempt, request.topic, retry_after_ms, now)
-    if jumped or not group.reported:
+    group.counters.refuse(counted, request.attempt, request.topic, retry_after_ms, now)
+    if not group.reported:
         # Once is enough: the report that follows says it.
         group.reported = True
         _call_out(limiter, group)

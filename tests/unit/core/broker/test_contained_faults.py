@@ -347,7 +347,7 @@ def test_a_request_that_raises_takes_nothing(
     assert state.messages is not None
     before = state.messages.tokens(ms(2100))
     method = "refuse" if is_partial else "admit"
-    monkeypatch.setattr(type(state.meter), method, boom)
+    monkeypatch.setattr(type(state.counters), method, boom)
     # More than there is, where a part is welcome: granted in part, and the rest counted as refused.
     request = Request(messages=900 if is_partial else 3, group="gold", partial=is_partial)
     with pytest.raises(OverflowError):

@@ -15,7 +15,6 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Nanos, Pair
-from tests.support.meters import tell
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -396,18 +395,13 @@ def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
     assert list(one.urgent) == [key()]
 
 
-def test_a_jump_of_a_reported_group_is_called_out_once_a_slot() -> None:
-    one, calls = limiter(gold(100), share=rates(5)), []
-    ask_evenly(one, 50)
-    meter = state(one).meter
-    meter.drain(ms(1000))
-    tell(meter, Pair(5000), Pair(100), hungry=True)
-    one.urgent.clear()
-    one.on_unreported = lambda: calls.append("called")
-    for order in range(1, 11):
-        ask(one, now=ms(1000 + order * 20))
-    assert len(calls) == 2
-    assert list(one.urgent) == [key()]
+def test_the_first_request_since_a_tick_calls_for_the_next_one() -> None:
+    one, calls = limiter(gold(100)), []
+    one.touched.on_first = lambda: calls.append("called")
+    ask(one)
+    ask(one)
+    assert calls == ["called"]
+    assert list(one.touched) == [state(one).counters]
 
 
 def test_a_refusal_of_a_group_that_the_peers_know_is_not_called_out() -> None:
