@@ -27,6 +27,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -70,13 +71,16 @@ from rgd.core.units import (
     QUOTA_MAX,
     RATE_MAX,
     WAIT_MS_MAX,
+    Dimension,
     Kind,
     Nanos,
     Pair,
 )
 from rgd.wire.codec import decode, encode
+from rgd.wire.frame import Entry
+from rgd.wire.log_records import LogEncoder, LogReader
 from rgd.wire.numbering import Numbering, Numberings
-from rgd.wire.record import decode_record, encode_record
+from rgd.wire.record import in_order
 
 ME: Final = Speaker("b1", 5)
 #: Peers, a daemon under our name on either side of our incarnation, and who writes in our name.
@@ -242,6 +246,7 @@ class Core(RuleBasedStateMachine):
         self.is_known = True
         self.said: list[Message] = []
         self.numbering, self.numberings = Numbering(), Numberings()
+        self.log, self.reader = LogEncoder(), LogReader()
         self.broker = Broker(BrokerSettings(ME), Nanos(0))
 
     @initialize(chosen=settings_of_brokers, book=books, begin=st.sampled_from([0, 10**15, 10**18]))
@@ -289,6 +294,12 @@ class Core(RuleBasedStateMachine):
     @rule(message=messages)
     def hear(self, message: Message) -> None:
         self.live(MessageReceived(Nanos(self.now), message))
+
+    @rule(message=messages, begin=st.integers(0, 3), count=st.integers(1, 300))
+    def hear_ahead(self, message: Message, begin: int, count: int) -> None:
+        """Of a state that is to come; it may never come."""
+        if isinstance(message, Report):
+            self.live(StateAnnounced(Nanos(self.now), message.rows, begin, begin + count))
 
     @rule(message=messages, back=spans)
     def hear_with_an_earlier_time(self, message: Message, back: int) -> None:
@@ -345,23 +356,19 @@ class Core(RuleBasedStateMachine):
         """The tokens of every group's buckets now."""
         now = Nanos(self.now)
         return {
-            state.key: [
-                0 if bucket is None else bucket.tokens(now)
-                for bucket in (state.messages, state.bytes)
-            ]
+            state.key: [state.tokens(dimension, now) or 0 for dimension in Dimension]
             for state in self.broker.limiter.states()
         }
 
     def check_buckets(self, before: dict[GroupKey, list[int]]) -> None:
         """Nothing flows within a moment; nothing is above the depth."""
         for state in self.broker.limiter.states():
-            buckets = (state.messages, state.bytes)
             known = before.get(state.key)
-            for place, bucket in enumerate(buckets):
-                if bucket is None:
+            for place, dimension in enumerate(Dimension):
+                tokens = state.tokens(dimension, Nanos(self.now))
+                if tokens is None:
                     continue
-                tokens = bucket.tokens(Nanos(self.now))
-                assert tokens <= bucket.rate * state.burst_ns
+                assert tokens <= (state.share.of(dimension) or 0) * state.burst_ns
                 if known is not None:
                     assert tokens <= known[place] or known[place] == 0
 
@@ -409,8 +416,9 @@ class Core(RuleBasedStateMachine):
         return plain
 
     def check_record(self, record: RoundRecord) -> None:
-        read = decode_record(encode_record(record))
-        assert read == replace(record, rows=record.rows.in_order())
+        payload = self.log.encode(record)
+        entry = Entry("b1", 1, 1, payload.data, payload.properties, unknown=payload.metadata)
+        assert self.reader.record(entry) == in_order(record)
 
     @invariant()
     def holds_its_laws(self) -> None:

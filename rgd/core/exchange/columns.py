@@ -15,6 +15,8 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.buckets.decision import Level
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
@@ -29,11 +31,8 @@ _Column = TypeVar("_Column", bound=np.generic)
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
-#: A report of no more rows is read as it comes; what a larger one tells of is remembered for the next.
-FEW_ROWS: Final = 64
-
 #: Where work of a group can be refused, in the order of `ShareColumns.refused_by`.
-REFUSED_BY: Final = ("broker", "resource_group", "topic", "subscription", "backlog")
+REFUSED_BY: Final = (*(level.value for level in Level), "backlog")
 _NO_LEVELS: Final = np.zeros((0, len(REFUSED_BY), 2), np.int64)
 
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
@@ -45,14 +44,14 @@ class UsageColumns:
     """What one broker tells of its groups.
 
     Attributes:
-        groups: [rows] names.
+        groups: [rows] names; a tuple, or `NumberedNames`.
         kinds: [rows] places in `KINDS`.
         topics: [rows] topics of the group that were active.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
         admitted_total: [rows, 2] whole units since the speaker's start; `wanted_total` likewise.
     """
 
-    groups: tuple[str, ...]
+    groups: Sequence[str]
     kinds: Codes
     topics: Ints
     admitted: Ints
@@ -105,7 +104,7 @@ class UsageColumns:
     def take(self, places: Ints) -> "UsageColumns":
         """The rows at these places."""
         return UsageColumns(
-            groups=tuple(self.groups[place] for place in places.tolist()),
+            groups=_taken(self.groups, places),
             kinds=self.kinds[places],
             topics=self.topics[places],
             admitted=self.admitted[places],
@@ -156,7 +155,7 @@ class ShareColumns:
         policies: [rows] places in `POLICIES`.
         refused: [rows, 2] whole units in the round, retries too.
         sent: [rows] whether the row was told to the peers in this round.
-        refused_by: [rows, REFUSED_BY, 2] `refused` by the level that refused; no rows: not known.
+        refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing was, or it is not known.
     """
 
     usage: UsageColumns
@@ -280,6 +279,12 @@ def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
     )
 
 
+def _taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
+    if isinstance(groups, NumberedNames):
+        return groups.take(places)
+    return tuple(groups[place] for place in places.tolist())
+
+
 def _joined(
     columns: Sequence[NDArray[_Column]], kind: type[_Column], shape: tuple[int, ...]
 ) -> NDArray[_Column]:
@@ -312,10 +317,16 @@ def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]
 
 
 def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
-    """Refused by level of all parts; not known where it is not known of one."""
-    if any(len(part.refused_by) < len(part) for part in parts):
+    """Refused by level of all parts; no rows where no part says it."""
+    if not any(len(part.refused_by) for part in parts):
         return _NO_LEVELS
-    return np.concatenate([_NO_LEVELS, *(part.refused_by for part in parts)])
+    nothing = _NO_LEVELS.shape[1:]
+    return np.concatenate(
+        [
+            part.refused_by if len(part.refused_by) else np.zeros((len(part), *nothing), np.int64)
+            for part in parts
+        ]
+    )
 
 
 def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:
