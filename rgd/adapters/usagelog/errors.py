@@ -10,10 +10,13 @@ from rgd.ports.usagelog import UsageLogError
 
 
 class LogNotFound(UsageLogError):
-    """There is no such folder or segment file."""
+    """There is no such folder or segment file, or the tier holds no log."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: no such log folder or segment file")
+    def __init__(self, place: Path | str) -> None:
+        what = (
+            "no such log folder or segment file" if isinstance(place, Path) else "no log is there"
+        )
+        super().__init__(f"{place}: {what}")
 
 
 class LogUnreadable(UsageLogError):
