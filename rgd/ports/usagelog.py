@@ -22,6 +22,14 @@ class Fsync(StrEnum):
     NEVER = "never"
 
 
+class OnOverrun(StrEnum):
+    """What becomes of a reader's position that retention passes."""
+
+    #: It stays, and says how many entries were deleted unread.
+    PASS = "pass"  # noqa: S105 -- a word, no password
+    FORGET = "forget"
+
+
 class UsageLogError(RgdError):
     """The usage log could not do it."""
 

@@ -24,3 +24,10 @@ class LogUnreadable(UsageLogError):
 
     def __init__(self, path: Path, cause: OSError) -> None:
         super().__init__(f"{path}: cannot be read: {cause.strerror or cause}")
+
+
+class LogUnwritable(UsageLogError):
+    """The operating system refuses to write beside the log."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        super().__init__(f"{path}: cannot be written: {cause.strerror or cause}")

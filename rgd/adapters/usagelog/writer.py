@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import mend
-from rgd.adapters.usagelog.retention import Removal
+from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
@@ -100,6 +100,8 @@ class SegmentedLog:
         self._on_alarm = on_alarm
         #: Of each reader the index of the first entry that it has not read; called in the thread.
         self.cursors: Callable[[], Mapping[str, int]] = dict
+        #: Told in the thread when a segment may have been closed.
+        self.on_closed: Callable[[], None] = _ignore_closed
         self._on_trimmed = on_trimmed
         self._trimmer = Trimmer(folder, settings, clock)
         self._trim_at: Nanos | None = None
@@ -143,6 +145,16 @@ class SegmentedLog:
     @property
     def local_bytes(self) -> int:
         return self._trimmer.closed_bytes + self._appender.active_bytes
+
+    @property
+    def closed(self) -> tuple[ClosedSegment, ...]:
+        """The segments on disk that nothing is appended to any more, oldest first."""
+        return self._trimmer.closed
+
+    @property
+    def next_index(self) -> int:
+        """Of the next entry."""
+        return self._appender.next_index
 
     @property
     def trouble(self) -> str | None:
@@ -210,9 +222,10 @@ class SegmentedLog:
         """Open the log, then write until the end; the boundary of the thread."""
         try:
             self._open()
+            # What is closed is known before anybody can ask for the lag.
+            self._trim_idle()
             opened.set_result(None)
             self._mend_indexes()
-            self._trim_idle()
             while self._step():
                 pass
         except LogLocked as error:
@@ -324,18 +337,19 @@ class SegmentedLog:
     def _trim_idle(self) -> None:
         """Delete what has become too old, also where no segment is begun for long."""
         self._trim_at = self._in_ms(TRIM_EVERY_MS)
-        active = self._appender.active_index
-        if active is None:
+        if not self._appender.is_ready:
             return
+        active = self._appender.active_index
         try:
             self._trim(active, max(self._appender.active_bytes, self._settings.segment_bytes))
         except (OSError, UsageLogError) as error:
             self._fail(error)
 
-    def _trim(self, active: int, reserved_bytes: int) -> None:
+    def _trim(self, active: int | None, reserved_bytes: int) -> None:
         gone = self._trimmer.trim(
             active=active, reserved_bytes=reserved_bytes, cursors=self.cursors()
         )
+        self.on_closed()
         if gone and self._on_trimmed is not None:
             self._call(self._on_trimmed, Trimmed(self._folder, tuple(gone)))
 
@@ -405,6 +419,10 @@ class SegmentedLog:
         self._queued = self._queued_bytes = self._waiters = 0
         if not self._ended.done():
             self._ended.set_result(None)
+
+
+def _ignore_closed() -> None:
+    """Tell nobody."""
 
 
 def _words(error: OSError | UsageLogError) -> str:
