@@ -116,6 +116,11 @@ class LogKeeper:
         if self.uploader is not None:
             self.uploader.start()
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is uploaded, in words; None: as far as is known, all is well."""
+        return None if self.uploader is None else self.uploader.trouble
+
     async def close(self) -> None:
         """Carry no more, and show no more figures. Idempotent."""
         self._is_closed = True

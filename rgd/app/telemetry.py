@@ -90,7 +90,7 @@ class Telemetry:
         yield Sample("rgd_log_local_bytes", (), log.local_bytes)
         for reason, count in log.deleted.items():
             yield Sample("rgd_log_segments_deleted_total", (reason,), count)
-        yield Sample("rgd_log_lost_total", (), self._daemon.recorder.lost_total)
+        yield Sample("rgd_log_lost_total", (), log.lost)
 
     def _of_errors(self) -> Iterator[Sample]:
         for where, count in self._daemon.errors.counts.items():

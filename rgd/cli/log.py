@@ -22,6 +22,7 @@ from rgd.errors import RgdError
 
 if TYPE_CHECKING:
     from rgd.wire.frame import Entry
+    from rgd.wire.log_records import LogReader
     from rgd.wire.record import Json
 
 app = typer.Typer(help="Read usage logs.", no_args_is_help=True)
@@ -56,30 +57,38 @@ def cat(
 def _lines(path: Path, *, as_json: bool) -> Iterator[tuple[str, str]]:
     """What to print of one path: lines for standard output, beside them faults."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
+    from rgd.wire.log_records import LogReader
 
+    reader = LogReader()
     shown = _shown_as_json if as_json else _shown_as_text
     try:
         for found in read_entries(path):
             if isinstance(found, DamagedEntry):
                 yield "", str(found)
             else:
-                report, fault = _report_of(found.entry)
+                report, fault = _report_of(reader, found.entry)
                 at = f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
                 yield shown(found.entry, report), at
     except RgdError as error:
         yield "", str(error)
 
 
-def _report_of(entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
+def _report_of(reader: "LogReader", entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
     """The report that an entry holds, and why it cannot be read although it says that it is one."""
+    from rgd.core.exchange.messages import RoundRecord
     from rgd.wire.errors import WireError
-    from rgd.wire.record import record_of, record_to_dict
+    from rgd.wire.log_policies import policies_to_dict
+    from rgd.wire.record import record_to_dict
 
     try:
-        record = record_of(entry)
+        found = reader.read(entry)
     except WireError as error:
         return None, str(error)
-    return (None if record is None else record_to_dict(record)), ""
+    if found is None:
+        return None, ""
+    if isinstance(found, RoundRecord):
+        return record_to_dict(found), ""
+    return policies_to_dict(found), ""
 
 
 def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
@@ -101,6 +110,8 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     head = f"{index} {_time(entry.timestamp)} {entry.producer_name}#{entry.sequence_id}"
     if report is None:
         return f"{head} {len(entry.payload)} bytes that are no report"
+    if "policies" in report:
+        return "\n".join([f"{head} {_policies_line(report)}", *_policy_lines(report)])
     peers = " ".join(f"{name}#{sequence}" for name, sequence in report["peers"].items())
     lines = [
         f"{head} round {report['sequence']} of {report['broker']}, {report['period_ms']:g} ms"
@@ -112,6 +123,18 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     for row in report["rows"]:
         lines.extend(_row_lines(row))
     return "\n".join(lines)
+
+
+def _policies_line(report: dict[str, Any]) -> str:
+    what = "changes of policies" if report["changes"] else "policies"
+    part = f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else ""
+    left_out = f", {report['left_out']:,} left out" if report["left_out"] else ""
+    return f"{what} of {report['broker']}{part}{left_out}"
+
+
+def _policy_lines(report: dict[str, Any]) -> Iterator[str]:
+    for key, value in report["policies"].items():
+        yield f"    {key} {'deleted' if value is None else json.dumps(value)}"
 
 
 def _row_lines(row: dict[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The usage log as the daemon sees it: append a payload, never wait for the disk.
+"""The usage log as the daemon sees it: append a round, never wait for the disk nor for its bytes.
 
 Law: a full or broken disk stops logging, never limiting; what could not be
 kept is counted.
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
+from rgd.core.exchange.messages import Loggable
 from rgd.errors import RgdError
 
 
@@ -30,6 +31,13 @@ class OnOverrun(StrEnum):
     FORGET = "forget"
 
 
+class Interceptor(StrEnum):
+    """What a broker adds in front of an entry, by the names of Pulsar's classes."""
+
+    TIMESTAMP = "AppendBrokerTimestampMetadataInterceptor"
+    INDEX = "AppendIndexMetadataInterceptor"
+
+
 class UsageLogError(RgdError):
     """The usage log could not do it."""
 
@@ -49,7 +57,7 @@ class UsageLog(Protocol):
 
     @property
     def lost(self) -> int:
-        """Entries that were not kept (queue full, disk full), or that a failed disk may not have kept."""
+        """What was not kept (queue full, disk full), or what a failed disk may not have kept."""
 
     @property
     def damaged(self) -> int:
@@ -80,8 +88,8 @@ class UsageLog(Protocol):
             LogLocked: somebody else appends to this log.
         """
 
-    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
-        """Queue one payload for writing; never blocks and never raises."""
+    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
+        """Queue one item for writing; never blocks, never raises, and takes no longer for a large one."""
 
     async def flush(self) -> None:
         """Return once everything appended before is on disk (or counted as lost)."""

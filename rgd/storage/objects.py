@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Longest request: a whole segment over a slow link.
 TIMEOUT_S: Final = 300.0
 CONNECT_TIMEOUT_S: Final = 10.0
+#: Largest object that is created in one piece: a whole segment is in memory while it goes up.
+OBJECT_BYTES_MAX: Final = 256 << 20
 #: Bytes asked for at once where an object is read whole.
 CHUNK_BYTES: Final = 4 << 20
 

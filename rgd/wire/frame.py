@@ -23,12 +23,17 @@ from google.protobuf.message import DecodeError
 
 from rgd.errors import Unavailable
 from rgd.wire.checks import check_utf8
+from rgd.wire.compression import LOG_RATIO_MAX, compressed, decompressed
 from rgd.wire.entry_pb2 import BrokerEntryMetadata as BrokerEntryMetadataProto
-from rgd.wire.entry_pb2 import KeyValue, MessageMetadata
+from rgd.wire.entry_pb2 import KeyValue, MessageMetadata, PayloadCompression
 from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame
 
 MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
 MAGIC_CRC32C: Final = b"\x0e\x01"
+
+#: Of Pulsar's CompressionType.
+_NO_COMPRESSION: Final = 0
+_ZSTD: Final = 3
 
 #: Largest parts of an entry, in bytes. Pulsar's own largest message is 5 MiB.
 PAYLOAD_MAX: Final = 5 * 1024 * 1024
@@ -80,6 +85,7 @@ class Entry:
     sequence_id: int
     #: By the producer's clock.
     publish_time: int
+    #: As it is stored; `plain_payload` undoes its compression.
     payload: bytes = b""
     #: In the order written; of two with one key the later counts.
     properties: tuple[tuple[str, str], ...] = ()
@@ -175,6 +181,43 @@ def peek_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
     if len(data) < _MAGIC_SIZE:
         raise TornFrame("entry", _MAGIC_SIZE, len(data))
     return _read_broker_part(data)[1]
+
+
+def compressed_payload(body: bytes) -> tuple[bytes, bytes]:
+    """What to store as `Entry.payload` and `Entry.unknown` for a payload: compressed where it pays."""
+    frame = compressed(body, ratio_max=LOG_RATIO_MAX)
+    if frame is None:
+        return body, b""
+    said = PayloadCompression(compression=_ZSTD, uncompressed_size=len(body))
+    return frame, said.SerializeToString()
+
+
+def plain_payload(entry: Entry) -> bytes:
+    """The payload of an entry, without the compression that its metadata names.
+
+    Raises:
+        Oversize: it would be larger than `PAYLOAD_MAX`.
+        Malformed: it is not what the metadata says, or compressed by other means than zstd.
+    """
+    if not entry.unknown:
+        return entry.payload
+    try:
+        said = PayloadCompression.FromString(entry.unknown)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
+    if said.compression == _NO_COMPRESSION:
+        return entry.payload
+    if said.compression != _ZSTD:
+        raise Malformed(
+            Reason.BAD_STRUCTURE, f"payload: compression {said.compression} is not known"
+        )
+    body = decompressed(entry.payload, PAYLOAD_MAX, ratio_max=LOG_RATIO_MAX)
+    if len(body) != said.uncompressed_size:
+        raise Malformed(
+            Reason.BAD_STRUCTURE,
+            f"payload: {len(body)} bytes, said to be {said.uncompressed_size}",
+        )
+    return body
 
 
 def headers_and_payload(data: bytes) -> bytes:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.adapters.usagelog.retention import Limits
-from rgd.ports.usagelog import Fsync
-from rgd.wire.frame import PAYLOAD_MAX
+from rgd.ports.usagelog import Fsync, Interceptor
 
 #: A log has room for so many full segments at least.
 SEGMENTS_MIN: Final = 2
@@ -31,10 +30,12 @@ class UsageLogSettings:
     retention_bytes: int | None = None
     fsync: Fsync = Fsync.INTERVAL
     fsync_ms: int = 1000
-    #: Entries that wait to be written; when it is full the newest is not kept, and counted.
+    #: Rounds that wait to be written; when it is full the newest is not kept, and counted.
     queue_max: int = 1024
-    #: Payload bytes that wait to be written; the same.
+    #: Memory of what waits to be written; the same, but one round alone is always kept.
     queue_bytes_max: int = 64 << 20
+    #: What is added in front of an entry (PIP-70): the broker's time, and the index.
+    interceptors: frozenset[Interceptor] = frozenset(Interceptor)
     #: From a failure of the disk to the next try.
     retry_ms: int = 5000
 
@@ -47,7 +48,7 @@ class UsageLogSettings:
         assert self.retention_s is None or self.retention_s > 0
         assert self.fsync_ms > 0
         assert self.queue_max > 0
-        assert self.queue_bytes_max >= PAYLOAD_MAX, "the largest payload must fit the queue"
+        assert self.queue_bytes_max > 0
         assert self.retry_ms > 0
 
     @property

@@ -6,7 +6,8 @@ waits (`flush`, `close`) and one more try has failed; until then the queue keeps
 A failing disk raises one alarm, is tried again every `retry_ms` while something waits to be written,
 and its end is told once too. Whether the disk works shows only when something was written.
 
-The queue holds payloads and, between them, the marks of those who wait (`_Waiter`); only the thread
+What is offered is encoded in the thread too, so that `append` takes no longer for a large round.
+The queue holds what was offered and, between them, the marks of those who wait (`_Waiter`); only the thread
 takes from it, and only once a payload is written or lost.
 """
 
@@ -26,14 +27,16 @@ from rgd.adapters.usagelog.index import mend
 from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
+from rgd.core.exchange.messages import Loggable, RoundRecord
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
-from rgd.wire.frame import PAYLOAD_MAX
 
 #: Payload bytes that are written at once; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
 #: Payloads that are written at once.
 BATCH_MAX: Final = 256
+#: About what a row or a peer of a round takes while it waits.
+ROW_BYTES: Final = 250
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
@@ -104,8 +107,16 @@ class SegmentedLog:
         self.on_closed: Callable[[], None] = _ignore_closed
         self._on_trimmed = on_trimmed
         self._trimmer = Trimmer(folder, settings, clock)
+        #: Told on the event loop what was wrong with something that could not be encoded.
+        self.on_fault: Callable[[Exception], None] = _ignore
         self._trim_at: Nanos | None = None
-        self._appender = Appender(folder, settings, broker=broker, make_room=self._trim)
+        self._appender = Appender(
+            folder,
+            settings,
+            broker=broker,
+            make_room=self._trim,
+            on_fault=lambda error: self._call(self.on_fault, error),
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._trouble: str | None = None
@@ -128,7 +139,7 @@ class SegmentedLog:
 
     @property
     def lost(self) -> int:
-        return self._dropped + self._appender.doubtful
+        return self._dropped + self._appender.unwritable + self._appender.doubtful
 
     @property
     def damaged(self) -> int:
@@ -172,21 +183,21 @@ class SegmentedLog:
         self._thread.start()
         await asyncio.shield(asyncio.wrap_future(opened))
 
-    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
+    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
         timestamp_ms = min(max(broker_timestamp_ms, 0), TIMESTAMP_MAX)
-        size = len(payload)
+        size = size_of(item)
         with self._changed:
             ordinal = self._offered
             self._offered += 1
-            if (
-                self._is_closed
-                or size > PAYLOAD_MAX
-                or self._queued >= self._settings.queue_max
-                or self._queued_bytes + size > self._settings.queue_bytes_max
-            ):
+            # What is larger than the queue is kept where nothing else waits.
+            has_room = not self._queued or (
+                self._queued < self._settings.queue_max
+                and self._queued_bytes + size <= self._settings.queue_bytes_max
+            )
+            if self._is_closed or not has_room:
                 self._dropped += 1
                 return
-            self._queue.append(Pending(payload, timestamp_ms, ordinal))
+            self._queue.append(Pending(item, timestamp_ms, ordinal))
             self._queued += 1
             self._queued_bytes += size
             self._changed.notify()
@@ -290,7 +301,7 @@ class SegmentedLog:
                 if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
                     break
                 batch.append(item)
-                batch_bytes += len(item.payload)
+                batch_bytes += size_of(item.item)
             return batch, None
 
     def _idle_s(self) -> float | None:
@@ -304,7 +315,8 @@ class SegmentedLog:
 
     def _write(self, batch: list[Pending]) -> None:
         """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
-        before = self._appender.appended
+        before = self._appender.settled
+        self._appender.dropped = self._dropped
         try:
             if not self._appender.is_ready:
                 self._appender.resume()
@@ -315,7 +327,7 @@ class SegmentedLog:
             self._fail(error)
         else:
             self._recover()
-        self._take(self._appender.appended - before)
+        self._take(self._appender.settled - before)
 
     def _settle(self) -> None:
         """Put on disk what was written, or count it as lost."""
@@ -399,7 +411,7 @@ class SegmentedLog:
         item = self._queue.popleft()
         assert isinstance(item, Pending)
         self._queued -= 1
-        self._queued_bytes -= len(item.payload)
+        self._queued_bytes -= size_of(item.item)
 
     def _release(self, waiter: _Waiter) -> None:
         with self._changed:
@@ -421,7 +433,21 @@ class SegmentedLog:
             self._ended.set_result(None)
 
 
+def size_of(item: Loggable) -> int:
+    """About how much memory something takes that waits, in bytes."""
+    if isinstance(item, bytes):
+        return len(item)
+    if isinstance(item, RoundRecord):
+        return ROW_BYTES * (1 + len(item.rows) + len(item.peers))
+    # The book is in memory anyway.
+    return ROW_BYTES
+
+
 def _ignore_closed() -> None:
+    """Tell nobody."""
+
+
+def _ignore(_: Exception) -> None:
     """Tell nobody."""
 
 

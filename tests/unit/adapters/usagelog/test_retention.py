@@ -253,7 +253,7 @@ async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed
     log.cursors = lambda: {"slow": 0}
     await log.open()
     for pending in pendings(500):
-        log.append(pending.payload, broker_timestamp_ms=pending.timestamp_ms)
+        log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
     await log.flush()
     segments = segments_in(tmp_path)
     assert log.local_bytes == sum(map(size_of, segments)) + sum(
@@ -269,7 +269,7 @@ async def test_a_log_without_limits_that_matter_keeps_everything(
     log = make_log(tmp_path, segment_bytes=2000)
     await log.open()
     for pending in pendings(300):
-        log.append(pending.payload, broker_timestamp_ms=pending.timestamp_ms)
+        log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
     await log.close()
     assert len(payloads_in(tmp_path)) == 300
     assert not log.deleted
