@@ -12,6 +12,7 @@ written, and columns of zeros are not. A round of PIP-82's case takes a tenth of
 Differences wrap at 64 bits on both sides alike, so they are exact whatever the numbers are.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -225,7 +226,7 @@ class Chain:
         self._last = slots
         return slots
 
-    def _add(self, groups: tuple[str, ...], kinds: Codes) -> None:
+    def _add(self, groups: Sequence[str], kinds: Codes) -> None:
         """Give slots to rows that have none."""
         begin = len(self._slots)
         self._slots.update(

@@ -28,6 +28,7 @@ from rgd.core.demand.measured import Demand, Measured
 from rgd.core.exchange.columns import (
     KINDS,
     NO_USAGE,
+    REFUSED_BY,
     Flags,
     Ints,
     ShareColumns,
@@ -361,6 +362,7 @@ class Rounds:
             policies=np.array(policies, np.uint8),
             refused=pairs([demand.refused for demand in demands]),
             sent=sent,
+            refused_by=_refused_by(states),
         )
 
     def _tell(
@@ -410,6 +412,15 @@ def _column(numbers: Sequence[int]) -> Ints:
 
 def _totals(states: Iterable[GroupState]) -> list[tuple[Pair, Pair]]:
     return [state.meter.totals() for state in states]
+
+
+def _refused_by(states: Sequence[GroupState]) -> Ints:
+    """[states, REFUSED_BY, 2] what each level refused since the last log record; empty: nothing."""
+    levels = np.zeros((len(states), len(REFUSED_BY), 2), np.int64)
+    for place, state in enumerate(states):
+        refused = state.take_refused()
+        levels[place, : len(refused)] = refused or 0
+    return levels if levels.any() else levels[:0]
 
 
 def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:

@@ -210,6 +210,7 @@ class GroupState(LevelState):
         "counters",
         "epoch",
         "key",
+        "logged_refused",
         "meter",
         "refused_bytes",
         "refused_messages",
@@ -232,6 +233,19 @@ class GroupState(LevelState):
         #: Whole units refused since the start, by the `order` of the level that refused.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
+        #: What of it the usage log has, messages and bytes of each level.
+        self.logged_refused = [(0, 0)] * len(_LEVELS)
+
+    def take_refused(self) -> list[Pair]:
+        """Refused by each level since this was last asked, for the usage log; empty: nothing."""
+        now = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+        before, self.logged_refused = self.logged_refused, now
+        if now == before:
+            return []
+        return [
+            Pair(messages - had_messages, size - had_size)
+            for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
+        ]
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:

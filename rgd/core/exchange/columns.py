@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.buckets.decision import Level
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
@@ -31,7 +32,7 @@ KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
 #: Where work of a group can be refused, in the order of `ShareColumns.refused_by`.
-REFUSED_BY: Final = ("broker", "resource_group", "topic", "subscription", "backlog")
+REFUSED_BY: Final = (*(level.value for level in Level), "backlog")
 _NO_LEVELS: Final = np.zeros((0, len(REFUSED_BY), 2), np.int64)
 
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
@@ -154,7 +155,7 @@ class ShareColumns:
         policies: [rows] places in `POLICIES`.
         refused: [rows, 2] whole units in the round, retries too.
         sent: [rows] whether the row was told to the peers in this round.
-        refused_by: [rows, REFUSED_BY, 2] `refused` by the level that refused; no rows: not known.
+        refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing was, or it is not known.
     """
 
     usage: UsageColumns
@@ -316,10 +317,16 @@ def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]
 
 
 def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
-    """Refused by level of all parts; not known where it is not known of one."""
-    if any(len(part.refused_by) < len(part) for part in parts):
+    """Refused by level of all parts; no rows where no part says it."""
+    if not any(len(part.refused_by) for part in parts):
         return _NO_LEVELS
-    return np.concatenate([_NO_LEVELS, *(part.refused_by for part in parts)])
+    nothing = _NO_LEVELS.shape[1:]
+    return np.concatenate(
+        [
+            part.refused_by if len(part.refused_by) else np.zeros((len(part), *nothing), np.int64)
+            for part in parts
+        ]
+    )
 
 
 def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:
