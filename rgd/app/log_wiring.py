@@ -11,7 +11,8 @@ from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.log_keeping import LogKeeper, LogPlace, tell_tier
 from rgd.backoff import Backoff
-from rgd.config.settings import LogSettings, Settings
+from rgd.config.log_settings import LogSettings
+from rgd.config.settings import Settings
 from rgd.errors import ConfigError, Fault
 from rgd.storage.objects import Objects
 
