@@ -6,7 +6,7 @@ from typing import Final
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
 from rgd.adapters.usagelog.retention import Limits
-from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader
+from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.log_keeping import LogKeeper, LogPlace, tell_tier
@@ -65,16 +65,39 @@ def tier_settings(told: LogSettings) -> TierSettings:
     )
 
 
+def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Uploader:
+    """An uploader of a log that this process does not write.
+
+    Raises:
+        ValueError: `tier_url` is none.
+        OSError: what is known of the tier cannot be stored beside the log.
+        Unavailable: the tier needs what is not installed.
+    """
+    clock = SystemClock()
+    parts = TierParts(
+        objects=Objects(tier_url),
+        closed=lambda: closed_on_disk(folder),
+        clock=clock.now,
+        backoff=_backoff(),
+        on_event=tell_tier,
+    )
+    return Uploader(folder, parts, settings, new_log=f"{clock.unix_ms():014}")
+
+
+def _backoff() -> Backoff:
+    # Jitter is no secret, and needs no seed that a run could be repeated by.
+    dice = random.Random()  # noqa: S311
+    return Backoff(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S, dice=dice)
+
+
 def _uploader(
     told: LogSettings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
 ) -> Uploader:
-    # Jitter is no secret, and needs no seed that a run could be repeated by.
-    dice = random.Random()  # noqa: S311
     parts = TierParts(
         objects=Objects(tier_url),
         closed=lambda: log.closed,
         clock=clock.now,
-        backoff=Backoff(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S, dice=dice),
+        backoff=_backoff(),
         on_event=tell_tier,
     )
     try:

@@ -9,6 +9,7 @@ On disk it is a copy of what the tier says; a lost one is made again from the ti
 log begins a new place in it.
 """
 
+import hashlib
 import json
 import os
 import threading
@@ -22,7 +23,8 @@ from rgd.storage.errors import TierDamaged
 from rgd.storage.manifest import TieredSegment, segment_from
 from rgd.storage.tier import Listing
 
-STATE_NAME: Final = "tier.json"
+#: Digits of the hash in a state's file name: each place has a state of its own.
+_HASH_DIGITS: Final = 12
 STATE_VERSION: Final = 1
 
 _MS_PER_S: Final = 1000
@@ -118,28 +120,26 @@ def lag_of(
 
 
 def load_state(folder: Path, place: str, new_log: str) -> TierState:
-    """The state beside a log; for another place, or without one, a new state, which is stored.
+    """The state of a place beside a log; without one a new state, which is stored.
 
     Of two processes that begin at once, both take what the first one stored.
 
     Raises:
         OSError: it cannot be read or stored.
     """
-    path = folder / STATE_NAME
-    found = _read(path)
-    if found is not None and found.place == place:
+    path = state_path(folder, place)
+    found = _read(path, place)
+    if found is not None:
         return found
     fresh = TierState(place, new_log)
-    if found is not None:
-        store_state(folder, fresh)
-        return fresh
-    draft = _draft_in(folder)
+    draft = _draft_of(path)
     draft.write_bytes(_encode(fresh))
     try:
         path.hardlink_to(draft)
     except FileExistsError:
-        again = _read(path)
-        if again is not None and again.place == place:
+        # Another process was first; or what is there cannot be read.
+        again = _read(path, place)
+        if again is not None:
             return again
         store_state(folder, fresh)
     finally:
@@ -153,22 +153,29 @@ def store_state(folder: Path, state: TierState) -> None:
     Raises:
         OSError: it cannot be stored.
     """
-    draft = _draft_in(folder)
+    path = state_path(folder, state.place)
+    draft = _draft_of(path)
     draft.write_bytes(_encode(state))
-    draft.replace(folder / STATE_NAME)
+    draft.replace(path)
 
 
-def _draft_in(folder: Path) -> Path:
+def state_path(folder: Path, place: str) -> Path:
+    """Where the state of a log in a place is stored."""
+    digest = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
+    return folder / f"tier-{digest}.json"
+
+
+def _draft_of(path: Path) -> Path:
     """A file that no other thread or process writes."""
-    return folder / f"{STATE_NAME}.{os.getpid()}.{threading.get_ident()}"
+    return path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
 
 
 def _encode(state: TierState) -> bytes:
     return json.dumps({"version": STATE_VERSION, **asdict(state)}).encode() + b"\n"
 
 
-def _read(path: Path) -> TierState | None:
-    """A stored state; None: there is none, or none that can be read, which is as good as none."""
+def _read(path: Path, place: str) -> TierState | None:
+    """The stored state of a place; None: there is none that can be read, which is as good as none."""
     try:
         told = json.loads(path.read_bytes())
         if told["version"] != STATE_VERSION:
@@ -177,10 +184,11 @@ def _read(path: Path) -> TierState | None:
             tuple(segment_from(one, path.name) for one in told[name])
             for name in ("segments", "marked")
         )
-        place, log, uploaded = told["place"], told["log"], told["uploaded"]
+        is_same = told["place"] == place
+        log, uploaded = told["log"], told["uploaded"]
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, TierDamaged):
         return None
-    is_sound = isinstance(place, str) and isinstance(log, str) and log.isalnum()
+    is_sound = is_same and isinstance(log, str) and log.isalnum()
     if not is_sound or type(uploaded) is not int or uploaded < 0:
         return None
     return TierState(place, log, uploaded, segments, marked)

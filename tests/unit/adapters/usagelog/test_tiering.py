@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.tier_state import STATE_NAME, TierState, lag_of
+from rgd.adapters.usagelog.tier_state import TierState, lag_of, state_path
 from rgd.adapters.usagelog.tiering import (
     TierAlarm,
     TierDeleted,
@@ -379,7 +379,7 @@ def test_a_state_that_cannot_be_read_is_made_again(
     world: World, tier_place: str, data: bytes
 ) -> None:
     world.write()
-    world.folder.joinpath(STATE_NAME).write_bytes(data)
+    state_path(world.folder, tier_place).write_bytes(data)
     uploader = world.uploader(Objects(tier_place), log="7")
     uploader.cycle()
     assert world.uploader(Objects(tier_place), log="8").state == uploader.state
@@ -388,8 +388,11 @@ def test_a_state_that_cannot_be_read_is_made_again(
 def test_another_tier_gets_what_is_on_disk(world: World, tmp_path: Path) -> None:
     world.write()
     world.uploader(Objects(str(tmp_path / "a")), local_s=3600).cycle()
-    other = world.uploader(Objects(str(tmp_path / "b")), log="2")
+    other = world.uploader(Objects(str(tmp_path / "b")), log="2", local_s=3600)
     other.cycle()
+    # And the first one is not forgotten for it.
+    again = world.uploader(Objects(str(tmp_path / "a")), log="3")
+    assert again.state.uploaded == other.state.uploaded
     assert payloads(tmp_path / "a") == payloads(tmp_path / "b")
 
 
