@@ -98,8 +98,9 @@ class Chain:
     _kinds: Codes
     #: [slots, _WIDTH] what each slot's last record said.
     _values: Ints
-    #: Slots of the last record's rows.
+    #: Slots of the last record's rows, and of what is written their groups.
     _last: Ints
+    _groups_last: tuple[str, ...]
 
     def __init__(self) -> None:
         #: Of the next record; None: it must be a key record.
@@ -184,25 +185,29 @@ class Chain:
         self._kinds = np.zeros(0, np.uint8)
         self._values = np.zeros((0, _WIDTH), np.int64)
         self._last = np.zeros(0, np.int64)
+        self._groups_last = ()
 
     def _write_slots(self, usage: UsageColumns, proto: record_pb2.ChainedRows) -> Ints:
         """[rows] slots; those that had none yet are given one."""
+        groups, kinds = tuple(usage.groups), usage.kinds
+        check_rows(len(groups))
+        if groups == self._groups_last and np.array_equal(kinds, self._kinds[self._last]):
+            proto.same_slots = True
+            return self._last
         known = self._slots
-        keys = list(zip(usage.groups, usage.kinds.tolist(), strict=True))
-        fresh = np.array([place for place, key in enumerate(keys) if key not in known], np.int64)
-        check_rows(len(keys))
-        if len(fresh):
+        keys = list(zip(groups, kinds.tolist(), strict=True))
+        found = list(map(known.get, keys))
+        if None in found:
+            fresh = np.array([at for at, slot in enumerate(found) if slot is None], np.int64)
             rows = usage.take(fresh)
             write_keys(rows, proto.fresh)
-            self._add(tuple(rows.groups), rows.kinds)
-        slots = np.array([known[key] for key in keys], np.int64)
-        if len(set(slots.tolist())) != len(slots):
+            self._add(rows.groups, rows.kinds)
+            found = list(map(known.get, keys))
+        if len(set(found)) != len(found):
             raise Malformed(Reason.DUPLICATE, "rows: a row comes twice")
-        if np.array_equal(slots, self._last):
-            proto.same_slots = True
-        else:
-            write_columns(proto, ("slots",), zigzag(np.diff(slots, prepend=-1) - 1))
-        self._last = slots
+        slots = np.array(found, np.int64)
+        write_columns(proto, ("slots",), zigzag(np.diff(slots, prepend=-1) - 1))
+        self._last, self._groups_last = slots, groups
         return slots
 
     def _read_slots(self, proto: record_pb2.ChainedRows) -> Ints:

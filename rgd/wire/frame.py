@@ -16,6 +16,7 @@ is in `rgd.wire.record`.
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import google_crc32c
@@ -40,6 +41,13 @@ PAYLOAD_MAX: Final = 5 * 1024 * 1024
 METADATA_MAX: Final = 256 * 1024
 BROKER_METADATA_MAX: Final = 4 * 1024
 
+#: Pairs of producers and properties whose encoding is kept.
+REPEATED_MAX: Final = 64
+
+_U64_MAX: Final = (1 << 64) - 1
+_VARINT_BITS: Final = 7
+_VARINT_LAST: Final = 0x7F
+_VARINT_MORE: Final = 0x80
 _MAGIC_SIZE: Final = 2
 _U32: Final = struct.Struct(">I")
 _BROKER_HEAD: Final = _MAGIC_SIZE + _U32.size
@@ -124,7 +132,16 @@ def encode_entry(entry: Entry) -> bytes:
         Oversize: a part is larger than its limit.
         Malformed: a number or a text does not fit the format.
     """
-    return _encode_broker_part(entry.broker) + _encode_producer_part(entry)
+    return b"".join(encode_parts(entry))
+
+
+def encode_parts(entry: Entry) -> tuple[bytes, bytes]:
+    """Write an entry without copying its payload: what stands before it, and the payload.
+
+    Raises:
+        Oversize, Malformed: as `encode_entry`.
+    """
+    return _encode_broker_part(entry.broker) + _encode_before_payload(entry), entry.payload
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -232,34 +249,64 @@ def headers_and_payload(data: bytes) -> bytes:
 def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
     if broker is None:
         return b""
-    try:
-        body = BrokerEntryMetadataProto(
-            broker_timestamp=broker.broker_timestamp, index=broker.index
-        ).SerializeToString()
-    except ValueError as exc:
-        raise Malformed(Reason.BAD_NUMBER, f"broker entry metadata: {exc}") from exc
+    body = b""
+    if broker.broker_timestamp is not None:
+        body = b"\x08" + _varint(broker.broker_timestamp, "broker timestamp")
+    if broker.index is not None:
+        body += b"\x10" + _varint(broker.index, "index")
     return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
 
 
-def _encode_producer_part(entry: Entry) -> bytes:
+def _encode_before_payload(entry: Entry) -> bytes:
+    """What the producer wrote, up to the payload."""
+    name, properties = _repeated_metadata(entry.producer_name, entry.properties)
+    metadata = b"".join(
+        (
+            name,
+            b"\x10",
+            _varint(entry.sequence_id, "sequence id"),
+            b"\x18",
+            _varint(entry.publish_time, "publish time"),
+            properties,
+            entry.unknown,
+        )
+    )
+    _check_size("message metadata", len(metadata), METADATA_MAX)
+    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
+    covered = _U32.pack(len(metadata)) + metadata
+    if not entry.is_checksummed:
+        return covered
+    checksum = google_crc32c.extend(google_crc32c.value(covered), entry.payload)
+    return MAGIC_CRC32C + _U32.pack(checksum) + covered
+
+
+@lru_cache(maxsize=REPEATED_MAX)
+def _repeated_metadata(
+    producer_name: str, properties: tuple[tuple[str, str], ...]
+) -> tuple[bytes, bytes]:
+    """The fields of MessageMetadata that are the same in all entries of a log, around the others."""
     try:
-        metadata = MessageMetadata(
-            producer_name=entry.producer_name,
-            sequence_id=entry.sequence_id,
-            publish_time=entry.publish_time,
-            properties=[KeyValue(key=key, value=value) for key, value in entry.properties],
-        ).SerializeToString()
+        name = MessageMetadata(producer_name=producer_name)
+        rest = MessageMetadata(
+            properties=[KeyValue(key=key, value=value) for key, value in properties]
+        )
+        return name.SerializePartialToString(), rest.SerializePartialToString()
     except UnicodeEncodeError as exc:
         raise Malformed(Reason.BAD_NAME, f"message metadata: {exc}") from exc
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"message metadata: {exc}") from exc
-    metadata += entry.unknown
-    _check_size("message metadata", len(metadata), METADATA_MAX)
-    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
-    covered = b"".join((_U32.pack(len(metadata)), metadata, entry.payload))
-    if not entry.is_checksummed:
-        return covered
-    return MAGIC_CRC32C + _U32.pack(google_crc32c.value(covered)) + covered
+
+
+def _varint(number: int, what: str) -> bytes:
+    """An unsigned number as protobuf writes it."""
+    if not 0 <= number <= _U64_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"{what}: {number} is no unsigned number of 64 bits")
+    written = bytearray()
+    while number > _VARINT_LAST:
+        written.append(number & _VARINT_LAST | _VARINT_MORE)
+        number >>= _VARINT_BITS
+    written.append(number)
+    return bytes(written)
 
 
 def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:

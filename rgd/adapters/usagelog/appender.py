@@ -30,21 +30,25 @@ from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_entry
+from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_parts
 from rgd.wire.log_records import POLICIES_BYTES_MAX, Item, LogEncoder
-from rgd.wire.segment import encode_stored, parse_segment_name, segment_name
+from rgd.wire.segment import LENGTH_SIZE, length_before, parse_segment_name, segment_name
 
 #: Latest time that an entry can carry, in milliseconds since 1970 (int64).
 TIMESTAMP_MAX: Final = (1 << 63) - 1
 
 _MS_PER_S: Final = 1000
 
+#: Pieces that are written in one call; operating systems take 1,024.
+PIECES_MAX: Final = 512
+
 
 class _Stored(NamedTuple):
     """An encoded entry with its length, and where it goes."""
 
     header: Header
-    data: bytes
+    #: What stands before the payload, and the payload, which is nowhere copied.
+    parts: tuple[bytes, bytes]
     sequence_id: int
     #: The pending whose next item it holds; None: it belongs to the segment.
     ordinal: int | None
@@ -70,6 +74,15 @@ class _OpenSegment:
     size: int
     first_timestamp: int | None
     marks: MarkWriter
+
+
+def _behind(pieces: list[bytes | memoryview], count: int) -> list[bytes | memoryview]:
+    """What is left of pieces whose first `count` bytes were written."""
+    for place, piece in enumerate(pieces):
+        if count < len(piece):
+            return [memoryview(piece)[count:], *pieces[place + 1 :]]
+        count -= len(piece)
+    return []
 
 
 def _ignore(*_: object) -> None:
@@ -312,9 +325,11 @@ class Appender:
             else None,
             unknown=payload.metadata,
         )
-        data = encode_stored(encode_entry(entry))
-        header = Header(offset, len(data), index if has_index else None, timestamp)
-        return _Stored(header, data, sequence_id, pending.ordinal if is_offered else None)
+        head, payload_bytes = encode_parts(entry)
+        size = len(head) + len(payload_bytes)
+        parts = (length_before(size) + head, payload_bytes)
+        header = Header(offset, LENGTH_SIZE + size, index if has_index else None, timestamp)
+        return _Stored(header, parts, sequence_id, pending.ordinal if is_offered else None)
 
     def _must_roll(self, run: list[_Stored], header: Header) -> bool:
         segment = self._segment
@@ -337,11 +352,15 @@ class Appender:
             return
         segment = self._segment
         assert segment is not None
-        data = memoryview(b"".join(stored.data for stored in run))
+        pieces: list[bytes | memoryview] = [piece for stored in run for piece in stored.parts]
         written = 0
         try:
-            while written < len(data):
-                written += os.write(segment.descriptor, data[written:])
+            for begin in range(0, len(pieces), PIECES_MAX):
+                rest = pieces[begin : begin + PIECES_MAX]
+                while rest:
+                    count = os.writev(segment.descriptor, rest)
+                    written += count
+                    rest = _behind(rest, count)
         finally:
             self._count(segment, run, segment.size + written)
 
