@@ -98,5 +98,5 @@ def _is_groups_file(document: "Document") -> bool:
             f"expected a groups file ({', '.join(groups.TOP_KEYS)}) or a settings file "
             f"({', '.join(load.TOP_KEYS)}), got {', '.join(sorted(keys)) or 'neither'}",
         )
-        raise ConfigError(*document.faults.told())
+        raise ConfigError(*document.faults.listed())
     return bool(for_groups)
