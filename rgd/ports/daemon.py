@@ -1,9 +1,9 @@
-"""The daemon as its HTTP doors see it: decide, look, change policies, health.
+"""The daemon's interface to the HTTP server: decide, read, change policies, health.
 
-Law: `acquire` is the short road: a plain call that never waits. Everything
-that changes policies is awaited until it is in force on this daemon.
+Law: `acquire` is the fast path: a plain call that never waits. A call
+that changes policies returns when the change is in force on this daemon.
 
-The views are plain values in the design's words, rates in units per second
+The views are plain values in the design's terms, rates in units per second
 (None is unlimited), ages in seconds, ready to be shown as JSON.
 """
 
@@ -35,7 +35,7 @@ class RowView:
     topics: int
     #: Since the row was last confirmed by a report or heartbeat.
     age_s: float
-    #: What this broker's share is, as this daemon reckons it.
+    #: That broker's share, as this daemon computes it.
     share: RatesView
 
 
@@ -78,7 +78,7 @@ class BrokerView:
     implementation: str
     self: bool
     since_s: float
-    #: Since it was last heard.
+    #: Time since its last message.
     age_s: float
     sequence: int
     #: Rows it has in this daemon's usage map.
@@ -90,13 +90,13 @@ class Health:
     """`GET /readyz`."""
 
     ready: bool
-    #: What works less well than it should, in words; also when not ready: why.
+    #: What is impaired, as text; the reason when it is not ready.
     degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CutView:
-    """What a limit cut, whole units; `retries` of the requests said they had been refused before."""
+    """The work that a limit refused, in whole units; `retries` counts requests that declared a retry."""
 
     requests: int
     retries: int
@@ -106,9 +106,9 @@ class CutView:
 
 @dataclass(frozen=True, slots=True)
 class CutLastMinuteView:
-    """What a limit cut here lately, of all names it governs, by the dimension that was short."""
+    """The work that a limit refused here lately, for all its names, by the short dimension."""
 
-    #: How long ago counting began: 50 to 60 seconds, less on a daemon that is younger.
+    #: The length of the counted time: 50 to 60 seconds, less after a start.
     window_s: float
     by_messages: CutView
     by_bytes: CutView
@@ -120,23 +120,23 @@ class DimensionView:
 
     #: Cluster-wide for a group, this broker's own for any other limit; units per second.
     quota: float | None
-    #: What flows here, units per second.
+    #: The rate in force here, units per second.
     share: float | None
     #: The topic's part of the share, where the share is divided over topics.
     part: float | None
-    #: The most that can be in the bucket, and what is; below 0 it is in debt. Units.
+    #: The bucket's capacity and its tokens; below 0 it is in debt. Units.
     depth: float | None
     tokens: float | None
-    #: Of a group, all of its names, as this broker last told the others; units per second.
+    #: For a group, of all its names, as this broker last advertised it; units per second.
     wanted: float | None
     admitted: float | None
-    #: Wanted and not admitted.
+    #: Demand that was not admitted.
     refused: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class SaidView:
-    """Where somebody set a limit or attached a group."""
+    """The scope where a limit was set or a group attached."""
 
     #: `broker`, `tenant`, `namespace`, `topic` or `subscription`.
     place: str
@@ -150,9 +150,9 @@ class LevelView:
     #: `broker`, `resource_group`, `topic` or `subscription`.
     level: str
     group: str | None
-    #: Through which attachments the group applies; or who set the limit.
+    #: The attachments through which the group applies, or the scope that set the limit.
     said: tuple[SaidView, ...]
-    #: Whether it was asked here since it exists: before that it has no share and no bucket.
+    #: Whether a request has used it here; before that it has no share and no bucket.
     in_use: bool
     #: As `GroupView` has them; None where it is no group.
     state: str | None
@@ -162,14 +162,14 @@ class LevelView:
     topic_split: str | None
     messages: DimensionView
     bytes: DimensionView
-    #: How long whoever asks for one message and one byte now is told to wait; 0: not at all.
+    #: The wait for a request of one message and one byte now; 0 if it is granted.
     retry_after_ms: int
     cut_last_minute: CutLastMinuteView
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedByView:
-    """The limit and the dimension that cut most requests in the last minute."""
+    """The limit and the dimension that refused most requests in the last minute."""
 
     level: str
     group: str | None
@@ -216,7 +216,7 @@ class ExplainView:
 
 
 class Daemon(Protocol):
-    """What a door may do with the daemon."""
+    """The calls that the HTTP server may make."""
 
     #: This broker's name and the cluster's (Pulsar's `cluster` label).
     broker: str
@@ -231,7 +231,7 @@ class Daemon(Protocol):
         """
 
     def names_resolved(self) -> int:
-        """How many questions so far were the first of their name: these are much more work than others."""
+        """The number of requests so far that were the first of their name, which cost much more."""
 
     def book(self) -> PolicyBook:
         """The policies in force."""
@@ -241,8 +241,8 @@ class Daemon(Protocol):
 
         Args:
             name: of the group.
-            attached: what is attached to it, where that is known already: it is looked for among all
-                attachments.
+            attached: its attachments, if the caller knows them; otherwise all attachments are
+                searched.
 
         Raises:
             UnknownGroup: there is no such group.
@@ -255,10 +255,10 @@ class Daemon(Protocol):
         """The members known among these names, by name."""
 
     def explain(self, name: Request) -> ExplainView:
-        """Why a name is limited, or is not; makes nothing and counts nothing.
+        """Why a name is limited or not; it creates and counts nothing.
 
         Args:
-            name: kind, namespace, and perhaps topic and subscription; the rest is not looked at.
+            name: kind, namespace, and optionally topic and subscription; the rest is ignored.
         """
 
     def health(self) -> Health:
@@ -269,11 +269,11 @@ class Daemon(Protocol):
 
         Args:
             key: as in `rgd.core.policies.records`.
-            change: given what is known of it (None: nothing), says what it becomes. Called again
-                where another daemon changed it meanwhile; what it raises is passed on.
+            change: maps the current value (None: none) to the new one. It is called again
+                if another daemon changed the policy meanwhile; its exceptions are passed on.
 
         Raises:
-            PoliciesReadOnly: something else owns the policies (a file, a stock Pulsar).
+            PoliciesReadOnly: another source owns the policies (a file, a stock Pulsar).
             ExchangeDown: the policies table cannot be written now.
         """
 

@@ -1,7 +1,7 @@
-"""Figures about the daemon: who has them, and who shows them.
+"""Interfaces for the daemon's metrics: their source and their page.
 
-Law: the daemon does not know Prometheus. A `MetricsSource` gives plain values under names that
-`rgd.adapters.metrics.registry` declares; a `MetricsPage` makes the answer to a scrape of them.
+Law: the daemon does not know Prometheus. A `MetricsSource` returns plain values under names that
+`rgd.adapters.metrics.registry` declares. A `MetricsPage` formats them for a scrape.
 """
 
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ class Sample(NamedTuple):
 
 
 class MetricsSource(Protocol):
-    """Has figures to tell."""
+    """A source of figures."""
 
     def samples(self) -> Iterable[Sample]:
-        """Every figure as it stands now.
+        """The current value of every figure.
 
-        Called on the event loop at each scrape, so it returns promptly. What it returns is iterated
-        later and in another thread: it must not read anything that the loop still changes.
+        Called on the event loop at each scrape, so it must return promptly. Another thread iterates the result
+        later, so the result must not read data that the loop still changes.
         """
 
 

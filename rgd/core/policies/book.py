@@ -1,10 +1,10 @@
-"""The policy book: one immutable snapshot of every policy in force.
+"""The policy snapshot: all policies in force, immutable.
 
-Law: a request is decided against exactly one book. A change makes a new book
-and swaps it whole, so moving a namespace between groups is atomic.
+Law: a request is decided against exactly one snapshot. A change makes a new snapshot
+and replaces the old one as a whole, so moving a namespace between groups is atomic.
 
 Each distinct group among topic, namespace and tenant is charged once
-(design 2), narrowest first. Where policies come from is `rgd.app`'s business.
+(design 2), narrowest first. `rgd.app` has the sources of policies.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class PolicyBook:
     groups: Mapping[str, Group] = field(default_factory=dict)
     attach: Attachments = field(default_factory=Attachments)
     limits: Limits = field(default_factory=Limits)
-    #: Namespaces that were named once and may be attached to nothing now.
+    #: Namespaces that were named once and may have no attachment now.
     named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
 
@@ -38,9 +38,9 @@ class PolicyBook:
     def attachments_of(
         self, namespace: str | None, topic: str | None = None
     ) -> Iterator[tuple[str, Place, str]]:
-        """What reaches a topic, narrowest first: the group, the place it is attached at, its name."""
+        """The attachments of a topic, narrowest first: the group, the attachment's scope, its name."""
         if topic is not None:
-            # Of a partition and the partitioned topic, the narrower says.
+            # A partition's own attachment overrides its partitioned topic's.
             for name in names_of(topic):
                 if (group := self.attach.topics.get(name)) is not None:
                     yield group, Place.TOPIC, name
@@ -53,7 +53,7 @@ class PolicyBook:
                 yield group, Place.TENANT, tenant
 
     def attached_to(self, group: str) -> Attachments:
-        """What is attached to one group."""
+        """The attachments of one group."""
         return Attachments(
             {name: to for name, to in self.attach.tenants.items() if to == group},
             {name: to for name, to in self.attach.namespaces.items() if to == group},
