@@ -50,6 +50,8 @@ _PARTS: Final = (
     "backlogs.namespaces",
     "backlogs.topics",
 )
+#: The index of these parts: an entry for each group or tenant.
+_INDEXED: Final = ("index.tenants", "index.namespaces", "index.topics", "index.existing")
 #: The other messages of the process: values that entries refer to, the end, or the faults instead.
 _VALUES: Final = "values"
 _END: Final = "end"
@@ -142,7 +144,7 @@ def let_go(books: list[PolicyBook]) -> None:
 
     To be called in a thread. A snapshot with other references stays unchanged.
     """
-    parts = [attrgetter(part)(book) for book in books for part in _PARTS]
+    parts = [attrgetter(part)(book) for book in books for part in _PARTS + _INDEXED]
     books.clear()
     while parts:
         held = [*_slices(parts[-1]), *_slices(parts[-1].values())]

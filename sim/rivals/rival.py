@@ -18,6 +18,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -69,12 +70,13 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.speaker)),)
-            case DemandUnreported():
+            case DemandUnreported() | StateAnnounced():
                 pass
         return ()
 
-    def listen(self, on_unreported: Callable[[], None]) -> None:
+    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
         """Call where the core does; a rival makes nothing of it."""
+        del on_touched  # A rival has no tick.
         self.limiter.on_unreported = on_unreported
 
     def share(self, key: GroupKey) -> Rates | None:

@@ -24,6 +24,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -159,6 +160,7 @@ class Broker:
         due = (
             (Part.ROUND, self._now if self.rounds.is_ending else self._round_end),
             (Part.REPORTS, self._now if self.full_state.is_pending else None),
+            (Part.DEMAND, self.rounds.tick_at),
             (Part.REPORTS, self.sender.early_at),
             (Part.REPORTS, self.sender.answer_at),
             (Part.REPORTS, self.sender.alive_at),
@@ -235,6 +237,7 @@ class Broker:
             Started: self._on_started,
             Woken: self._on_woken,
             MessageReceived: self._on_message_received,
+            StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             DemandUnreported: self._on_demand_unreported,
             Stopping: self._on_stopping,
@@ -254,6 +257,7 @@ class Broker:
         effects = self._run(Part.NAME, self.own_name.check, now)
         effects += self._run(Part.STANDING, self.standing.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
+        effects += self._run(Part.DEMAND, self._tick, now)
         if now >= self._round_end and not self.rounds.is_ending:
             effects += self._step_round(self._begin_end, now)
         if self.rounds.is_ending:
@@ -277,6 +281,11 @@ class Broker:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
 
+    def _tick(self, now: Nanos) -> None:
+        if self.rounds.tick(now):
+            earliest = Nanos(self.sender.reported_at + self.settings.min_interval_ns)
+            self.sender.report_early_from(max(now, earliest))
+
     def _share_out(self, now: Nanos) -> None:
         self.sharing.work(now)
         self.sharing.settle(now)
@@ -297,6 +306,10 @@ class Broker:
             else:
                 self.sender.show_life(now)
         return [*effects, *self.standing.maybe_go_live(now)]
+
+    def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
+        self.usage.introduce(event.rows, event.begin, event.end)
+        return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
