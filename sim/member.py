@@ -23,7 +23,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.policies.model import Rates
-from rgd.core.units import Nanos
+from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
 
 
@@ -52,8 +52,8 @@ class Brain(Protocol):
         """Let an event happen (policies, start, wake, message, stop); what the world should do."""
         ...
 
-    def listen(self, on_unreported: Callable[[], None]) -> None:
-        """Ask for a call when a decision wants `DemandUnreported` soon; a brain may never call."""
+    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
+        """Ask for calls: a decision wants `DemandUnreported` soon, or changed `wake_at`; a brain may never call."""
         ...
 
     def share(self, key: GroupKey) -> Rates | None:
@@ -88,10 +88,7 @@ def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float
     state = limiter.state(key)
     if state is None:
         return 0.0, 0.0
-    messages, size = (
-        0 if bucket is None else max(0, bucket.tokens(now))
-        for bucket in (state.messages, state.bytes)
-    )
+    messages, size = (max(0, state.tokens(dimension, now) or 0) for dimension in Dimension)
     return messages / PICO, size / PICO
 
 
@@ -108,8 +105,9 @@ class CoreBrain:
     def wake_at(self) -> Nanos | None:
         return self.broker.wake_at
 
-    def listen(self, on_unreported: Callable[[], None]) -> None:
+    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
         self.limiter.on_unreported = on_unreported
+        self.limiter.touched.on_first = on_touched
 
     def share(self, key: GroupKey) -> Rates | None:
         return share_in(self.limiter, key)

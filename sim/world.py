@@ -82,7 +82,10 @@ class World:
         brain = self.make_brain(settings, clock.local_time(self.now))
         member = Member(address or settings.speaker.broker, brain, clock)
         self.members[member.name] = member
-        brain.listen(lambda: self.at(self.now, self._tell_unreported, member))
+        brain.listen(
+            lambda: self.at(self.now, self._tell_unreported, member),
+            lambda: self._schedule_wake(member),
+        )
         self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), book)))
         return member
 

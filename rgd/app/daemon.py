@@ -105,6 +105,7 @@ class RgdDaemon(Looks):
         #: What works less well than it should, by what it is.
         self._notes = {"exchange": "connecting"}
         core.limiter.on_unreported = self._on_unreported
+        core.limiter.touched.on_first = self._poked.set
         # Before any door opens: nothing is decided without policies.
         self._on_book(parts.policies.book(), 0)
 

@@ -74,8 +74,9 @@ class Rival(ABC):
                 pass
         return ()
 
-    def listen(self, on_unreported: Callable[[], None]) -> None:
+    def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
         """Call where the core does; a rival makes nothing of it."""
+        del on_touched  # A rival has no tick.
         self.limiter.on_unreported = on_unreported
 
     def share(self, key: GroupKey) -> Rates | None:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.demand.bound import GROWTH
-from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
-from tests.support.meters import tell
+from tests.support.meters import Metered, tell
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def passings(attempts: st.SearchStrategy[int]) -> st.SearchStrategy[list[Passing
 
 @given(passings(st.integers(0, 3)))
 def test_totals_are_what_passed_however_the_windows_are_cut(script: list[Passing]) -> None:
-    meter, now = DemandMeter(Nanos(0)), 0
+    meter, now = Metered(Nanos(0)), 0
     admitted, refused, refused_told, wanted_before = Pair(), Pair(), Pair(), Pair()
     for passing in [*script, Passing("drain", Pair(), 1, 1)]:
         now += passing.gap_ms * NS_PER_MS
@@ -69,7 +68,7 @@ def test_totals_are_what_passed_however_the_windows_are_cut(script: list[Passing
 
 @given(passings(st.just(1)), st.integers(1, 10_000))
 def test_a_rate_times_its_window_is_what_was_counted(script: list[Passing], end_ms: int) -> None:
-    meter, admitted = DemandMeter(Nanos(0)), Pair()
+    meter, admitted = Metered(Nanos(0)), Pair()
     for passing in script:
         meter.admit(passing.cost, attempt=1, topic=None, now=Nanos(0))
         admitted = plus(admitted, passing.cost)
@@ -87,7 +86,7 @@ def test_a_rate_times_its_window_is_what_was_counted(script: list[Passing], end_
 def test_refused_retries_never_raise_what_is_wanted(
     script: list[Passing], retries: list[Passing]
 ) -> None:
-    plain, retried, now = DemandMeter(Nanos(0)), DemandMeter(Nanos(0)), 0
+    plain, retried, now = Metered(Nanos(0)), Metered(Nanos(0)), 0
     for passing in script:
         now += passing.gap_ms * NS_PER_MS
         for meter in (plain, retried):
@@ -109,7 +108,7 @@ def test_refused_retries_never_raise_what_is_wanted(
     retry_after_ms=st.integers(1, 100),
 )
 def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_ms: int) -> None:
-    meter, moments = DemandMeter(Nanos(0)), list[int]()
+    meter, moments = Metered(Nanos(0)), list[int]()
     tell(meter, Pair(told), Pair(), hungry=True)
     for gap_ms in gaps_ms:
         moments.append((moments[-1] if moments else 0) + gap_ms)
@@ -132,7 +131,7 @@ def test_unsaid_refusals_are_bounded(told: int, gaps_ms: list[int], retry_after_
 def test_evenly_spaced_callers_are_measured_exactly(
     rate: int, phase_ns: int, window_ms: int
 ) -> None:
-    meter, end = DemandMeter(Nanos(0)), 3 * window_ms * NS_PER_MS
+    meter, end = Metered(Nanos(0)), 3 * window_ms * NS_PER_MS
     windows = [Nanos(order * window_ms * NS_PER_MS) for order in (1, 2)]
     moments = [phase_ns + order * NS_PER_S // rate for order in range(end * rate // NS_PER_S)]
     for moment in moments:

@@ -160,6 +160,7 @@ class Broker:
         due = (
             (Part.ROUND, self._now if self.rounds.is_ending else self._round_end),
             (Part.REPORTS, self._now if self.full_state.is_pending else None),
+            (Part.DEMAND, self.rounds.tick_at),
             (Part.REPORTS, self.sender.early_at),
             (Part.REPORTS, self.sender.answer_at),
             (Part.REPORTS, self.sender.alive_at),
@@ -256,6 +257,7 @@ class Broker:
         effects = self._run(Part.NAME, self.own_name.check, now)
         effects += self._run(Part.STANDING, self.standing.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
+        effects += self._run(Part.DEMAND, self._tick, now)
         if now >= self._round_end and not self.rounds.is_ending:
             effects += self._step_round(self._begin_end, now)
         if self.rounds.is_ending:
@@ -278,6 +280,11 @@ class Broker:
         if not self._faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
+
+    def _tick(self, now: Nanos) -> None:
+        if self.rounds.tick(now):
+            earliest = Nanos(self.sender.reported_at + self.settings.min_interval_ns)
+            self.sender.report_early_from(max(now, earliest))
 
     def _share_out(self, now: Nanos) -> None:
         self.sharing.work(now)

@@ -20,6 +20,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.demand.counters import Counters
 from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings
 from rgd.core.demand.expected import expectations
 from rgd.core.demand.inputs import seen_of
@@ -106,6 +107,9 @@ class Rounds:
         self._told_early: set[int] = set()
         #: Groups told early for the first time: their first moments are said once more.
         self._follow_up: list[GroupState] = []
+        #: When slots were closed last, and the counters whose slots are still to be closed since.
+        self._ticked_at = Nanos(-(1 << 62))
+        self._ticking: deque[Counters] = deque()
         self.is_ending = False
         self.rows_suppressed = 0
         #: Windows whose counts neither peers nor log were told, because something raised.
@@ -140,6 +144,34 @@ class Rounds:
         wanted = self._suppression.told_wanted(places)
         wanted[places == NO_PLACE] = 0
         return [(messages, size) for messages, size in wanted.tolist()]
+
+    @property
+    def tick_at(self) -> Nanos | None:
+        """When slots are to be closed next; None while nothing was asked since."""
+        if self._ticking:
+            return self._ticked_at
+        if self._limiter.touched:
+            return Nanos(self._ticked_at + self._min_interval_ns)
+        return None
+
+    def tick(self, now: Nanos) -> bool:
+        """Close slots of what was asked, a slice of them; whether any has jumped and is urgent."""
+        due, has_jumped = self.tick_at, False
+        if due is None or now < due:
+            return False
+        if not self._ticking:
+            self._ticked_at = now
+            self._ticking.extend(self._limiter.touched)
+            self._limiter.touched.clear()
+        for _ in range(min(SLICE_GROUPS, len(self._ticking))):
+            counters = self._ticking.popleft()
+            counters.is_touched = False
+            state = counters.state
+            assert isinstance(state, GroupState), "counters are a group's"
+            if state.meter.close_slot():
+                self._limiter.urgent[state.key] = None
+                has_jumped = True
+        return has_jumped
 
     def early(self, now: Nanos) -> UsageColumns:
         """What has jumped and is worth telling at once, a slice of it; counts stay in their windows."""

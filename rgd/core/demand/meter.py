@@ -4,12 +4,10 @@ Law: a retry is not new demand. What is offered is what was admitted, or the new
 work that arrived if that is more. Work whose caller does not say which attempt
 it is counts too, refused as well, but only so much of it (`_unsaid_most`).
 
-The short road calls `admit`, `refuse` and `hold`, which only add up. A slot of at
-least `min_interval_ns` is closed by the first request at or after its end, and
-ends at that request: so evenly spaced callers are measured exactly, however the
-rounds fall, and random ones without bias. A slot that differs from those before
-it by more than noise begins a new segment; a rate is that of the newest segment,
-so a step within a round is not diluted. The slot in which the step fell is neither
+Requests add to `Counters`. The tick (`Rounds.tick`) closes a slot of each that was asked, as of its last
+request: so evenly spaced callers are measured exactly, however the rounds fall, and random ones without
+bias. A slot that differs from those before it by more than noise begins a new segment; a rate is that of
+the newest segment, so a step within a round is not diluted. The slot in which the step fell is neither
 the one nor the other: it counts until the next one closes. Steps too small for a
 slot are looked for in each half of a round, where the group is short. What is
 noise, the estimator says; a unit more or less in a slot is none of it, and no step.
@@ -20,6 +18,7 @@ from math import nan
 from typing import Final
 
 from rgd.core.demand.bound import UnsaidBound
+from rgd.core.demand.counters import Counters
 from rgd.core.demand.credit import Credit
 from rgd.core.demand.expected import Expected
 from rgd.core.demand.marks import (
@@ -37,9 +36,6 @@ from rgd.core.demand.measured import Demand, Measured
 from rgd.core.demand.noise import SlotNoise
 from rgd.core.units import NS_PER_S, Nanos, Pair
 
-#: Most topics (and callers that hold work back) told apart in one window; more are not counted.
-WINDOW_TOPICS_MAX: Final = 100_000
-
 #: A flow that changes more often than this in one round is bursty, and taken as a whole.
 CHANGES_MAX: Final = 1
 
@@ -52,7 +48,6 @@ _AFTER_STEP_PART: Final = 100
 #: A half round that is off what was told by less than this part of it is no step.
 _HALF_PART: Final = 100
 
-_ALREADY: Final = Nanos(-(1 << 63))
 _new_mark: Final = tuple.__new__
 _NOTHING: Final = Pair()
 _NONE: Final = (0, 0)
@@ -72,37 +67,22 @@ class DemandMeter:
     """Counters of one (group, kind) since the start, and marks of them."""
 
     __slots__ = (
-        "_admitted_bytes",
-        "_admitted_messages",
         "_base",
         "_begin",
-        "_bound",
         "_changes",
+        "_counters",
         "_credit",
         "_end",
         "_expected",
         "_first",
+        "_first_at",
         "_gap_ns",
         "_half",
-        "_held",
         "_held_before",
         "_is_half_step",
         "_is_mixed",
         "_noise",
-        "_refusals",
-        "_refused_bytes",
-        "_refused_messages",
-        "_refused_new_bytes",
-        "_refused_new_messages",
-        "_requests",
-        "_retried_bytes",
-        "_retried_messages",
-        "_retries",
         "_settings",
-        "_slot_due",
-        "_topics",
-        "_unsaid_bytes",
-        "_unsaid_messages",
         "_wanted_total",
         "_was_clear",
         "_was_told_mixed",
@@ -111,25 +91,16 @@ class DemandMeter:
         "_window_refused",
     )
 
-    def __init__(self, now: Nanos, settings: MeterSettings | None = None) -> None:
+    def __init__(self, counters: Counters, settings: MeterSettings | None = None) -> None:
         self._settings = settings or MeterSettings()
-        self._requests = self._retries = self._refusals = 0
-        self._admitted_messages = self._admitted_bytes = 0
-        self._retried_messages = self._retried_bytes = 0
-        self._refused_messages = self._refused_bytes = 0
-        self._refused_new_messages = self._refused_new_bytes = 0
-        self._unsaid_messages = self._unsaid_bytes = 0
+        self._counters = counters
         self._wanted_total = Pair()
-        self._topics: set[str | None] = set()
-        #: What topics hold back, said in the open window and in the one before.
-        self._held: dict[str | None, Pair] = {}
+        #: What topics held back in the window before the open one.
         self._held_before: dict[str | None, Pair] = {}
-        #: Bounds work whose callers do not say which attempt it is.
-        self._bound = UnsaidBound()
         self._credit = (Credit(), Credit())
         self._expected = _NOTHING_TOLD
         #: Where the open window began.
-        self._window = self._mark(now)
+        self._window = self._mark(counters.at)
         self._window_refused = (0, 0)
         #: The newest segment, from the end of one slot to that of another; None while idle.
         self._begin: Mark | None = None
@@ -137,6 +108,7 @@ class DemandMeter:
         #: Where the segment was when the window began; what was before the first request of all.
         self._window_begin: Mark | None = None
         self._first: Mark | None = None
+        self._first_at = counters.at
         #: Where that began which the next slot is compared with: the segment, or the one before.
         self._base = self._window
         #: Whether the segment is but the slot in which a step fell, and whether that was told.
@@ -149,59 +121,12 @@ class DemandMeter:
         self._was_clear = False
         #: Usual time between two requests.
         self._gap_ns = 0
-        self._slot_due = _ALREADY
         self._noise = (SlotNoise(), SlotNoise())
-
-    @property
-    def opened_at(self) -> Nanos:
-        """When the open window began."""
-        return self._window.at
 
     @property
     def topics(self) -> int:
         """Topics that were active in the open window."""
-        return len(self._topics)
-
-    def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> bool:
-        """Count granted work; whether demand has jumped, so that the peers should know."""
-        messages, size = cost
-        self._admitted_messages += messages
-        self._admitted_bytes += size
-        self._requests += 1
-        if attempt > 1:
-            self._retries += 1
-            self._retried_messages += messages
-            self._retried_bytes += size
-        if topic not in self._topics:
-            self._note_topic(topic)
-        return now >= self._slot_due and self._close_slot(now)
-
-    def refuse(
-        self, cost: Pair, attempt: int, topic: str | None, retry_after_ms: int, now: Nanos
-    ) -> bool:
-        """Count refused work (or the part of it that was not granted); whether demand has jumped."""
-        messages, size = cost
-        self._refused_messages += messages
-        self._refused_bytes += size
-        self._requests += 1
-        self._refusals += 1
-        if attempt == 1:
-            self._refused_new_messages += messages
-            self._refused_new_bytes += size
-        elif attempt == 0:
-            self._unsaid_messages += messages
-            self._unsaid_bytes += size
-            self._bound.note(cost, retry_after_ms, now)
-        else:
-            self._retries += 1
-        if topic not in self._topics:
-            self._note_topic(topic)
-        return now >= self._slot_due and self._close_slot(now)
-
-    def hold(self, held: Pair, topic: str | None) -> None:
-        """Note what a caller holds back; the last word of a topic in the window counts."""
-        if topic in self._held or len(self._held) < WINDOW_TOPICS_MAX:
-            self._held[topic] = held
+        return len(self._counters.topics)
 
     def expect(self, expected: Expected) -> None:
         """Take note of what the peers were told; what is far from it is a jump."""
@@ -209,7 +134,10 @@ class DemandMeter:
 
     def measure(self, now: Nanos) -> Measured:
         """What is known of the rates now, for an early report; the window stays open."""
-        return self._measure(self._mark(now), self._held_before | self._held, is_round=False)
+        self._begin_flow()
+        return self._measure(
+            self._mark(now), self._held_before | self._counters.held, is_round=False
+        )
 
     def drain(self, now: Nanos) -> Demand | None:
         """Close the window and open the next; None when nothing was asked in it."""
@@ -219,16 +147,18 @@ class DemandMeter:
             if self._begin is not None:
                 self._rest()
             return None
+        self._begin_flow()
         period_ns = max(1, now - window.at)
         wanted = self._offered(window, mark, period_ns)
-        if self._held:
-            wanted = plus(wanted, total(self._held.values()))
+        held = self._counters.held
+        if held:
+            wanted = plus(wanted, total(held.values()))
         self._wanted_total = bounded(plus(self._wanted_total, wanted))
         if self._is_half_step or (self._expected.is_hungry and self._begin is not None):
             self._close_half(self._end)
-        measured = self._measure(mark, self._held, is_round=True)
+        measured = self._measure(mark, held, is_round=True)
         demand = Demand(
-            len(self._topics),
+            self.topics,
             rate((mark.messages - window.messages, mark.bytes - window.bytes), period_ns),
             rate(wanted, period_ns),
             self._refused_in_window(),
@@ -245,28 +175,28 @@ class DemandMeter:
             self._begin = self._window_begin = self._half = self._end
             self._is_mixed = False
             self._first = None
-            self._bound.open()
+            if self._counters.unsaid is not None:
+                self._counters.unsaid.open()
         else:
             self._rest()
         return demand
 
     def totals(self) -> tuple[Pair, Pair]:
         """Admitted and wanted since the start, the open window's admitted included."""
-        return bounded((self._admitted_messages, self._admitted_bytes)), self._wanted_total
+        counters = self._counters
+        return bounded((counters.messages, counters.bytes)), self._wanted_total
 
     def _refused_in_window(self) -> Pair:
         messages, size = self._window_refused
-        return bounded((self._refused_messages - messages, self._refused_bytes - size))
-
-    def _note_topic(self, topic: str | None) -> None:
-        if len(self._topics) < WINDOW_TOPICS_MAX:
-            self._topics.add(topic)
+        counters = self._counters
+        return bounded((counters.refused_messages - messages, counters.refused_bytes - size))
 
     def _open(self, mark: Mark) -> None:
         self._window = mark
-        self._window_refused = (self._refused_messages, self._refused_bytes)
-        self._held_before, self._held = self._held, {}
-        self._topics = set()
+        counters = self._counters
+        self._window_refused = (counters.refused_messages, counters.refused_bytes)
+        self._held_before, counters.held = counters.held, {}
+        counters.topics = set()
         self._changes = 0
         self._was_clear = False
 
@@ -283,37 +213,45 @@ class DemandMeter:
             elif measured.requests:
                 credit.cleared(offered)
 
+    def _begin_flow(self) -> None:
+        """Close the first slot of a flow whose first tick is still to come."""
+        if self._begin is None and self._counters.requests != self._window.requests:
+            self.close_slot()
+
     def _rest(self) -> None:
         """Forget the flow: what comes next is a fresh one, whose first request begins it."""
-        self._begin, self._slot_due = None, _ALREADY
+        self._begin = None
         self._is_mixed = self._was_told_mixed = self._is_half_step = False
-        self._bound, self._noise = UnsaidBound(), (SlotNoise(), SlotNoise())
+        self._counters.unsaid, self._noise = None, (SlotNoise(), SlotNoise())
 
     def _mark(self, now: Nanos) -> Mark:
-        messages, size = self._admitted_messages, self._admitted_bytes
+        of = self._counters
         counters = (
             now,
-            self._requests,
-            self._retries,
-            self._refusals,
-            messages,
-            size,
-            messages - self._retried_messages + self._refused_new_messages,
-            size - self._retried_bytes + self._refused_new_bytes,
-            self._unsaid_messages,
-            self._unsaid_bytes,
+            of.requests,
+            of.retries,
+            of.refusals,
+            of.messages,
+            of.bytes,
+            of.messages - of.retried_messages + of.refused_new_messages,
+            of.bytes - of.retried_bytes + of.refused_new_bytes,
+            of.unsaid_messages,
+            of.unsaid_bytes,
         )
         # Half the time of `Mark(...)`.
         return _new_mark(Mark, counters)
 
-    def _close_slot(self, now: Nanos) -> bool:
-        """End the slot at this request; whether demand has jumped."""
+    def close_slot(self) -> bool:
+        """End the slot as of the last request; whether demand has jumped, so that peers should know."""
+        now = self._counters.at
+        if self._begin is not None and 2 * (now - self._end.at) < self._settings.min_interval_ns:
+            # Too short to show a rate: it goes on.
+            return False
         mark, end = self._mark(now), self._end
-        self._slot_due = Nanos(now + self._settings.min_interval_ns)
         self._end = mark
         if self._begin is None:
             self._begin = self._window_begin = self._base = self._half = mark
-            self._first = self._window
+            self._first, self._first_at = self._window, self._counters.touched_at
             return False
         slot = self._rates(end, mark)
         for noise, here in zip(self._noise, slot, strict=True):
@@ -413,8 +351,7 @@ class DemandMeter:
         count = self._end.requests - self._begin.requests
         if count:
             self._gap_ns = (self._end.at - self._begin.at) // count
-        # A request after the slot was due would have closed it.
-        silent_ns = now - self._end.at - self._settings.min_interval_ns
+        silent_ns = now - self._counters.at - self._settings.min_interval_ns
         least_ns = max(self._settings.round_ns // 2, _GAPS_QUIET * self._gap_ns)
         return self._expected.is_steady and silent_ns >= least_ns
 
@@ -431,12 +368,12 @@ class DemandMeter:
                 return self._fresh_span(self._first, mark, is_round=is_round)
             return begin, mark, max(least_ns, mark.at - begin.at)
         gap_ns = (end.at - begin.at) // max(1, end.requests - begin.requests)
-        if mark.at - end.at > least_ns + _GAPS_QUIET * gap_ns:
+        if mark.at - self._counters.at > least_ns + _GAPS_QUIET * gap_ns:
             end = mark
         return begin, end, max(1, end.at - begin.at)
 
     def _fresh_span(self, first: Mark, mark: Mark, *, is_round: bool) -> tuple[Mark, Mark, int]:
-        since = self._end.at
+        since = self._first_at
         if is_round and mark.requests - first.requests == 1 and mark.refusals == first.refusals:
             # One request that was granted says nothing of a rate: one in a round.
             since = min(since, Nanos(mark.at - self._settings.round_ns))
@@ -447,10 +384,11 @@ class DemandMeter:
         unsaid = unsaid_between(begin, end)
         if unsaid == _NONE:
             return messages, size
-        most = self._bound.most(self._expected.told, period_ns, end.at)
+        bound = self._counters.unsaid or UnsaidBound()
+        most = bound.most(self._expected.told, period_ns, end.at)
         counted = [
-            int(min(count * credit.part, bound))
-            for count, credit, bound in zip(unsaid, self._credit, most, strict=True)
+            int(min(count * credit.part, limit))
+            for count, credit, limit in zip(unsaid, self._credit, most, strict=True)
         ]
         return messages + counted[0], size + counted[1]
 

@@ -67,6 +67,7 @@ class House:
         answer = self.limiter.acquire(request, ms(at))
         assert isinstance(answer, Decision)
         self.granted += answer.messages
+        self.rounds.tick(ms(at))
 
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))

@@ -264,7 +264,7 @@ def test_reached_once_and_cut_off_before_anybody_answered_it_stays_on_its_floor(
     # Read back at last, the two rounds are long over.
     desk.read_back(4500)
     assert not desk.is_past_start()
-    assert desk.wake_at == 2005
+    assert desk.broker.standing.due_at == ms(2005)
     desk.wake(4500)
     assert desk.believes() is Mode.LIVE
 

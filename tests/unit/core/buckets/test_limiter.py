@@ -5,8 +5,7 @@ Not covered: all-or-nothing under any load, and each level's bound (tests/proper
 
 import pytest
 
-from rgd.core.buckets import level as level_module
-from rgd.core.buckets.bucket import TokenBucket
+from rgd.core.buckets import counterfactual
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
@@ -15,7 +14,6 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Nanos, Pair
-from tests.support.meters import tell
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -366,19 +364,15 @@ def test_a_shadow_bounds_nothing() -> None:
     assert wanted_later(one, seconds=4) == pytest.approx(50, rel=0.01)
 
 
-def test_a_chain_of_one_level_keeps_no_twin() -> None:
-    one = limiter(gold(100), share=rates(5))
-    ask_evenly(one, 50)
-    assert type(state(one).messages) is TokenBucket
-
-
-def test_a_level_takes_only_so_many_groups_twins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(level_module, "TWINS_MAX", 1)
+def test_a_level_keeps_only_so_many_groups_counterfactual_buckets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counterfactual, "COUNTERFACTUALS_MAX", 1)
     one = limiter(gold(100), Group("t", quota(100)), limits=Limits(limit(50)), share=rates(5))
     one.live_brokers = 2
     ask_evenly(one, 80, seconds=4)
     for level in (state(one), state(one, "t")):
-        assert len(level._twins) <= 1
+        assert len(level._counterfactuals) <= 1
 
 
 # Telling the peers.
@@ -396,18 +390,13 @@ def test_the_first_refusal_of_an_unreported_group_is_called_out_once() -> None:
     assert list(one.urgent) == [key()]
 
 
-def test_a_jump_of_a_reported_group_is_called_out_once_a_slot() -> None:
-    one, calls = limiter(gold(100), share=rates(5)), []
-    ask_evenly(one, 50)
-    meter = state(one).meter
-    meter.drain(ms(1000))
-    tell(meter, Pair(5000), Pair(100), hungry=True)
-    one.urgent.clear()
-    one.on_unreported = lambda: calls.append("called")
-    for order in range(1, 11):
-        ask(one, now=ms(1000 + order * 20))
-    assert len(calls) == 2
-    assert list(one.urgent) == [key()]
+def test_the_first_request_since_a_tick_calls_for_the_next_one() -> None:
+    one, calls = limiter(gold(100)), []
+    one.touched.on_first = lambda: calls.append("called")
+    ask(one)
+    ask(one)
+    assert calls == ["called"]
+    assert list(one.touched) == [state(one).counters]
 
 
 def test_a_refusal_of_a_group_that_the_peers_know_is_not_called_out() -> None:

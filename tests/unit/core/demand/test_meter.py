@@ -10,16 +10,15 @@ from math import isnan
 
 import pytest
 
-from rgd.core.demand import meter as meter_module
+from rgd.core.demand import counters as counters_module
 from rgd.core.demand.measured import Demand, Measured
-from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, Nanos, Pair
-from tests.support.meters import tell
+from tests.support.meters import Metered, tell
 from tests.unit.core.values import ms
 
 
 def note(
-    meter: DemandMeter,
+    meter: Metered,
     *,
     admitted: Pair | None = None,
     refused: Pair | None = None,
@@ -36,7 +35,7 @@ def note(
     return jumped
 
 
-def drained(meter: DemandMeter, now: float = 1000) -> Demand:
+def drained(meter: Metered, now: float = 1000) -> Demand:
     demand = meter.drain(ms(now))
     assert demand is not None
     return demand
@@ -47,7 +46,7 @@ def units(pair: Pair) -> tuple[float, float]:
 
 
 def flow(
-    meter: DemandMeter, rate: float, begin: float, end: float, *, refused: bool = False
+    meter: Metered, rate: float, begin: float, end: float, *, refused: bool = False
 ) -> list[float]:
     """Evenly spaced messages of ten bytes from `begin` (not at it) up to `end`; when it jumped."""
     jumps = []
@@ -69,7 +68,7 @@ def offered(measured: Measured) -> float:
 
 
 def test_a_window_is_told_in_rates_and_totals() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, admitted=Pair(30, 300), refused=Pair(20, 200))
     note(meter, admitted=Pair(10, 0), topic="us")
     demand = drained(meter, 2000)
@@ -82,7 +81,7 @@ def test_a_window_is_told_in_rates_and_totals() -> None:
 
 
 def test_totals_grow_and_windows_start_afresh() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, admitted=Pair(30, 3), refused=Pair(5, 1))
     drained(meter)
     note(meter, admitted=Pair(1, 1), topic="us", now=1500)
@@ -93,9 +92,8 @@ def test_totals_grow_and_windows_start_afresh() -> None:
 
 
 def test_a_window_without_a_request_says_nothing_and_ends_all_the_same() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     assert meter.drain(ms(1000)) is None
-    assert meter.opened_at == ms(1000)
     note(meter, admitted=Pair(10), now=1500)
     assert units(drained(meter, 2000).admitted) == (10, 0)
     assert meter.drain(ms(3000)) is None
@@ -103,7 +101,7 @@ def test_a_window_without_a_request_says_nothing_and_ends_all_the_same() -> None
 
 
 def test_retries_are_not_new_demand_but_what_passed_was_wanted() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, refused=Pair(10))
     note(meter, refused=Pair(10), attempt=2)
     note(meter, admitted=Pair(10), attempt=3)
@@ -113,7 +111,7 @@ def test_retries_are_not_new_demand_but_what_passed_was_wanted() -> None:
 
 
 def test_what_is_held_back_is_wanted_by_the_last_word_of_each_topic() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, admitted=Pair(10, 10))
     meter.hold(Pair(50, 5), "eu")
     meter.hold(Pair(20, 2), "eu")
@@ -128,7 +126,7 @@ def test_what_is_held_back_is_wanted_by_the_last_word_of_each_topic() -> None:
 
 
 def test_the_totals_count_the_open_window() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, admitted=Pair(10, 1), refused=Pair(5, 0))
     drained(meter)
     note(meter, admitted=Pair(2, 2), refused=Pair(9, 9))
@@ -137,8 +135,8 @@ def test_the_totals_count_the_open_window() -> None:
 
 
 def test_only_so_many_topics_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meter_module, "WINDOW_TOPICS_MAX", 2)
-    meter = DemandMeter(Nanos(0))
+    monkeypatch.setattr(counters_module, "WINDOW_TOPICS_MAX", 2)
+    meter = Metered(Nanos(0))
     for topic in ("a", "b", "c"):
         note(meter, admitted=Pair(1), topic=topic)
         meter.hold(Pair(10), topic)
@@ -154,16 +152,16 @@ def test_only_so_many_topics_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("rate", [3, 7, 30, 300, 1234])
 @pytest.mark.parametrize("round_end", [1000, 1437])
 def test_evenly_spaced_callers_are_measured_exactly(rate: float, round_end: float) -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, rate, 13, 4000)
-    first = DemandMeter(Nanos(0))
+    first = Metered(Nanos(0))
     flow(first, rate, 13, round_end)
     assert offered(drained(first, round_end).measured) == pytest.approx(rate, rel=0.001)
     assert offered(drained(meter, 4000).measured) == pytest.approx(rate, rel=0.001)
 
 
 def test_a_step_within_a_round_is_not_diluted() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
     tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
@@ -175,7 +173,7 @@ def test_a_step_within_a_round_is_not_diluted() -> None:
 
 
 def test_the_slot_of_a_step_counts_until_the_next_one_closes() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
     # Noise that hides the difference between the step's slot and the next one.
@@ -193,7 +191,7 @@ def test_the_slot_of_a_step_counts_until_the_next_one_closes() -> None:
 
 
 def test_a_step_at_the_beginning_of_a_window_is_one() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
     tell(meter, Pair(300 * MILLI, 3000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
@@ -205,7 +203,7 @@ def test_a_step_at_the_beginning_of_a_window_is_one() -> None:
 
 
 def test_a_slot_with_one_unit_more_than_the_last_is_no_step() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     asked = 0
     for now in range(20, 3000, 20):
         if now % 1000 == 0:
@@ -220,7 +218,7 @@ def test_a_slot_with_one_unit_more_than_the_last_is_no_step() -> None:
 
 
 def test_a_flow_that_changes_all_the_time_is_taken_as_a_whole() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
     tell(meter, Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
@@ -231,7 +229,7 @@ def test_a_flow_that_changes_all_the_time_is_taken_as_a_whole() -> None:
 
 
 def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
     tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
@@ -243,7 +241,7 @@ def test_a_steady_flow_that_has_stopped_wants_nothing() -> None:
 
 
 def test_a_pause_counts_as_time_without_demand() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 300, 0, 1000)
     drained(meter)
     tell(meter, Pair(300 * MILLI), Pair(MILLI), hungry=True)
@@ -252,7 +250,7 @@ def test_a_pause_counts_as_time_without_demand() -> None:
 
 
 def test_a_fresh_group_is_believed_at_its_first_refusal() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, refused=Pair(10), now=500)
     measured = meter.measure(ms(500))
     # No rate is reckoned over less than the least interval.
@@ -263,22 +261,21 @@ def test_a_fresh_group_is_believed_at_its_first_refusal() -> None:
 
 
 def test_one_request_that_was_granted_is_one_in_a_round() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     note(meter, admitted=Pair(1), now=990)
     assert offered(drained(meter).measured) == 1
 
 
 def test_an_early_measure_closes_no_window() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 100, 0, 500)
     meter.measure(ms(500))
     flow(meter, 100, 500, 1000)
     assert drained(meter).admitted_total == Pair(100, 1000)
-    assert meter.opened_at == ms(1000)
 
 
 def test_slots_of_even_callers_have_no_noise_and_few_slots_know_none() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 100, 0, 300)
     assert isnan(meter.measure(ms(300)).slot_noise[0])
     flow(meter, 100, 300, 1000)
@@ -288,9 +285,9 @@ def test_slots_of_even_callers_have_no_noise_and_few_slots_know_none() -> None:
 # Jumps.
 
 
-def told(rate: float, threshold: float, *, hungry: bool = True) -> DemandMeter:
+def told(rate: float, threshold: float, *, hungry: bool = True) -> Metered:
     """A meter that has seen a second of 100 messages/s and told so much."""
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
     rates, thresholds = round(rate * MILLI), round(threshold * MILLI)
@@ -317,7 +314,7 @@ def test_less_than_was_told_is_a_jump_where_others_go_short_and_nothing_is_refus
 
 
 def test_what_was_told_of_the_slot_of_a_step_is_corrected_by_the_next() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 100, 0, 1000)
     drained(meter)
     tell(meter, Pair(100 * MILLI, 1000 * MILLI), Pair(MILLI, 10 * MILLI), hungry=True)
@@ -336,7 +333,7 @@ def test_a_change_within_the_noise_or_below_a_twentieth_is_no_jump() -> None:
 
 def in_halves(rate: float, *, hungry: bool = True, half: float = 1) -> list[float]:
     """The jumps of 500 messages/s, where so much was told and no slot's change is one."""
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 500, 0, 1000)
     drained(meter)
     told, far = (Pair(round(one * MILLI), round(10 * one * MILLI)) for one in (rate, half))
@@ -355,7 +352,7 @@ def test_a_step_too_small_for_a_slot_is_told_when_half_a_round_has_shown_it() ->
 
 
 def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 500, 0, 1000)
     drained(meter)
     far = Pair(MILLI, 10 * MILLI)
@@ -371,34 +368,34 @@ def test_a_step_too_small_for_a_slot_is_diluted_by_half_a_round_at_most() -> Non
 # Callers that do not say which attempt it is.
 
 
-def refuse_each(meter: DemandMeter, moments: Iterable[float], *, retry_after: int) -> None:
+def refuse_each(meter: Metered, moments: Iterable[float], *, retry_after: int) -> None:
     for now in moments:
         note(meter, refused=Pair(1), attempt=0, now=now, retry_after=retry_after)
 
 
 def test_unsaid_refusals_of_a_fresh_group_count_as_its_first_slice_went_on() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     # Two in the first 100 ms; then each comes back every 20 ms.
     refuse_each(meter, [0, 50, *range(100, 1000, 10)], retry_after=100)
     assert units(drained(meter).wanted) == (20, 0)
 
 
 def test_unsaid_refusals_count_up_to_four_times_what_was_told() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=10)
     assert units(drained(meter).wanted) == (20, 0)
 
 
 def test_a_slice_as_long_as_the_told_wait_counts_whatever_was_told() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     tell(meter, Pair(5 * MILLI), Pair(), hungry=True)
     refuse_each(meter, range(0, 1000, 10), retry_after=600)
     assert units(drained(meter).wanted) == (60, 0)
 
 
 def test_what_proved_to_be_retries_is_not_believed_again() -> None:
-    meter = DemandMeter(Nanos(0))
+    meter = Metered(Nanos(0))
     flow(meter, 20, 0, 1000)
     refuse_each(meter, [500 + order for order in range(80)], retry_after=1)
     before = units(drained(meter).wanted)[0]

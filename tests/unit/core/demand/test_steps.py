@@ -16,9 +16,8 @@ import pytest
 
 from rgd.core.demand.estimator import Estimator, EstimatorSettings, Seen
 from rgd.core.demand.measured import Measured
-from rgd.core.demand.meter import DemandMeter
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
-from tests.support.meters import tell
+from tests.support.meters import Metered, tell
 
 GAP_NS = 20 * NS_PER_MS
 #: What the design allows a share to be off by.
@@ -40,7 +39,7 @@ class Flow:
     step_ns: int
     round_phase_ns: int
     share: float = 1900.0
-    meter: DemandMeter = field(default_factory=lambda: DemandMeter(Nanos(0)))
+    meter: Metered = field(default_factory=lambda: Metered(Nanos(0)))
     estimator: Estimator = field(default_factory=lambda: Estimator(EstimatorSettings()))
     tokens: float = 0.0
     told: float = 0.0
