@@ -4,7 +4,7 @@ Law: a slice is at most `SLICE_WORK` points of work, or one group. Its rows are 
 shared out together, all groups and both kinds at once, because numpy's calls cost more than their rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -15,7 +15,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS, Ints, rates
 from rgd.core.policies.model import Group, Rate, Rates
-from rgd.core.shares.columns import NO_RATE
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
 from rgd.core.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
 
@@ -26,6 +26,9 @@ GROUP_WORK: Final = 12
 NAMES_PER_POINT: Final = 32
 
 _NO_LIMIT: Final = RatesView()
+
+_NOTHING: Final = np.zeros(0, np.int64)
+_NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
 
 #: Of one group: its slots by kind, below 0 where it has none.
 _Places = list[int]
@@ -99,32 +102,44 @@ def _kind_views(
     broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos
 ) -> list[KindView]:
     """[groups and kinds] quota, share and rows of each; everything is shared out in one go."""
+    keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
     quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
     places = [place for _, slots in groups for place in slots]
     slotted = [at for at, place in enumerate(places) if place >= 0]
     shares: dict[int, Rates] = {}
     rows: dict[int, list[RowView]] = {}
     if slotted:
-        keys = [
-            GroupKey(groups[at // len(KINDS)][0].name, KINDS[at % len(KINDS)]) for at in slotted
-        ]
-        quota = rates([(quotas[at].messages, quotas[at].bytes) for at in slotted])
-        own, tables = _shared_out(broker, np.array(places)[slotted], quota, keys, now)
-        shares, rows = dict(zip(slotted, own, strict=True)), dict(zip(slotted, tables, strict=True))
-    views = []
-    for at, quota_of in enumerate(quotas):
-        key = GroupKey(groups[at // len(KINDS)][0].name, KINDS[at % len(KINDS)])
-        share = _in_force(broker, key, shares.get(at))
-        views.append(KindView(_rates_view(quota_of), _rates_view(share), tuple(rows.get(at, ()))))
-    return views
+        own, tables = _shared_out(
+            broker,
+            np.array(places)[slotted],
+            _columns(quotas[at] for at in slotted),
+            [keys[at] for at in slotted],
+            now,
+        )
+        shares = dict(zip(slotted, own, strict=True))
+        rows = dict(zip(slotted, tables, strict=True))
+    states = [broker.limiter.state(key) for key in keys]
+    # What is in force goes before what the usage map gives.
+    shares |= {at: state.share for at, state in enumerate(states) if state is not None}
+    unused = [at for at in range(len(keys)) if at not in shares]
+    shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
+    return [
+        KindView(_rates_view(quota), _rates_view(shares[at]), tuple(rows.get(at, ())))
+        for at, quota in enumerate(quotas)
+    ]
 
 
-def _in_force(broker: Broker, key: GroupKey, computed: Rates | None) -> Rates:
-    """This broker's share: the one in force, else the one that the usage map gives, else the floor."""
-    state = broker.limiter.state(key)
-    if state is not None:
-        return state.share
-    return broker.shares(key)[broker.settings.speaker.broker] if computed is None else computed
+def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
+    """[quotas] this broker's shares of groups that nobody uses: all live brokers have the same.
+
+    Under another policy than max-min the remainder of a thousandth may be another broker's.
+    """
+    if all(quota.is_unlimited for quota in quotas):
+        return list(quotas)
+    ranks, floor_ppm = broker.sharing.ranks, broker.settings.floor_ppm
+    shares = share_out(_NO_ROWS, _columns(quotas), brokers=len(ranks.names()), floor_ppm=floor_ppm)
+    at = np.arange(len(quotas))
+    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), ranks.own)).tolist()]
 
 
 def _shared_out(
@@ -154,7 +169,7 @@ def _shared_out(
             RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
         )
     own = shared.of_rank(ranks.own).tolist()
-    return [Rates(*[None if rate == NO_RATE else rate for rate in pair]) for pair in own], tables
+    return [_rates(pair) for pair in own], tables
 
 
 def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
@@ -177,6 +192,14 @@ def _places(broker: Broker, name: str) -> _Places:
     index = broker.usage.index
     found = [index.find(GroupKey(name, kind)) for kind in KINDS]
     return [-1 if place is None else place for place in found]
+
+
+def _columns(quotas: Iterable[Rates]) -> Ints:
+    return rates((quota.messages, quota.bytes) for quota in quotas)
+
+
+def _rates(pair: Sequence[int]) -> Rates:
+    return Rates(*[None if rate == NO_RATE else rate for rate in pair])
 
 
 def _rates_view(rates: Rates) -> RatesView:
