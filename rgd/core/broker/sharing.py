@@ -59,6 +59,7 @@ _COLUMNS: Final = (
     ("_policy", _MAX_MIN),
     ("_is_in_use", False),
     ("_is_marked", False),
+    ("_is_short", False),
     ("_is_adrift", False),
     ("_is_unread", False),
 )
@@ -97,6 +98,8 @@ class Sharing:
         #: Whether the share is to be recomputed, and from when on that may happen.
         self._is_marked = np.zeros(64, np.bool_)
         self._has_marks = False
+        #: Whether more was wanted than there is when the share was computed.
+        self._is_short = np.zeros(64, np.bool_)
         #: Whether the limiter may not have the rate in force, because something raised.
         self._is_adrift = np.zeros(64, np.bool_)
         #: Whether the policies are to be read again, and since when.
@@ -152,14 +155,15 @@ class Sharing:
         table = shares.of_all()[0].tolist()
         return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
-    def is_short(self, places: Ints) -> Flags:
-        """[places] whether more is wanted of a group than there is, by the usage map."""
+    def is_short(self, slots: Ints) -> Flags:
+        """[slots] whether more is wanted of a group in use than there is, by the usage map."""
         self._make_room()
-        rows = self._usage.gather(places)
-        quota = self._quota[places]
-        wanted = [np.bincount(rows.group, rows.wanted[:, at], len(places)) for at in range(2)]
-        short: Flags = ((quota != NO_RATE) & (np.stack(wanted, axis=1) > quota)).any(axis=1)
-        return short
+        # Where the share is of the map as it is, this was noted with it.
+        unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
+        if len(unknown):
+            rows = self._usage.gather(unknown)
+            self._note_short(unknown, rows.group, rows.wanted)
+        return self._is_short[slots]
 
     def moves_share(self, places: Ints, before: OwnRates, after: OwnRates) -> Flags:
         """[places] whether anybody's share moves by more than `EFFECT_PPM` of it.
@@ -394,7 +398,16 @@ class Sharing:
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
         shares = self._ranks.share_out(slots, quota, self._policies(slots))
+        self._note_short(slots, shares.rows.group, shares.rows.wanted)
         return shares.of_rank(self._ranks.own)
+
+    def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
+        """Note which groups are short, from the rows of each: its index in `slots`, and what it wants."""
+        short = np.zeros(len(slots), np.bool_)
+        for at in range(2):
+            quota = self._quota[slots, at]
+            short |= (quota != NO_RATE) & (np.bincount(group, wanted[:, at], len(slots)) > quota)
+        self._is_short[slots] = short
 
     def _policies(self, slots: Ints) -> Sequence[SharePolicyName]:
         """[slots] share policies; none at all where all have max-min."""
