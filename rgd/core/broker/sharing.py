@@ -119,6 +119,12 @@ class Sharing:
         return self._ranks.names()
 
     @property
+    def ranks(self) -> Ranks:
+        """Who shares with whom: for whoever looks at shares of many groups at once."""
+        self._make_room()
+        return self._ranks
+
+    @property
     def is_reading(self) -> bool:
         """Whether policies are left to be read."""
         return self._has_unread

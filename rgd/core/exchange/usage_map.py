@@ -125,6 +125,13 @@ class UsageMap:
             wanted=self._rows.wanted.take(rows, 0),
         )
 
+    def topics(self, places: Ints) -> Ints:
+        """[rows] the active topics of each row that `gather` gives, in its order."""
+        self._make_room()
+        rows, _ = self._regions.gather(places)
+        topics: Ints = self._rows.topics[rows].astype(np.int64)
+        return topics
+
     def counts(self, places: Ints) -> Ints:
         """[places] how many rows each of these groups has."""
         self._make_room()
