@@ -33,7 +33,7 @@ def test_each_step_does_a_slice_until_none_is_left() -> None:
 
 
 def test_a_job_that_raises_begins_again() -> None:
-    done, faults = [], [OSError()]
+    done, faults = [], [OSError("once")]
 
     def slices() -> Iterator[None]:
         done.append("first")
@@ -45,7 +45,7 @@ def test_a_job_that_raises_begins_again() -> None:
     job = Job(slices)
     job.begin()
     job.step()
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="once"):
         job.step()
     while job.is_pending:
         job.step()
