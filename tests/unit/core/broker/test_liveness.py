@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rgd.core.broker.broker import HEARTBEAT_ROUNDS_ENDING
+from rgd.core.broker.due_messages import HEARTBEAT_ROUNDS_ENDING
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.rounds import SLICE_GROUPS
 from rgd.core.exchange.messages import Ask, Speaker
