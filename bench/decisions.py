@@ -24,8 +24,8 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
 
-CALLS: Final = 20_000
-REPEATS: Final = 15
+CALLS: Final = 2_000
+REPEATS: Final = 150
 #: Between two questions: 100,000 a second.
 STEP_NS: Final = 10_000
 
