@@ -39,7 +39,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
@@ -119,6 +119,14 @@ class RgdDaemon:
                 raise
             self.errors.note("acquire", error, may_end=False)
             raise InternalError from error
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing."""
+        try:
+            return self.core.limiter.grant_together(asked, self.parts.clock.now())
+        except Exception as error:  # noqa: BLE001 -- nothing was taken; each is decided by itself
+            self.errors.note("acquire", error, may_end=False)
+            return False
 
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""

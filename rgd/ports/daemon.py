@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
@@ -229,6 +229,9 @@ class Daemon(Protocol):
             UnknownGroup: `request.group` names no group.
             InternalError: a bug; nothing was taken from any bucket.
         """
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
 
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name: these are much more work than others."""
