@@ -8,7 +8,7 @@ in the entries that are still to come.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -26,8 +26,11 @@ LIMIT_MAX: Final = 1000
 #: Bytes of a page after which it ends, however few entries it has.
 PAGE_BYTES: Final = 1 << 20
 
-#: Names that are looked at or put in order in one slice.
+#: Names that are looked at or put in order in one slice, and how many cost a point of work.
 NAMES_SLICE: Final = 2048
+NAMES_PER_POINT: Final = 16
+#: Names that are merged in one slice, which is more work a name.
+MERGED_SLICE: Final = 512
 
 #: For people and for machines: what a list takes after the question mark.
 PAGE_QUERY: Final = (
@@ -107,20 +110,28 @@ async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[li
         page: which of them.
         turns: waited for after each slice of a long list.
     """
-    most = None if page.limit is None else page.limit + 1
-    runs: list[list[str]] = []
     left = iter(names)
+    if page.limit is None:
+        runs: list[list[str]] = []
+        while part := list(islice(left, NAMES_SLICE)):
+            runs.append(sorted(set(filter(page.has, part))))
+            await turns.next(_points(part))
+        return await _merged(runs, turns), False
+    first: list[str] = []
     while part := list(islice(left, NAMES_SLICE)):
-        runs.append(sorted(set(filter(page.has, part)))[:most])
-        if len(part) == NAMES_SLICE:
-            await turns.next()
-    in_order = islice((name for name, _ in groupby(heapq.merge(*runs))), most)
+        first = sorted({*first, *filter(page.has, part)})[: page.limit + 1]
+        await turns.next(_points(part))
+    return first[: page.limit], len(first) > page.limit
+
+
+async def _merged(runs: list[list[str]], turns: Turns) -> list[str]:
+    """The names of sorted runs in their order, each once."""
+    in_order = (name for name, _ in groupby(heapq.merge(*runs)))
     found: list[str] = []
-    while part := list(islice(in_order, NAMES_SLICE)):
+    while part := list(islice(in_order, MERGED_SLICE)):
         found += part
-        if len(part) == NAMES_SLICE:
-            await turns.next()
-    return found[: page.limit], page.limit is not None and len(found) > page.limit
+        await turns.next(_points(part))
+    return found
 
 
 async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
@@ -129,8 +140,9 @@ async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
     found, has_more = await page_names(names, page, turns)
     written: list[bytes] = []
     for begin in range(0, len(found), NAMES_SLICE):
-        written.append(encode(found[begin : begin + NAMES_SLICE])[1:-1])
-        await turns.next()
+        part = found[begin : begin + NAMES_SLICE]
+        written.append(encode(part)[1:-1])
+        await turns.next(_points(part))
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
     return Reply(200, array_of(written), headers)
 
@@ -138,6 +150,11 @@ async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
 def array_of(written: Iterable[bytes]) -> bytes:
     """A JSON array of entries, or of stretches of entries, that are JSON already."""
     return b"[%b]" % b",".join(written)
+
+
+def _points(names: Sequence[str]) -> int:
+    """What looking at so many names counts as."""
+    return -(-len(names) // NAMES_PER_POINT)
 
 
 def _limit(said: str) -> int:

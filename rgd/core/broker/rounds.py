@@ -138,12 +138,12 @@ class Rounds:
         """What the peers were told of some of these."""
         return self._suppression.told_at(places)
 
-    def told_wanted(self, key: GroupKey) -> Pair:
-        """What the peers think that we want of a group, Milli per second."""
-        place = self._sharing.slot_of(key)
-        if place == NO_PLACE:
-            return Pair()
-        return Pair(*self._suppression.told_wanted(np.array([place]))[0].tolist())
+    def told_wanted(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
+        """[keys] the demand of each group that the peers know of, Milli per second."""
+        places = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
+        wanted = self._suppression.told_wanted(places)
+        wanted[places == NO_PLACE] = 0
+        return [(messages, size) for messages, size in wanted.tolist()]
 
     @property
     def tick_at(self) -> Nanos | None:

@@ -133,7 +133,9 @@ class Levels:
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) that was asked for since it exists."""
         groups = self._book.groups
-        return (state for state in self._groups.values() if state.key.group in groups)
+        # Of a copy: whoever goes through them in slices finds each once, whatever is asked for meanwhile.
+        states = list(self._groups.values())
+        return (state for state in states if state.key.group in groups)
 
     def state(self, key: GroupKey) -> GroupState | None:
         """One of them."""

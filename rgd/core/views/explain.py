@@ -21,7 +21,7 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import UNLIMITED, BacklogQuotas, BacklogType, Group, Rate, Rates
 from rgd.core.policies.precedence import Place, Said, names_of, subscription_limit, topic_limit
 from rgd.core.units import NS_PER_S, Dimension, Nanos, to_units
-from rgd.ports.daemon import (
+from rgd.core.views.model import (
     BacklogQuotaView,
     CutLastMinuteView,
     CutView,

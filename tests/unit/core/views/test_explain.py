@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rgd.app.explain import explain
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
@@ -27,7 +26,8 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.units import Kind
-from rgd.ports.daemon import CutView, ExplainView, LevelView, LimitedByView, SaidView
+from rgd.core.views.explain import explain
+from rgd.core.views.model import CutView, ExplainView, LevelView, LimitedByView, SaidView
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import NAMESPACE, TOPIC, ms, rates
 

@@ -1,0 +1,210 @@
+"""Groups as people see them: quota, share, every row of the usage map, and what is attached.
+
+Law: a slice is at most `SLICE_WORK` points of work, or one group. Its rows are gathered and its quotas
+shared out together, all groups and both kinds at once, because numpy's calls cost more than their rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.level import GroupKey
+from rgd.core.errors import UnknownGroup
+from rgd.core.exchange.columns import KINDS, Ints, rates
+from rgd.core.policies.model import Group, Rate, Rates
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
+from rgd.core.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
+
+#: Points of work in a slice: about 1 ms with its JSON.
+SLICE_WORK: Final = 224
+#: What a group costs beside its rows, which cost a point each, and how many names cost a point.
+GROUP_WORK: Final = 12
+NAMES_PER_POINT: Final = 32
+
+_NO_LIMIT: Final = RatesView()
+
+_NOTHING: Final = np.zeros(0, np.int64)
+_NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
+
+#: Of one group: its slots by kind, below 0 where it has none.
+_Places = list[int]
+
+
+def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
+    """One group with its rows.
+
+    Raises:
+        UnknownGroup: there is no such group.
+    """
+    group = broker.sharing.book.groups.get(name)
+    if group is None:
+        raise UnknownGroup(name)
+    return _views(broker, [(group, _places(broker, name))], now)[0]
+
+
+def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
+    """The first of these groups: as many as fit a slice of work, at least one."""
+    names = names[: SLICE_WORK // GROUP_WORK]
+    if not names:
+        return GroupSlice([], 0, 0)
+    places = [_places(broker, name) for name in names]
+    work = list(accumulate(_work_of(broker, names, places)))
+    done = max(1, sum(points <= SLICE_WORK for points in work))
+    groups = broker.sharing.book.groups
+    found = [
+        (group, slots)
+        for name, slots in zip(names[:done], places, strict=False)
+        if (group := groups.get(name)) is not None
+    ]
+    return GroupSlice(_views(broker, found, now), done, work[done - 1])
+
+
+def _work_of(broker: Broker, names: Sequence[str], places: Sequence[_Places]) -> Iterator[int]:
+    """[names] the points of work that each group costs."""
+    index = broker.sharing.book.index
+    slots = np.array(places)
+    rows = np.zeros(slots.shape, np.int64)
+    rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
+    for name, count in zip(names, rows.sum(1).tolist(), strict=True):
+        yield GROUP_WORK + count + index.attached_to(name).total // NAMES_PER_POINT
+
+
+def _views(broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos) -> list[GroupView]:
+    kinds = iter(_kind_views(broker, groups, now))
+    index = broker.sharing.book.index
+    views = []
+    for group, _ in groups:
+        attached = index.attached_to(group.name)
+        of_kind = dict(zip(KINDS, kinds, strict=False))
+        views.append(
+            GroupView(
+                group=group.name,
+                blocked=group.blocked,
+                shadow=group.shadow,
+                policy=group.policy or broker.settings.policy,
+                topic_split=group.topic_split or broker.settings.topic_split,
+                state=broker.mode,
+                publish=of_kind[Kind.PUBLISH],
+                dispatch=of_kind[Kind.DISPATCH],
+                tenants=tuple(attached.tenants),
+                namespaces=tuple(attached.namespaces),
+                topics=tuple(attached.topics),
+            )
+        )
+    return views
+
+
+def _kind_views(
+    broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos
+) -> list[KindView]:
+    """[groups and kinds] quota, share and rows of each; everything is shared out in one go."""
+    keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
+    quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
+    places = [place for _, slots in groups for place in slots]
+    slotted = [at for at, place in enumerate(places) if place >= 0]
+    shares: dict[int, Rates] = {}
+    rows: dict[int, list[RowView]] = {}
+    if slotted:
+        own, tables = _shared_out(
+            broker,
+            np.array(places)[slotted],
+            _columns(quotas[at] for at in slotted),
+            [keys[at] for at in slotted],
+            now,
+        )
+        shares = dict(zip(slotted, own, strict=True))
+        rows = dict(zip(slotted, tables, strict=True))
+    states = [broker.limiter.state(key) for key in keys]
+    # What is in force goes before what the usage map gives.
+    shares |= {at: state.share for at, state in enumerate(states) if state is not None}
+    unused = [at for at in range(len(keys)) if at not in shares]
+    shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
+    return [
+        KindView(_rates_view(quota), _rates_view(shares[at]), tuple(rows.get(at, ())))
+        for at, quota in enumerate(quotas)
+    ]
+
+
+def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
+    """[quotas] this broker's shares of groups that nobody uses: all live brokers have the same.
+
+    Under another policy than max-min the remainder of a thousandth may be another broker's.
+    """
+    if all(quota.is_unlimited for quota in quotas):
+        return list(quotas)
+    ranks, floor_ppm = broker.sharing.ranks, broker.settings.floor_ppm
+    shares = share_out(_NO_ROWS, _columns(quotas), brokers=len(ranks.names()), floor_ppm=floor_ppm)
+    at = np.arange(len(quotas))
+    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), ranks.own)).tolist()]
+
+
+def _shared_out(
+    broker: Broker, places: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
+) -> tuple[list[Rates], list[list[RowView]]]:
+    """[places] each: this broker's share by the usage map, and every row with its broker's share."""
+    ranks = broker.sharing.ranks
+    shared = ranks.share_out(places, quota, [broker.sharing.policy(key) for key in keys])
+    gathered, topics = broker.usage.gather(places), broker.usage.topics(places)
+    group, rank = shared.rows.group, shared.rows.place
+    of_rows = shared.columns.of_rows.copy()
+    for at, table in shared.others:
+        is_of = group == at
+        of_rows[is_of] = table[rank[is_of]]
+    # The order of ranks is that of the names.
+    order = np.lexsort((rank, group))
+    units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
+    columns = (group[order], rank[order], topics[order], *units, of_rows[order])
+    names, age_of = ranks.names(), _ages(broker, now)
+    tables: list[list[RowView]] = [[] for _ in keys]
+    for at, place, count, admitted, wanted, share in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        name = names[place]
+        of_row = RatesView(*[None if rate == NO_RATE else rate / MILLI for rate in share])
+        tables[at].append(
+            RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
+        )
+    own = shared.of_rank(ranks.own).tolist()
+    return [_rates(pair) for pair in own], tables
+
+
+def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
+    """How long ago a broker was last heard, in seconds; each is looked up once."""
+    known: dict[str, float] = {}
+
+    def age(name: str) -> float:
+        found = known.get(name)
+        if found is None:
+            peer = broker.peers.get(name)
+            found = 0.0 if peer is None else round((now - peer.heard_at) / NS_PER_S, 3)
+            known[name] = found
+        return found
+
+    return age
+
+
+def _places(broker: Broker, name: str) -> _Places:
+    """The slots of a group, by kind; below 0 where it has none."""
+    index = broker.usage.index
+    found = [index.find(GroupKey(name, kind)) for kind in KINDS]
+    return [-1 if place is None else place for place in found]
+
+
+def _columns(quotas: Iterable[Rates]) -> Ints:
+    return rates((quota.messages, quota.bytes) for quota in quotas)
+
+
+def _rates(pair: Sequence[int]) -> Rates:
+    return Rates(*[None if rate == NO_RATE else rate for rate in pair])
+
+
+def _rates_view(rates: Rates) -> RatesView:
+    return _NO_LIMIT if rates.is_unlimited else RatesView(_unit(rates.messages), _unit(rates.bytes))
+
+
+def _unit(rate: Rate) -> float | None:
+    return None if rate is None else to_units(rate)
