@@ -85,7 +85,7 @@ def three_groups(units: int) -> PolicyBook:
 
 def limiter_of(book: PolicyBook, *, spent: int) -> Ask:
     """Asks a limiter, of which `spent` messages were taken before, for one message of 1,000 bytes."""
-    limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
     limiter.set_book(book, Nanos(0))
     if spent:
         limiter.acquire(Request(messages=spent, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
@@ -129,7 +129,7 @@ class LimiterAlone:
     """As much of a daemon as an array needs (`rgd.ports.daemon.Daemon`)."""
 
     def __init__(self) -> None:
-        self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
         self.limiter.set_book(one_limit(AMPLE), Nanos(0))
         self.now = Nanos(0)
 

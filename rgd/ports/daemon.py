@@ -7,7 +7,7 @@ that changes policies returns when the change is in force on this daemon.
 `rgd.core.views.model` has the results of reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 

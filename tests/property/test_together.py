@@ -6,7 +6,7 @@ Not covered: what one question is answered (test_compiled_chain.py), slices and 
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pytest
 from hypothesis import given
@@ -124,7 +124,7 @@ class Granting(SmallDaemon):
     def __init__(self, book: PolicyBook, *, together: bool) -> None:
         super().__init__(book)
         self.grants_together = together
-        self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
         self.limiter.set_book(book, self.now)
         self.granted = 0
         # New names are decided one by one.
@@ -133,8 +133,8 @@ class Granting(SmallDaemon):
                 name = None if topic is None else f"persistent://{namespace}/{topic}"
                 self.limiter.acquire(Request(messages=0, namespace=namespace, topic=name), self.now)
 
-    def acquire_together(self, asked: object) -> bool:
-        granted = super().acquire_together(asked)  # type: ignore[arg-type]
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        granted = super().acquire_together(asked)
         self.granted += granted
         return granted
 
@@ -178,7 +178,7 @@ def test_questions_that_raise_half_way_take_nothing(monkeypatch: pytest.MonkeyPa
         {"space": Group("space", Limit(Rates(400 * MILLI)))},
         Attachments(namespaces={NAMESPACES[0]: "space"}),
     )
-    limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
     limiter.set_book(book, Nanos(0))
     request = Request(namespace=NAMESPACES[0])
     assert isinstance(limiter.acquire(request, Nanos(0)), Decision)

@@ -6,7 +6,7 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
@@ -90,7 +90,7 @@ class SmallDaemon:
         #: Names of other brokers.
         self.peers: list[str] = []
         self.state = Health(ready=True)
-        self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
         self._records = PolicyRecords()
         for record in records_of(book or book_of_acme(), self.broker):
             self._records.apply(record)
