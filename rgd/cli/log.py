@@ -1,10 +1,10 @@
 """`rgd log`: the usage log, for people and scripts.
 
-Law: `cat` prints every entry that can be read, whatever stands between; what cannot be read goes to
+Law: `cat` prints every readable entry, also after damage. Unreadable bytes are reported on
 standard error with file and offset, and the exit code is 1. The keys of `--json` are a contract
 (design 13): scripts rely on them.
 
-Files are read by `rgd.adapters.usagelog`, bytes by `rgd.wire`; here they are only shown.
+`rgd.adapters.usagelog` reads files and `rgd.wire` decodes bytes; this module only shows them.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
@@ -135,7 +135,7 @@ def _report_of(reader: "LogReader", entry: "Entry") -> tuple[dict[str, "Json"] |
 
 
 def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
-    told: dict[str, Json] = {
+    view: dict[str, Json] = {
         "index": entry.index,
         "broker_timestamp": entry.broker_timestamp,
         "publish_time": entry.publish_time,
@@ -144,8 +144,8 @@ def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
         "report": report,
     }
     if report is None:
-        told["payload_hex"] = entry.payload.hex()
-    return json.dumps(told)
+        view["payload_hex"] = entry.payload.hex()
+    return json.dumps(view)
 
 
 def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
@@ -181,7 +181,7 @@ def _policy_lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _row_lines(row: dict[str, Any]) -> Iterator[str]:
-    """A line for each dimension of a row in which anything happened or is limited."""
+    """A line for each dimension of a row with any counts or a limit."""
     for dimension in ("messages", "bytes"):
         admitted, wanted, refused = (
             row[name][dimension] for name in ("admitted", "wanted", "refused")

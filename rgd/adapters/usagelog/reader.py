@@ -28,7 +28,7 @@ from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored,
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry and where it stands."""
+    """An entry and its position."""
 
     path: Path | str
     #: Of its length, in bytes from the start of the file.
@@ -40,7 +40,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """Bytes that are not what was written; one entry or several."""
+    """Damaged bytes: one entry or several."""
 
     path: Path | str
     offset: int
@@ -54,13 +54,13 @@ class DamagedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an entry stands."""
+    """The position of an entry."""
 
     path: Path | str
     offset: int
     #: None where the broker set none.
     index: int | None
-    #: Milliseconds since 1970: the broker's, else the producer's.
+    #: Milliseconds since 1970: the broker's, otherwise the producer's.
     timestamp: int
 
 
