@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -22,6 +22,7 @@ from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
@@ -40,7 +41,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
@@ -77,6 +78,8 @@ class Parts:
     remember: Callable[[tuple[str, ...]], None]
     #: Hears how long a round took, in seconds.
     observe_round: Callable[[float], None]
+    #: The usage log's tier and readers; None: it has none.
+    log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
 
@@ -121,6 +124,14 @@ class RgdDaemon(Looks):
             self.errors.note("acquire", error, may_end=False)
             raise InternalError from error
 
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing."""
+        try:
+            return self.core.limiter.grant_together(asked, self.parts.clock.now())
+        except Exception as error:  # noqa: BLE001 -- nothing was taken; each is decided by itself
+            self.errors.note("acquire", error, may_end=False)
+            return False
+
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""
         return self.core.limiter.resolved_total
@@ -138,6 +149,7 @@ class RgdDaemon(Looks):
         beside = {
             "exchange": self.parts.exchange.trouble,
             "usage log": self.parts.usage_log.trouble,
+            "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
             "internal errors": self.errors.trouble,
         }
@@ -164,6 +176,8 @@ class RgdDaemon(Looks):
         """Serve until `until` is set (or `halted` is), then leave in order."""
         self._until = until
         await self.parts.usage_log.open()
+        if self.parts.log_keeper is not None:
+            self.parts.log_keeper.start()
         self._handle(Started(self.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
@@ -185,9 +199,11 @@ class RgdDaemon(Looks):
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
-        for part in (self.parts.exchange, self.parts.policies, self.parts.usage_log):
+        parts = self.parts
+        for part in (parts.exchange, parts.policies, parts.usage_log, parts.log_keeper):
             try:
-                await part.close()
+                if part is not None:
+                    await part.close()
             except Exception as error:  # noqa: BLE001 -- the next part has nothing to do with it
                 self.errors.note("close", error, about=type(part).__name__)
 

@@ -1,10 +1,10 @@
-"""The types that settings are made of: each knows its unit and how to say what it expects.
+"""The types of settings: each has its unit and a text of what it expects.
 
-Law: what a fault says was expected and what docs/configuration.md says is allowed are the same
-words, made here from the same type and bounds.
+Law: the expectation in a fault and the allowed values in docs/configuration.md are the same
+text, generated here from the same type and bounds.
 
 Numbers refuse `true` (pydantic would read 1). Sizes are bytes or text such as `64 MiB`. Addresses
-are kept as text, with functions that take them apart. Which setting has which type is `settings`'s.
+are stored as text, with functions that parse them. `settings` assigns the types.
 """
 
 import ipaddress
@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity, parse_topic
 from rgd.ports.usagelog import Interceptor
+from rgd.storage.objects import folder_of
 
 _SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _SIZE_UNITS: Final = {
@@ -42,14 +43,14 @@ INTERCEPTOR_PACKAGE: Final = "org.apache.pulsar.common.intercept."
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of a number, for people; names end in its short form."""
+    """The unit of a number, for the documentation; names end in its short form."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a text must be, as the end of the sentence "expected ..."."""
+    """The expectation of a text, as the end of the sentence "expected ..."."""
 
     words: str
 
@@ -79,7 +80,7 @@ def show_size(size: int) -> str:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; IPv6 in brackets (`[::1]:7700`), which the host comes without.
+    """Host and port of `HOST:PORT`; IPv6 is in brackets (`[::1]:7700`), which the host does not have.
 
     Raises:
         ValueError: it is not an address, or the port is not from 0 to 65535.
@@ -105,7 +106,7 @@ def parse_interceptors(text: str) -> list[Interceptor]:
 
 
 def expectation(field: FieldInfo) -> str:
-    """What a setting must be, in words that follow "expected"."""
+    """The expectation of a setting, as text that follows "expected"."""
     words = next((item.words for item in _metadata(field) if isinstance(item, Expected)), None)
     if words is None:
         words = _expected_of_type(field)
@@ -147,7 +148,7 @@ def _required_part(field: FieldInfo) -> Any:
 
 
 def _metadata(field: FieldInfo) -> tuple[object, ...]:
-    """What `Annotated` says, of an optional setting too, where pydantic leaves it inside the union."""
+    """The metadata of `Annotated`; for an optional setting pydantic leaves it inside the union."""
     return (*field.metadata, *getattr(_required_part(field), "__metadata__", ()))
 
 
@@ -162,7 +163,7 @@ def _size(value: object) -> object:
 
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
-    """A validator that keeps the text and asks `check`, whose complaint the type's words replace."""
+    """A validator that keeps the text and calls `check`; the type's text replaces its error."""
 
     def validate(text: str) -> str:
         try:
@@ -195,6 +196,10 @@ def _joined(value: object) -> object:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
+def _check_tier(place: str) -> None:
+    folder_of(place)
+
+
 def _check_topic(domain: str) -> Callable[[str], None]:
     def check(topic: str) -> None:
         if not parse_topic(topic).startswith(f"{domain}://"):
@@ -215,6 +220,10 @@ InterceptorNames = Annotated[
     BeforeValidator(_joined),
     _checked(parse_interceptors),
     Expected(f"none, or any of {' and '.join(Interceptor)}, with commas between them"),
+]
+Flag = Annotated[bool, Expected("true or false")]
+TierUrl = Annotated[
+    str, _checked(_check_tier), Expected("a folder, file:///PATH or s3://BUCKET[/PREFIX]")
 ]
 Name = Annotated[
     str,

@@ -43,10 +43,13 @@ class Metric:
 
 _GROUP: Final = ("group", "kind", "dimension")
 
+#: `log.name` and the broker, in Kafka's words.
+_LOG: Final = ("topic", "partition")
+
 ROUND_SECONDS: Final = Metric(
     "rgd_round_seconds",
     MetricType.HISTOGRAM,
-    "Time to reckon one round: take stock, report, work out shares.",
+    "Processing time of one round: closing windows, reporting, computing shares.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
 )
 HTTP_REQUEST_SECONDS: Final = Metric(
@@ -74,7 +77,7 @@ METRICS: Final = (
     Metric(
         "rgd_refused_total",
         MetricType.COUNTER,
-        "Messages or bytes refused, by the level that cut the request.",
+        "Messages or bytes refused, by the level that refused the request.",
         (*_GROUP, "limited_by"),
     ),
     Metric(
@@ -102,7 +105,7 @@ METRICS: Final = (
     Metric(
         "rgd_peer_age_seconds",
         MetricType.GAUGE,
-        "Time since a broker was last heard.",
+        "Time since the last message of a broker.",
         ("broker",),
         fold=Fold.MAX,
     ),
@@ -122,12 +125,12 @@ METRICS: Final = (
     Metric(
         "rgd_group_slots",
         MetricType.GAUGE,
-        "Groups and kinds that this broker keeps apart, its own and its peers'.",
+        "Groups and kinds that this broker tracks, its own and its peers'.",
     ),
     Metric(
         "rgd_group_slots_unknown",
         MetricType.GAUGE,
-        "Those of them that have no policies here: peers' groups, or invented ones.",
+        "Tracked groups and kinds without policies here: peers' groups, or invented ones.",
     ),
     Metric(
         "rgd_group_slots_refused_total",
@@ -139,11 +142,11 @@ METRICS: Final = (
         MetricType.GAUGE,
         "Groups in use here that are granted their floor because there is no slot for them.",
     ),
-    Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is out of reach, else 0."),
+    Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is unreachable, else 0."),
     Metric(
         "rgd_name_conflict",
         MetricType.GAUGE,
-        "1 while another daemon speaks for this broker's name, else 0.",
+        "1 while another daemon uses this broker's name, else 0.",
     ),
     Metric(
         "rgd_forged_total",
@@ -178,7 +181,7 @@ METRICS: Final = (
     Metric(
         "rgd_policies_lost_total",
         MetricType.COUNTER,
-        "Times the connection to the policies table was lost and made anew.",
+        "Times the connection to the policies table was lost and opened again.",
     ),
     ROUND_SECONDS,
     # The usage log.
@@ -199,7 +202,84 @@ METRICS: Final = (
     Metric(
         "rgd_log_lost_total",
         MetricType.COUNTER,
-        "Rounds, and entries of rounds, that could not be kept in the usage log.",
+        "Rounds, and entries of rounds, that could not be written to the usage log.",
+    ),
+    Metric(
+        "rgd_log_cursor_lag",
+        MetricType.GAUGE,
+        "Entries of the usage log that a reader has not acknowledged.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_log_cursor_holds",
+        MetricType.GAUGE,
+        "1 while a reader's cursor holds back retention, 0 once it is beyond `log.cursor_hold_s` or "
+        "`log.cursor_hold_bytes`.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_log_cursor_passed",
+        MetricType.GAUGE,
+        "Entries that were deleted before a reader acknowledged them.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    # Its tier; no series without one, and none once the log is closed.
+    Metric(
+        "rgd_upload_tier_lag",
+        MetricType.GAUGE,
+        "Entries of closed segments that are not in the tier (KIP-963's UploadTierLag).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_delete_tier_lag",
+        MetricType.GAUGE,
+        "Entries of segments that retention gives up, marked or not, and that the tier still has "
+        "(KIP-963's DeleteTierLag).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_copy_lag_bytes",
+        MetricType.GAUGE,
+        "Bytes of closed segments, with their sparse indexes, that are not in the tier.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_copy_lag_segments",
+        MetricType.GAUGE,
+        "Closed segments that are not in the tier.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_delete_lag_bytes",
+        MetricType.GAUGE,
+        "Bytes of segments that retention gives up and that the tier still has.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_delete_lag_segments",
+        MetricType.GAUGE,
+        "Segments that retention gives up and that the tier still has.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_upload_oldest_seconds",
+        MetricType.GAUGE,
+        "Time since the last entry of the oldest closed segment that is not in the tier; 0 if all are.",
+        _LOG,
+    ),
+    Metric("rgd_tier_uploaded_bytes_total", MetricType.COUNTER, "Bytes of segments uploaded."),
+    Metric(
+        "rgd_tier_segments_deleted_total",
+        MetricType.COUNTER,
+        "Segments deleted from the tier by retention.",
+    ),
+    Metric(
+        "rgd_tier_failures_total",
+        MetricType.COUNTER,
+        "Times the tier failed, each followed by a pause that grows.",
     ),
     Metric(
         "rgd_counts_lost_total",

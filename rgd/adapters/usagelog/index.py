@@ -1,11 +1,11 @@
-"""The sparse index beside a segment: where every N-th entry is, and when it was written.
+"""The sparse index beside a segment: the offset and the time of every N-th entry.
 
     [u64 index][u64 timestamp, ms since 1970][u64 offset]      repeated, big endian
 
-Law: the index only makes things faster. A mark counts when the segment itself says the same at its
-offset (`is_true`); without marks, with wrong ones or with none of the last ones, everything is found
-as well, only slower. So it is never synced, and a failure to write it is nobody's trouble.
-The writer adds marks as it writes entries, and `mend` writes an index anew that is missing or stale.
+Law: the index only improves speed. A mark counts if the segment has the same data at its
+offset (`is_true`). With missing or wrong marks everything is still found, only slower. So the index is
+never synced, and a failure to write it is ignored.
+The writer adds marks as it writes entries, and `mend` rewrites a missing or stale index.
 Entries without a broker's index get no marks.
 """
 
@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.headers import Header, header_at, walk
+from rgd.adapters.usagelog.headers import Header, Readable, header_at, walk
 from rgd.wire.errors import WireError
 
 SUFFIX: Final = ".idx"
@@ -38,14 +38,14 @@ class Mark:
 
 
 class MarkCounter:
-    """Says which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
+    """Decides which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
 
     def __init__(self, since_mark: int = 0) -> None:
-        """Go on `since_mark` entries after a mark, that one counted; 0: a mark is due."""
+        """Continue `since_mark` entries after a mark, including the marked one; 0: a mark is due."""
         self._since_mark = since_mark
 
     def mark_for(self, header: Header) -> Mark | None:
-        """Count an entry; answer with its mark if it gets one."""
+        """Count an entry; returns its mark if it gets one."""
         is_due = self._since_mark % MARK_EVERY == 0
         self._since_mark += 1
         if not is_due or header.index is None:
@@ -57,7 +57,7 @@ class MarkWriter:
     """Adds marks to the index of the segment that is being written; never raises."""
 
     def __init__(self, segment: Path, *, since_mark: int) -> None:
-        """Go on with an index (`since_mark` as in `MarkCounter`), or begin one where that is 0."""
+        """Continue an index (`since_mark` as in `MarkCounter`), or begin one if it is 0."""
         self._counter = MarkCounter(since_mark)
         self._descriptor: int | None = None
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -67,7 +67,7 @@ class MarkWriter:
             self._descriptor = os.open(index_path(segment), flags, 0o644)
 
     def add(self, headers: Iterable[Header]) -> None:
-        """Count entries that were written, in order; write the marks of those that get one."""
+        """Count written entries, in order, and write their marks."""
         marks = [mark for header in headers if (mark := self._counter.mark_for(header)) is not None]
         if not marks or self._descriptor is None:
             return
@@ -77,11 +77,11 @@ class MarkWriter:
         except OSError:
             is_whole = False
         if not is_whole:
-            # Half a mark would shift those behind it: leave the rest to `mend`.
+            # An incomplete mark would shift later ones, so leave the rest to `mend`.
             self.close()
 
     def close(self) -> None:
-        """Add no more. Idempotent."""
+        """Stop adding marks. Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -93,11 +93,15 @@ def index_path(segment: Path) -> Path:
 
 
 def load_marks(segment: Path) -> list[Mark]:
-    """The marks of a segment as they stand, up to the first that cannot follow the one before it."""
+    """The marks in the file, up to the first that cannot follow its predecessor."""
     try:
-        data = index_path(segment).read_bytes()
+        return decode_marks(index_path(segment).read_bytes())
     except OSError:
         return []
+
+
+def decode_marks(data: bytes) -> list[Mark]:
+    """The marks in the bytes of an index, up to the first that cannot follow the one before it."""
     whole = len(data) - len(data) % _MARK.size
     marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
     for position, (before, mark) in enumerate(pairwise(marks), start=1):
@@ -106,33 +110,33 @@ def load_marks(segment: Path) -> list[Mark]:
     return marks
 
 
-def is_true(descriptor: int, mark: Mark) -> bool:
+def is_true(source: Readable, mark: Mark) -> bool:
     """Whether the segment itself says the same.
 
     Raises:
         OSError: the segment cannot be read.
     """
     try:
-        header = header_at(descriptor, mark.offset)
+        header = header_at(source, mark.offset)
     except (WireError, OverflowError):
         return False
     return (header.index, header.timestamp) == (mark.index, mark.timestamp)
 
 
-def true_marks(descriptor: int, marks: list[Mark]) -> list[Mark]:
+def true_marks(source: Readable, marks: list[Mark]) -> list[Mark]:
     """The marks up to the last that is true: those behind a cut are not.
 
     Raises:
         OSError: the segment cannot be read.
     """
     for count in range(len(marks), 0, -1):
-        if is_true(descriptor, marks[count - 1]):
+        if is_true(source, marks[count - 1]):
             return marks[:count]
     return []
 
 
 def mend(segment: Path) -> None:
-    """Write the index of a segment anew if it is missing or stale.
+    """Rewrite the index of a segment if it is missing or stale.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -1,7 +1,7 @@
-"""What the usage log is told; the names are those of design 11 where it has one.
+"""The settings of the usage log, with the names of design 11 where it has one.
 
-Law: every limit of the log has its name here, and what happens when it is reached.
-Reading settings from files is `rgd.config`'s business.
+Law: every limit of the log has its name here, and the effect of reaching it.
+`rgd.config` reads settings from files.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SEGMENTS_MIN: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLogSettings:
-    """How a log is kept."""
+    """The settings of a log."""
 
     #: An entry that would make its segment larger begins a new one.
     segment_bytes: int = 64 << 20

@@ -46,6 +46,8 @@ class Trimmer:
     deleted_bytes: int = 0
     #: Bytes of the closed segments.
     closed_bytes: int = 0
+    #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
+    closed: tuple[ClosedSegment, ...] = ()
     _known: dict[int, _Known] | None = None
 
     def trim(
@@ -72,7 +74,8 @@ class Trimmer:
         )
         for removal in gone:
             self._delete(removal)
-        self.closed_bytes = sum(one.segment.size for one in known[len(gone) :])
+        self.closed = tuple(one.segment for one in known[len(gone) :])
+        self.closed_bytes = sum(segment.size for segment in self.closed)
         return gone
 
     def sweep(self) -> None:

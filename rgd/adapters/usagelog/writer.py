@@ -1,10 +1,10 @@
 """The daemon's usage log: one thread that writes, fed by one bounded queue.
 
-Law: `append` never waits for the disk. What is offered is written in order, or counted in `lost`: at
-once where the queue is full (the newest is not kept), and while the disk fails only when somebody
-waits (`flush`, `close`) and one more try has failed; until then the queue keeps it.
-A failing disk raises one alarm, is tried again every `retry_ms` while something waits to be written,
-and its end is told once too. Whether the disk works shows only when something was written.
+Law: `append` never waits for the disk. Payloads are written in order, or counted in `lost`. A full
+queue drops the newest at once. While the disk fails, the queue keeps its payloads until a caller
+waits (`flush`, `close`) and one more attempt has failed.
+A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
+and its end is reported once too. Only a successful write proves that the disk works.
 
 What is offered is encoded in the thread too, so that `append` takes no longer for a large round.
 The queue holds what was offered and, between them, the marks of those who wait (`_Waiter`); only the thread
@@ -24,16 +24,16 @@ from typing import Final, TypeVar
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import mend
-from rgd.adapters.usagelog.retention import Removal
+from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
 from rgd.core.exchange.messages import Loggable, RoundRecord
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 
-#: Payload bytes that are written at once; one payload may be larger.
+#: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
-#: Payloads that are written at once.
+#: Most payloads of one write.
 BATCH_MAX: Final = 256
 #: About what a row or a peer of a round takes while it waits.
 ROW_BYTES: Final = 250
@@ -45,10 +45,10 @@ _Told = TypeVar("_Told")
 
 @dataclass(frozen=True, slots=True)
 class LogAlarm:
-    """Logging stopped, or goes on again."""
+    """Logging stopped, or continues again."""
 
     folder: Path
-    #: Why nothing is written; None: the trouble is over.
+    #: Why nothing is written; None when the problem is over.
     trouble: str | None
     #: Entries lost so far.
     lost: int
@@ -64,7 +64,7 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class _Waiter:
-    """Somebody waits until everything before it in the queue is settled."""
+    """A caller that waits until all earlier items in the queue are written or lost."""
 
     settled: Future[None]
     #: Whether the thread ends here.
@@ -89,13 +89,13 @@ class SegmentedLog:
         Args:
             folder: this log's own (`files.log_folder`).
             settings: sizes, times, limits.
-            broker: whose log it is: the producer's name of every entry.
+            broker: the log's broker: the producer's name of every entry.
             clock: monotonic.
             on_alarm: called on the event loop when logging stops, and when it goes on.
             on_trimmed: called on the event loop when segments were deleted.
 
         Raises:
-            Malformed: `broker` cannot be a broker's name.
+            Malformed: `broker` is no valid broker name.
         """
         self._folder = folder
         self._settings = settings
@@ -103,6 +103,8 @@ class SegmentedLog:
         self._on_alarm = on_alarm
         #: Of each reader the index of the first entry that it has not read; called in the thread.
         self.cursors: Callable[[], Mapping[str, int]] = dict
+        #: Told in the thread when a segment may have been closed.
+        self.on_closed: Callable[[], None] = _ignore_closed
         self._on_trimmed = on_trimmed
         self._trimmer = Trimmer(folder, settings, clock)
         #: Told on the event loop what was wrong with something that could not be encoded.
@@ -156,6 +158,16 @@ class SegmentedLog:
         return self._trimmer.closed_bytes + self._appender.active_bytes
 
     @property
+    def closed(self) -> tuple[ClosedSegment, ...]:
+        """The segments on disk that nothing is appended to any more, oldest first."""
+        return self._trimmer.closed
+
+    @property
+    def next_index(self) -> int:
+        """Of the next entry."""
+        return self._appender.next_index
+
+    @property
     def trouble(self) -> str | None:
         return self._trouble
 
@@ -164,7 +176,7 @@ class SegmentedLog:
         assert not self._is_closed, "opened after it was closed"
         self._loop = asyncio.get_running_loop()
         opened: Future[None] = Future()
-        # A daemon thread: a disk that hangs must not keep the process from ending.
+        # A daemon thread, because a hanging disk must not block the exit of the process.
         self._thread = threading.Thread(
             target=self._run, args=(opened,), name="rgd-usage-log", daemon=True
         )
@@ -221,9 +233,10 @@ class SegmentedLog:
         """Open the log, then write until the end; the boundary of the thread."""
         try:
             self._open()
+            # What is closed is known before anybody can ask for the lag.
+            self._trim_idle()
             opened.set_result(None)
             self._mend_indexes()
-            self._trim_idle()
             while self._step():
                 pass
         except LogLocked as error:
@@ -251,7 +264,7 @@ class SegmentedLog:
             self._fail(error)
 
     def _mend_indexes(self) -> None:
-        """Write the sparse indexes of closed segments that are missing or stale."""
+        """Write the missing or stale sparse indexes of closed segments."""
         with contextlib.suppress(OSError, UsageLogError):
             self._trimmer.sweep()
             for segment in list_segments(self._folder)[:-1]:
@@ -260,7 +273,7 @@ class SegmentedLog:
                 mend(segment.path)
 
     def _step(self) -> bool:
-        """Wait for what is due and do it; False: the end was reached."""
+        """Wait for the next work and do it; False when the end was reached."""
         batch, waiter = self._await_work()
         if batch:
             self._write(batch)
@@ -276,7 +289,7 @@ class SegmentedLog:
         return True
 
     def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
-        """Wait until something is due; answer with the payloads that come first, or the waiter."""
+        """Wait until work is due; returns the first payloads, or the waiter."""
         with self._changed:
             while (idle_s := self._idle_s()) is None or idle_s > 0:
                 self._changed.wait(idle_s)
@@ -292,7 +305,7 @@ class SegmentedLog:
             return batch, None
 
     def _idle_s(self) -> float | None:
-        """For how long nothing is due; None: until something is queued."""
+        """The time until work is due; None: until an item is queued."""
         if self._waiters or (self._queued and self._retry_at is None):
             return 0
         times = [due for due in (self._sync_at, self._trim_at) if due is not None]
@@ -317,7 +330,7 @@ class SegmentedLog:
         self._take(self._appender.settled - before)
 
     def _settle(self) -> None:
-        """Put on disk what was written, or count it as lost."""
+        """Sync the written entries, or count them as lost."""
         try:
             if self._appender.has_unsynced and not self._appender.is_ready:
                 self._appender.resume()
@@ -336,18 +349,19 @@ class SegmentedLog:
     def _trim_idle(self) -> None:
         """Delete what has become too old, also where no segment is begun for long."""
         self._trim_at = self._in_ms(TRIM_EVERY_MS)
-        active = self._appender.active_index
-        if active is None:
+        if not self._appender.is_ready:
             return
+        active = self._appender.active_index
         try:
             self._trim(active, max(self._appender.active_bytes, self._settings.segment_bytes))
         except (OSError, UsageLogError) as error:
             self._fail(error)
 
-    def _trim(self, active: int, reserved_bytes: int) -> None:
+    def _trim(self, active: int | None, reserved_bytes: int) -> None:
         gone = self._trimmer.trim(
             active=active, reserved_bytes=reserved_bytes, cursors=self.cursors()
         )
+        self.on_closed()
         if gone and self._on_trimmed is not None:
             self._call(self._on_trimmed, Trimmed(self._folder, tuple(gone)))
 
@@ -360,7 +374,7 @@ class SegmentedLog:
             self._tell(self._trouble)
 
     def _recover(self) -> None:
-        """Something was written: the disk works."""
+        """Note a successful write, which proves that the disk works."""
         self._retry_at = None
         if self._trouble is not None:
             self._trouble = None
@@ -383,7 +397,7 @@ class SegmentedLog:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
 
     def _take(self, count: int) -> None:
-        """Take payloads that were written from the queue, and where somebody waits, the lost ones."""
+        """Remove written payloads from the queue and, if a caller waits, the lost ones."""
         with self._changed:
             for _ in range(count):
                 self._pop_pending()
@@ -407,7 +421,7 @@ class SegmentedLog:
         waiter.settled.set_result(None)
 
     def _end(self) -> None:
-        """Count what is left as lost and let everybody go; the caller holds `_changed`."""
+        """Count the rest as lost and wake all waiters; the caller holds `_changed`."""
         for item in self._queue:
             if isinstance(item, Pending):
                 self._dropped += 1
@@ -427,6 +441,10 @@ def size_of(item: Loggable) -> int:
         return ROW_BYTES * (1 + len(item.rows) + len(item.peers))
     # The book is in memory anyway.
     return ROW_BYTES
+
+
+def _ignore_closed() -> None:
+    """Tell nobody."""
 
 
 def _ignore(_: Exception) -> None:

@@ -62,7 +62,7 @@ def test_numbering_goes_on_whatever_was_added_before_and_is_added_now(
     assert [item.entry.payload for item in entries] == [b"%d" % number for number in range(900)]
     assert [item.entry.index for item in entries[600:]] == list(range(600, 900))
     names = [int(segment.stem) for segment in segments_in(tmp_path)]
-    places = {item.path.stem: number for number, item in reversed(list(enumerate(entries)))}
+    places = {Path(item.path).stem: number for number, item in reversed(list(enumerate(entries)))}
     assert names == [places[segment.stem] for segment in segments_in(tmp_path)]
     assert [item.entry.sequence_id for item in entries] == list(range(900))
 

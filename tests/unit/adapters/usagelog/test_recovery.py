@@ -121,7 +121,7 @@ def test_time_and_sequence_come_from_the_last_segment_that_has_entries(tmp_path:
     write_log(tmp_path, [NEW], ONE_SEGMENT)
     entries, _ = read(tmp_path)
     assert (entries[-1].entry.timestamp, entries[-1].entry.publish_time) == (T0 + 40, T0)
-    assert entries[-1].path.name == segment_name(5)
+    assert Path(entries[-1].path).name == segment_name(5)
 
 
 def test_entries_without_a_brokers_index_are_counted(tmp_path: Path) -> None:
