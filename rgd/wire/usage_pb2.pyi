@@ -225,7 +225,7 @@ class Ask(_message.Message):
     ANY_WORD_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     any_word: _builtins.bool
-    """False: any message is enough, because that broker has been silent for long."""
+    """True: any message is enough, because that broker has been silent for long."""
     def __init__(
         self,
         *,

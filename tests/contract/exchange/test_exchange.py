@@ -65,7 +65,7 @@ async def test_what_is_published_right_after_all_have_joined_is_heard_by_all(
         assert await hear(member, 1) == [b"first"]
 
 
-async def test_what_is_said_in_the_moment_in_which_somebody_has_joined_reaches_it(
+async def test_what_is_reported_in_the_moment_in_which_somebody_has_joined_reaches_it(
     exchange: MakeExchange,
 ) -> None:
     # A broker drops what it cannot send at once, and a subscriber's permits come after it subscribed.
@@ -79,7 +79,9 @@ async def test_what_is_said_in_the_moment_in_which_somebody_has_joined_reaches_i
         await newcomer.close()
 
 
-async def test_a_newcomer_hears_only_what_is_said_after_it_joined(exchange: MakeExchange) -> None:
+async def test_a_newcomer_hears_only_what_is_reported_after_it_joined(
+    exchange: MakeExchange,
+) -> None:
     early, late = exchange(), exchange()
     await early.open()
     await early.publish(b"before")
@@ -166,7 +168,7 @@ async def test_a_member_that_never_joined_can_say_nothing_and_be_closed(
     await member.close()
 
 
-async def test_the_others_go_on_when_one_leaves(exchange: MakeExchange) -> None:
+async def test_the_others_continue_when_one_leaves(exchange: MakeExchange) -> None:
     leaving, staying = exchange(), exchange()
     await open_all([leaving, staying])
     await leaving.publish(b"goodbye")

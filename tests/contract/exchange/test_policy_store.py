@@ -64,7 +64,7 @@ async def test_a_large_table_is_read_whole(store: MakeStore) -> None:
     assert set(await read(late)) == {f"key {number}" for number in range(300)}
 
 
-async def test_changes_are_told_to_all_in_order_to_the_writer_too(store: MakeStore) -> None:
+async def test_changes_are_reported_to_all_in_order_to_the_writer_too(store: MakeStore) -> None:
     writer, reader = store(), store()
     await writer.open()
     await reader.open()

@@ -192,7 +192,7 @@ def test_attaching_to_no_group_fails_and_changes_nothing(rgd: Rgd, running: Runn
         ),
     ],
 )
-def test_where_an_attachment_is_said(name: str, path: str) -> None:
+def test_where_an_attachment_is_reported(name: str, path: str) -> None:
     assert attachment_path(name) == path
 
 
