@@ -75,7 +75,7 @@ async def test_changes_are_reported_to_all_in_order_to_the_writer_too(store: Mak
     assert await learn(writer, 30) == put
 
 
-async def test_opening_tells_nobody_anything_and_what_it_read_is_not_told_again(
+async def test_opening_delivers_nothing_and_what_it_read_is_not_delivered_again(
     store: MakeStore,
 ) -> None:
     first, second = store(), store()

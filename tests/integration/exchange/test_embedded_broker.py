@@ -376,7 +376,7 @@ async def test_a_folder_that_anybody_may_write_to_is_refused(
     await _serves(await broker(shared / "exchange").ensure())
 
 
-async def test_a_daemon_without_the_folders_secret_is_reported_what_is_missing(
+async def test_a_daemon_without_the_folders_secret_reports_what_is_missing(
     broker: MakeBroker, tmp_path: Path
 ) -> None:
     url = await broker(tmp_path).ensure()

@@ -155,7 +155,7 @@ async def test_many_changes_are_stored_together(
     assert table(AwayStore(MemoryBus()), "b", None, kept=kept).book().groups == {"gold": gold(1199)}
 
 
-async def test_a_full_disk_is_reported_harms_nothing_and_is_got_over(
+async def test_a_full_disk_is_reported_and_harms_nothing(
     kept: PoliciesFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "KEEP_PAUSES", 0)

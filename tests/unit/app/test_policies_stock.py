@@ -323,7 +323,7 @@ async def test_topics_can_be_left_alone() -> None:
     assert house.stock.known == StockPolicies()
 
 
-async def test_topics_that_do_not_fit_are_reported_of_once(said: LogCapture) -> None:
+async def test_topics_that_do_not_fit_are_reported_once(said: LogCapture) -> None:
     house = House(GOLD, topic_calls_max=4)
     house.ask(EU)
     house.ask("persistent://acme/orders/us")
@@ -332,7 +332,7 @@ async def test_topics_that_do_not_fit_are_reported_of_once(said: LogCapture) -> 
     assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
 
 
-async def test_a_new_book_makes_nobody_forget_who_asked() -> None:
+async def test_a_new_book_keeps_the_requested_names() -> None:
     house = House(GOLD)
     house.ask(EU, "billing")
 

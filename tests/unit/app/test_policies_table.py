@@ -128,7 +128,7 @@ class CrowdedStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
-async def test_who_never_gets_through_is_reported_to_try_again() -> None:
+async def test_a_writer_that_never_wins_is_asked_to_try_again() -> None:
     bus = MemoryBus()
     policies = table(CrowdedStore(bus), "broker-1", repair_s=60)
     tries: list[Value] = []
@@ -179,7 +179,7 @@ async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
     assert (await late_book(bus)).groups == {"gold": gold(1000)}
 
 
-async def test_who_read_only_the_loser_learns_of_the_winner() -> None:
+async def test_a_reader_of_only_the_loser_learns_of_the_winner() -> None:
     bus, other = MemoryBus(), MemoryBus()
     await write(bus, rival(2, 7000, "loser"))
     misled = table(bus, "misled", repair_s=60)
@@ -259,7 +259,7 @@ async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_reporte
         assert policies.book().groups == {}
 
 
-async def test_who_waits_when_the_daemon_stops_is_reported() -> None:
+async def test_a_waiting_writer_gets_an_error_when_the_daemon_stops() -> None:
     policies = table(DeafStore(MemoryBus()), "broker-1")
     async with following(policies):
         waiting = asyncio.create_task(policies.change(GOLD, one_more))
@@ -300,7 +300,7 @@ class SlowStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
-async def test_who_lost_tries_again_as_soon_as_the_faster_record_is_read() -> None:
+async def test_a_loser_tries_again_as_soon_as_the_faster_record_is_read() -> None:
     # Or the faster one, who knows that it won at that moment, is always a step ahead.
     bus = MemoryBus()
     policies = table(store := SlowStore(bus), "broker-1")

@@ -87,7 +87,7 @@ def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:
     assert line.startswith("acme/orders dispatch is not cut: 1 limit, none refused")
 
 
-def test_what_nobody_limits_is_reported_to_be_free(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_name_without_limits_is_reported_as_free(rgd: Rgd, running: RunningDaemon) -> None:
     assert told(rgd, "other/free") == [
         "other/free publish is not limited: it is in no group and has no limit of its own"
     ]

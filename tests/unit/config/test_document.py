@@ -61,7 +61,7 @@ def fault_of(content: bytes) -> str:
         ("9" * 101, "9" * 101),
     ],
 )
-def test_a_scalar_means_what_yaml_1_2_says(text: str, value: object) -> None:
+def test_a_scalar_has_its_value_of_yaml_1_2(text: str, value: object) -> None:
     read = value_of(text)
     assert read == value
     assert type(read) is type(value)
@@ -96,7 +96,7 @@ def test_an_alias_stands_for_its_anchor() -> None:
     }
 
 
-def test_an_anchor_may_be_said_again() -> None:
+def test_an_anchor_may_be_defined_again() -> None:
     assert value_of("[&x 1, *x, &x 2, *x]") == [1, 1, 2, 2]
 
 

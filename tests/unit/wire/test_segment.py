@@ -61,7 +61,7 @@ def test_an_entry_is_found_as_soon_as_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize("left", [1, 3, 4, 5, SIZE - 1])
-def test_a_torn_end_is_reported_from_damage(left: int) -> None:
+def test_a_torn_end_is_distinguished_from_damage(left: int) -> None:
     reader = SegmentReader()
     found = reader.feed(STORED[0] + STORED[1][:left])
     assert shown(found + reader.finish()) == [("stored", 1), Torn(SIZE, left)]
@@ -109,7 +109,7 @@ def test_two_damaged_entries_are_two_findings() -> None:
 
 
 @pytest.mark.parametrize("left", [0, 2, 5, 20])
-def test_a_damaged_entry_before_a_torn_end_is_reported_apart(left: int) -> None:
+def test_a_damaged_entry_before_a_torn_end_is_reported_separately(left: int) -> None:
     found = read(turned(STORED[0], 20) + STORED[1][:left])
     torn = [Torn(SIZE, left)] if left else []
     assert shown(found) == [Damaged(0, SIZE, Reason.CHECKSUM), *torn]

@@ -294,7 +294,7 @@ async def test_faults_are_reported_up_to_a_limit(
 # No answer.
 
 
-async def test_no_daemon_is_down(pulsar: PretendPulsar) -> None:
+async def test_an_unreachable_pulsar_is_down(pulsar: PretendPulsar) -> None:
     await pulsar.stop()
     with pytest.raises(StockDown):
         await read(pulsar)
