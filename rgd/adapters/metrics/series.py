@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client.utils import floatToGoString
 
-from rgd.adapters.metrics.labels import BOUNDS, OTHER, Carried, Places
+from rgd.adapters.metrics.labels import BOUNDS, OTHER, Carried, OwnSeries
 from rgd.adapters.metrics.registry import BY_NAME, Fold, Metric, MetricType
 from rgd.errors import RgdError
 from rgd.ports.metrics import Sample
@@ -36,9 +36,9 @@ class Series:
     """What a scrape shows of the declared metrics, histograms apart."""
 
     def __init__(self) -> None:
-        self._places = {label: Places(most) for label, most in BOUNDS.items()}
-        self._places_of = {
-            name: tuple(self._places[label] for label in metric.labels)
+        self._own = {label: OwnSeries(most) for label, most in BOUNDS.items()}
+        self._labels_of = {
+            name: tuple(self._own[label] for label in metric.labels)
             for name, metric in BY_NAME.items()
             if metric.type is not MetricType.HISTOGRAM
         }
@@ -49,10 +49,10 @@ class Series:
 
     def begin(self) -> None:
         """A scrape begins."""
-        self._values = {name: {} for name in self._places_of}
+        self._values = {name: {} for name in self._labels_of}
         self._folded.clear()
-        for places in self._places.values():
-            places.begin()
+        for own in self._own.values():
+            own.begin()
 
     def take(self, samples: Iterable[Sample]) -> None:
         """Take up a slice of the samples.
@@ -61,10 +61,12 @@ class Series:
             UndeclaredMetric: one of them is of no declared metric.
         """
         for name, labels, value in samples:
-            places = self._places_of.get(name)
-            if places is None or len(places) != len(labels):
+            own = self._labels_of.get(name)
+            if own is None or len(own) != len(labels):
                 raise UndeclaredMetric(_fault(name, labels))
-            shown = tuple([place.shown(label) for place, label in zip(places, labels, strict=True)])
+            shown = tuple(
+                [of_label.shown(label) for of_label, label in zip(own, labels, strict=True)]
+            )
             series = self._values[name]
             held = series.get(shown)
             series[shown] = value if held is None else _FOLDS[BY_NAME[name].fold](held, value)
@@ -73,8 +75,8 @@ class Series:
 
     def end(self) -> None:
         """All samples were taken up: keep the counters of `other` from falling, also an empty one's."""
-        for places in self._places.values():
-            places.end()
+        for own in self._own.values():
+            own.end()
         for name, labels in self._folded | self._carried.keys():
             carried = self._carried.setdefault((name, labels), Carried())
             series = self._values[name]
