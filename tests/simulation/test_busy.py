@@ -28,7 +28,7 @@ GROUPS = [f"group-{number}" for number in range(SLICES * SLICE_GROUPS)]
 QUIET_S, BUSY_S = 5, 25
 
 #: More than the expiry of a silent peer.
-assert SLICES * SLICE_NS > SETTINGS.expiry_rounds * SETTINGS.round_ns
+assert SETTINGS.expiry_rounds * SETTINGS.round_ns < SLICES * SLICE_NS
 
 
 def ask_every_second(world: World, member: Member, second: int) -> None:
