@@ -54,7 +54,7 @@ def load_groups(path: Path) -> PolicyBook:
 
 
 def book_of(document: Document) -> PolicyBook:
-    """The policy snapshot of a document. Do not use it if the document has faults."""
+    """The policy snapshot of a document; an empty one if the document has faults."""
     at = KeyPath(document.faults)
     if document.value is None:
         # A file that is being written may be empty; it must not lift every limit.
@@ -67,12 +67,13 @@ def book_of(document: Document) -> PolicyBook:
         name: _group(name, value, at=groups_at.below(name))
         for name, value in groups_at.mapping(top.get("groups")).items()
     }
-    return PolicyBook(
-        groups=groups,
-        attach=_attachments(top.get("attach"), at.below("attach"), groups=groups),
-        limits=limits_of(top.get("limits"), at.below("limits")),
-        backlogs=backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas")),
-    )
+    attach = _attachments(top.get("attach"), at.below("attach"), groups=groups)
+    limits = limits_of(top.get("limits"), at.below("limits"))
+    backlogs = backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas"))
+    if document.faults.found:
+        # Names that are none cannot be indexed.
+        return PolicyBook()
+    return PolicyBook(groups, attach, limits, backlogs=backlogs)
 
 
 # --- groups ------------------------------------------------------------------------------------------

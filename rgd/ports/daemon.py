@@ -7,11 +7,11 @@ that changes policies returns when the change is in force on this daemon.
 `rgd.core.views.model` has the results of reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
@@ -40,6 +40,9 @@ class Daemon(Protocol):
             UnknownGroup: `request.group` names no group.
             InternalError: a bug; nothing was taken from any bucket.
         """
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
 
     def names_resolved(self) -> int:
         """The number of requests so far that were the first of their name, which cost much more."""

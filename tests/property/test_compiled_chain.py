@@ -223,7 +223,11 @@ def test_the_fast_path_answers_and_leaves_what_a_plain_walk_does(
     house: tuple[PolicyBook, list[PlainLevel]], asks: list[tuple[Request, int]]
 ) -> None:
     book, levels = house
-    limiter, walker, now = Limiter(SETTINGS, lambda one, kind: one.rates(kind)), Walker(*house), 0
+    limiter, walker, now = (
+        Limiter(SETTINGS, lambda one, kind, _: one.rates(kind)),
+        Walker(*house),
+        0,
+    )
     limiter.set_book(book, Nanos(0))
     for request, gap_ns in asks:
         now += gap_ns

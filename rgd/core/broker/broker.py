@@ -84,9 +84,7 @@ class Broker:
         )
         self._now = now
         self.limiter = Limiter(
-            _buckets_of(settings),
-            lambda group, kind: self.sharing.share_of(group, kind, self._now),
-            topic_split=settings.topic_split,
+            _buckets_of(settings), self.sharing.share_of, topic_split=settings.topic_split
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)

@@ -62,7 +62,7 @@ class DueMessages:
         sender.settle()
         self._plan_heartbeat()
         is_early = sender.early_at is not None and now >= sender.early_at
-        if is_early and not self._rounds.is_ending:
+        if is_early and not (self._rounds.is_ending or round_begins_to_end):
             effects += self._run(Part.REPORTS, sender.report_early, now)
         if sender.is_state_due(now):
             effects += self._run(Part.REPORTS, sender.report_state, now)

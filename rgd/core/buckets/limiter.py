@@ -10,6 +10,7 @@ This is the fast path: plain calls, no events. Which share a group has is
 decided elsewhere (`rgd.core.broker.sharing`) and set here; refusals and parts are `refusal`'s business.
 """
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from rgd.core.buckets.bucket import NEVER, PICO
@@ -23,11 +24,13 @@ from rgd.core.buckets.decision import (
     Name,
     PoliciesUnknown,
     Request,
+    Together,
     ungoverned,
 )
 from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
 from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
+from rgd.core.buckets.together import grant_together
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair
@@ -143,6 +146,10 @@ class Limiter(Levels):
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
             chain.messages, chain.bytes = messages, size
         return chain.granted
+
+    def grant_together(self, asked: Collection[Together], now: Nanos) -> bool:
+        """Grant all of these questions, or do nothing: then each is to be decided by itself."""
+        return self.unknown is None and grant_together(self._chains, asked, now)
 
     @property
     def is_behind(self) -> bool:

@@ -26,7 +26,7 @@ class PolicyBook:
     groups: Mapping[str, Group] = field(default_factory=dict)
     attach: Attachments = field(default_factory=Attachments)
     limits: Limits = field(default_factory=Limits)
-    #: Namespaces that were named once and may have no attachment now.
+    #: Namespaces that exist without any policy.
     named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
     #: The index, if the creator of the snapshot maintains it; otherwise it is computed from the snapshot.

@@ -125,8 +125,6 @@ class PolicyRecords:
         )
         self._subscriptions: TableWriter[tuple[str, str], LocalLimit] = TableWriter()
         self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
-        #: The number of records that name a namespace without an entry in a table, by namespace.
-        self._named: TableWriter[str, int] = TableWriter()
         #: What is attached to each group, by the prefix of its key; and each tenant's namespaces.
         self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
         self._existing = NamesWriter()
@@ -142,7 +140,6 @@ class PolicyRecords:
         """Apply a record unconditionally."""
         known = self._records.get(record.key)
         self._records[record.key] = record
-        self._name(None if known is None else _named_by(known), _named_by(record))
         self._index(known, record)
         self._show(record.key, record.value)
 
@@ -191,7 +188,6 @@ class PolicyRecords:
                 namespace_subscriptions=limits.table(LIMIT_NAMESPACE_SUBSCRIPTIONS),
                 topic_subscriptions=limits.table(LIMIT_TOPIC_SUBSCRIPTIONS),
             ),
-            named=self._named.table().keys(),
             backlogs=Backlogs(backlogs.table(BACKLOG_NAMESPACE), backlogs.table(BACKLOG_TOPIC)),
             indexed=PolicyIndex(
                 self._attached_to[TENANT].table(),
@@ -216,16 +212,6 @@ class PolicyRecords:
             attached.remove(was, name)
         if isinstance(after.value, str):
             attached.add(after.value, name)
-
-    def _name(self, before: str | None, after: str | None) -> None:
-        """Count the namespace that a record names, in place of its previous one."""
-        if before == after:
-            return
-        if before is not None:
-            count = self._named.get(before, 1) - 1
-            _write(self._named, before, count or None)
-        if after is not None:
-            self._named.put(after, self._named.get(after, 0) + 1)
 
     def _show(self, key: str, value: Value) -> None:
         """Put a record's value into the next snapshot; a value whose type does not fit its key counts as absent."""
@@ -260,13 +246,6 @@ class _Writers(Generic[_Sort]):
     def table(self, prefix: str) -> Table[str, _Sort]:
         """The table of one prefix."""
         return self._by_prefix[prefix].table()
-
-
-def _named_by(record: PolicyRecord) -> str | None:
-    """The namespace that exists because of a record, if no table has an entry for it."""
-    prefix, name = _parted(record.key)
-    is_telling = prefix == NAMESPACE or record.value is None
-    return _namespace_of(prefix, name) if is_telling else None
 
 
 def _namespace_of(prefix: str, name: str) -> str | None:
