@@ -126,7 +126,8 @@ class RetryingCaller(Caller):
         self._says_attempt = says_attempt
 
     def take_on(self, request: Request) -> None:
-        self._try(request, 0)
+        # 0: a caller that does not say which attempt it is.
+        self._try(request if self._says_attempt else request._replace(attempt=0), 0)
 
     def _try(self, request: Request, retried: int) -> None:
         if retried and not self._may_ask:
