@@ -109,7 +109,11 @@ class Caller:
 
 
 class RetryingCaller(Caller):
-    """Asks again when it was told to, up to so many times; says which attempt it is, or does not."""
+    """Retries refused work when the answer says so, up to so many times.
+
+    It sends which attempt it is, or 0 with every request: a caller that does not count its attempts
+    cannot mark new work either.
+    """
 
     def __init__(
         self,
@@ -128,6 +132,10 @@ class RetryingCaller(Caller):
     def take_on(self, request: Request) -> None:
         # 0: a caller that does not say which attempt it is.
         self._try(request if self._says_attempt else request._replace(attempt=0), 0)
+
+    def make_request(self, messages: int, size: int) -> Request:
+        request = super().make_request(messages, size)
+        return request if self._says_attempt else request._replace(attempt=0)
 
     def _try(self, request: Request, retried: int) -> None:
         if retried and not self._may_ask:

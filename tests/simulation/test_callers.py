@@ -99,10 +99,10 @@ def test_what_is_granted_counts_in_the_round_in_which_it_is() -> None:
     assert scene.caller.admitted_bytes == [0, 30, 0, 0]
 
 
-def test_it_retries_as_often_as_it_may_and_may_keep_that_to_itself() -> None:
+def test_a_caller_that_does_not_say_its_attempt_sends_0_with_every_request() -> None:
     scene = Scene(RetryingCaller, ONE, opens_ms=9999, retries=2, says_attempt=False).run()
     assert scene.asked_ms == [100, 400, 700]
-    assert scene.attempts == [1, 1, 1]
+    assert scene.attempts == [0, 0, 0]
 
 
 def test_who_waits_asks_for_the_first_in_line_and_gives_up_at_the_rounds_end() -> None:
