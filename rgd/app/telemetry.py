@@ -93,10 +93,9 @@ class Telemetry:
 
 
 def _of_group(state: GroupState) -> Iterator[Sample]:
-    admitted, _ = state.meter.totals()
     yield from _rates("rgd_quota", state, state.quota)
     yield from _rates("rgd_share", state, state.share)
-    for dimension, count in zip(Dimension, admitted, strict=True):
+    for dimension, count in zip(Dimension, state.counters.admitted, strict=True):
         yield Sample("rgd_admitted_total", (*state.key, dimension), count)
     for (level, dimension), count in state.refused.items():
         yield Sample("rgd_refused_total", (*state.key, dimension, level), count)

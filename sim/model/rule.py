@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.demand.estimator import Columns, EstimatorSettings, Seen, end_round
+from rgd.core.demand.estimator import History, Seen, end_round
+from rgd.core.demand.settings import DemandSettings
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import WEIGHT_ONE
 from rgd.core.units import MILLI, NS_PER_S
@@ -43,9 +44,9 @@ class EstimatedWanting:
     def __init__(self, quota: Ints, brokers: int) -> None:
         rows = len(quota) * brokers
         self._quota = quota
-        self._columns = Columns.empty(rows, dimensions=1)
-        self._settings = EstimatorSettings()
-        self._elapsed_ns = np.full(rows, NS_PER_S, np.int64)
+        self._columns = History.empty(rows, dimensions=1)
+        self._settings = DemandSettings()
+        self._elapsed_ns = np.full(rows, float(NS_PER_S))
         self._nothing = np.zeros((rows, 1))
         #: What was reported last, which the peers know.
         self._wanted: Ints = np.zeros((len(quota), brokers), np.int64)
@@ -55,7 +56,7 @@ class EstimatedWanting:
         is_short = self._wanted.sum(axis=1) > self._quota
         seen = Seen(
             offered=offered.reshape(-1, 1).astype(np.float64),
-            requests=(offered // MILLI).reshape(-1),
+            requests=(offered // MILLI).reshape(-1).astype(np.float64),
             elapsed_ns=self._elapsed_ns,
             refused=(admitted < offered).reshape(-1),
             hungry=np.repeat(is_short, offered.shape[1]),

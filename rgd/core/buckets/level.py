@@ -14,7 +14,6 @@ from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
 from rgd.core.demand.counters import Counters, Touched
-from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
     COUNT_MAX,
@@ -249,7 +248,7 @@ class GroupKey(NamedTuple):
 class GroupState(LevelState):
     """The level of one resource group in one kind, and what its callers wanted."""
 
-    __slots__ = ("_refused", "counters", "epoch", "key", "meter", "reported")
+    __slots__ = ("_refused", "counters", "epoch", "key", "reported")
 
     def __init__(
         self, key: GroupKey, settings: BucketSettings, now: Nanos, touched: Touched | None = None
@@ -258,10 +257,8 @@ class GroupState(LevelState):
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
         self.epoch = 0
-        intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
         #: What requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
-        self.meter = DemandMeter(self.counters, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: [messages, bytes] refused since the start, by the level that cut.

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
+from rgd.core.broker.rounds import BLOCK_ROWS, Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
+from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.group_index import GroupIndex
@@ -26,7 +27,7 @@ GROUPS = {
     "trial": Group("trial", Limit(rates(1000))),
 }
 #: More than two slices of them.
-MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * SLICE_GROUPS + 5)}
+MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * BLOCK_ROWS + 5)}
 
 
 @dataclass
@@ -68,6 +69,13 @@ class House:
         assert isinstance(answer, Decision)
         self.granted += answer.messages
         self.rounds.tick(ms(at))
+
+    def place_of(self, row: int) -> int:
+        """The slot of the group that has a row of the table of demand."""
+        counters = self.rounds.demand.counters[row]
+        assert counters is not None
+        assert isinstance(counters.state, GroupState)
+        return self.sharing.slot_of(counters.state.key)
 
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))

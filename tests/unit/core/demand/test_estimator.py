@@ -11,18 +11,18 @@ import pytest
 from numpy.typing import NDArray
 
 from rgd.core.demand.estimator import (
-    Columns,
     Estimates,
     Estimator,
-    EstimatorSettings,
-    Floats,
+    History,
     Seen,
     end_round,
 )
+from rgd.core.demand.marks import Floats
+from rgd.core.demand.settings import DemandSettings
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.units import MILLI, NS_PER_S
 
-SETTINGS = EstimatorSettings()
+SETTINGS = DemandSettings()
 
 
 def seen(
@@ -92,7 +92,7 @@ def noisy(rounds: int, rows: int = 20, *, seed: int = 1, mean: float = 100) -> F
 
 def wanted_of(rates: Floats) -> NDArray[np.float64]:
     """Wanted messages per second after each round, [rounds, rows]."""
-    columns = Columns.empty(rates.shape[1])
+    columns = History.empty(rates.shape[1])
     rows = [end_round(columns, seen(row), SETTINGS).wanted[:, 0] / MILLI for row in rates]
     return np.array(rows)
 
@@ -222,7 +222,7 @@ def test_noisy_brokers_use_their_quota_and_hardly_move_it() -> None:
     """Twenty brokers that want 1.25 of the quota, each with 30 % of noise, without any burst."""
     quota = 2_000_000
     demand = noisy(1000, mean=125) * MILLI
-    columns, shares = Columns.empty(20), np.full(20, quota / 20)
+    columns, shares = History.empty(20), np.full(20, quota / 20)
     used = could = moved = 0.0
     for row in demand:
         used += np.minimum(row, shares).sum()
@@ -321,12 +321,6 @@ def test_a_forgotten_place_is_fresh() -> None:
 
 
 def test_rows_of_a_slice_are_changed_in_place() -> None:
-    columns = Columns.empty(4)
+    columns = History.empty(4)
     end_round(columns.rows(slice(1, 3)), seen([10, 20]), SETTINGS)
     assert columns.level[:, 0].tolist() == [0, 10 * MILLI, 20 * MILLI, 0]
-
-
-def test_a_row_and_dimension_takes_at_most_48_bytes() -> None:
-    columns = Columns.empty(1000)
-    size = sum(getattr(columns, name).nbytes for name in Columns.__slots__)
-    assert size <= 48 * 2 * 1000
