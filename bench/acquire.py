@@ -105,7 +105,6 @@ async def serve_rgd(until: asyncio.Event) -> None:
         async with server:
             await daemon.run(until, on_up=lambda: print(server.port, flush=True))
         await daemon.close()
-        exposition.close()
 
 
 async def serve(who: str) -> None:

@@ -94,7 +94,6 @@ async def serve() -> None:
             loop.add_reader(sys.stdin, Watch().tell)
             await daemon.run(until, on_up=lambda: print(server.port, flush=True))
         await daemon.close()
-        exposition.close()
 
 
 # The callers.

@@ -23,7 +23,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.policies.model import Rates
-from rgd.core.units import Nanos
+from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
 
 
@@ -88,10 +88,7 @@ def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float
     state = limiter.state(key)
     if state is None:
         return 0.0, 0.0
-    messages, size = (
-        0 if bucket is None else max(0, bucket.tokens(now))
-        for bucket in (state.messages, state.bytes)
-    )
+    messages, size = (max(0, state.tokens(dimension, now) or 0) for dimension in Dimension)
     return messages / PICO, size / PICO
 
 

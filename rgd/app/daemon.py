@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -20,14 +20,14 @@ import structlog
 
 from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
-from rgd.app.containment import InternalErrors, contained, is_answer
-from rgd.app.explain import explain
+from rgd.app.containment import InternalErrors, is_answer
+from rgd.app.health import health
+from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
-from rgd.app.views import broker_views, group_view, health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
 from rgd.core.broker.events import (
@@ -36,6 +36,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -44,11 +45,10 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments
 from rgd.core.policies.records import Change
 from rgd.core.units import NS_PER_S
 from rgd.errors import InternalError, RgdError
-from rgd.ports.daemon import BrokerView, ExplainView, GroupView, Health
+from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
 
@@ -81,7 +81,7 @@ class Parts:
     prepare: Callable[[], Awaitable[None]] | None = None
 
 
-class RgdDaemon:
+class RgdDaemon(Looks):
     """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
@@ -89,7 +89,8 @@ class RgdDaemon:
         self.broker = core.settings.speaker.broker
         self.cluster = cluster
         self.parts = parts
-        self.errors = InternalErrors(parts.clock.now, self._halt)
+        self.now = parts.clock.now
+        self.errors = InternalErrors(self.now, self._halt)
         self.traffic = Traffic(parts.exchange, self.errors)
         self.recorder = Recorder(parts.usage_log, self.errors)
         #: Set when the time keeper should look at the core again.
@@ -108,12 +109,12 @@ class RgdDaemon:
         # Before any door opens: nothing is decided without policies.
         self._on_book(parts.policies.book(), 0)
 
-    # The doors (rgd.ports.daemon).
+    # The doors (rgd.ports.daemon); those that only look are in `looks`.
 
     def acquire(self, request: Request) -> Answer:
-        """Decide one request now (the short road)."""
+        """Decide one request now (the fast path)."""
         try:
-            return self.core.limiter.acquire(request, self.parts.clock.now())
+            return self.core.limiter.acquire(request, self.now())
         except Exception as error:
             if is_answer(error):
                 raise
@@ -123,29 +124,6 @@ class RgdDaemon:
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""
         return self.core.limiter.resolved_total
-
-    def book(self) -> PolicyBook:
-        """The policies in force."""
-        return self.core.sharing.book
-
-    @contained("view")
-    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
-        """One group with its rows."""
-        return group_view(self.core, name, self.parts.clock.now(), attached)
-
-    def broker_names(self) -> list[str]:
-        """The names of every member known, this one too."""
-        return [self.broker, *self.core.peers.names()]
-
-    @contained("view")
-    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
-        """The members known among these names, by name."""
-        return broker_views(self.core, self.parts.clock.now(), among)
-
-    @contained("view")
-    def explain(self, name: Request) -> ExplainView:
-        """Why a name is limited, or is not."""
-        return explain(self.core, name, self.parts.clock.now())
 
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""
@@ -186,7 +164,7 @@ class RgdDaemon:
         """Serve until `until` is set (or `halted` is), then leave in order."""
         self._until = until
         await self.parts.usage_log.open()
-        self._handle(Started(self.parts.clock.now()))
+        self._handle(Started(self.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
             works: dict[str, Callable[[], Awaitable[None]]] = {
@@ -201,7 +179,7 @@ class RgdDaemon:
                 for name, work in works.items()
             ]
             await until.wait()
-            self._handle(Stopping(self.parts.clock.now()))
+            self._handle(Stopping(self.now()))
             await self.traffic.flush()
             for task in running:
                 task.cancel()
@@ -229,9 +207,9 @@ class RgdDaemon:
             self._poked.clear()
             if self._demand_unreported:
                 self._demand_unreported = False
-                self._handle(DemandUnreported(self.parts.clock.now()))
+                self._handle(DemandUnreported(self.now()))
             wake_at = self.core.wake_at
-            if wake_at is not None and self.parts.clock.now() >= wake_at:
+            if wake_at is not None and self.now() >= wake_at:
                 self._wake()
                 await self._rest()
 
@@ -265,7 +243,7 @@ class RgdDaemon:
         would be another slice.
         """
         wake_at = self.core.wake_at
-        is_behind = wake_at is not None and self.parts.clock.now() >= wake_at
+        is_behind = wake_at is not None and self.now() >= wake_at
         await asyncio.sleep(SLICE_REST_S if is_behind else 0)
 
     def _handle(self, event: Event) -> None:
@@ -285,10 +263,10 @@ class RgdDaemon:
         self._poked.set()
 
     def _wake(self) -> None:
-        sequence, began = self.core.sequence, self.parts.clock.now()
+        sequence, began = self.core.sequence, self.now()
         self._handle(Woken(began))
         if self.core.sequence != sequence:
-            self.parts.observe_round((self.parts.clock.now() - began) / NS_PER_S)
+            self.parts.observe_round((self.now() - began) / NS_PER_S)
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
@@ -300,7 +278,7 @@ class RgdDaemon:
                 self.parts.remember(peers)
                 self.traffic.keep_names({*peers, self.broker})
             case Alarm():
-                self._alarms.tell(effect, self.parts.clock.now())
+                self._alarms.tell(effect, self.now())
             case Halt(reason):
                 self._halt(reason)
             case Fault(where, error):
@@ -322,7 +300,7 @@ class RgdDaemon:
             return
         if isinstance(message, Report) and message.full:
             await self._introduce(message.rows)
-        self._handle(MessageReceived(self.parts.clock.now(), message))
+        self._handle(MessageReceived(self.now(), message))
         # Reports come in crowds at the rounds' ends: let requests in between.
         is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
         await asyncio.sleep(SLICE_REST_S if is_large else 0)
@@ -330,12 +308,13 @@ class RgdDaemon:
     async def _introduce(self, rows: UsageColumns) -> None:
         """Give the groups of a whole state their places, thousands of new ones slice by slice."""
         for begin in range(0, len(rows), NAMES_SLICE):
-            self.core.usage.introduce(rows, begin, begin + NAMES_SLICE)
+            now = self.now()
+            self._handle(StateAnnounced(now, rows, begin, begin + NAMES_SLICE))
             await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         known = self.parts.policies.is_known
-        self._handle(PoliciesChanged(self.parts.clock.now(), book, policies_hash, known))
+        self._handle(PoliciesChanged(self.now(), book, policies_hash, known))
 
     def _on_unreported(self) -> None:
         self._demand_unreported = True
@@ -345,4 +324,4 @@ class RgdDaemon:
         wake_at = self.core.wake_at
         if wake_at is None:
             return None
-        return max(0.0, (wake_at - self.parts.clock.now()) / NS_PER_S)
+        return max(0.0, (wake_at - self.now()) / NS_PER_S)

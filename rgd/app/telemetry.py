@@ -1,16 +1,17 @@
 """The daemon's figures, under the names that `docs/metrics.md` lists.
 
 Law: figures are read from the state itself when they are asked for; nothing is
-kept twice. A list is returned, so that rendering may go on in another thread.
+kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Final
 
 from rgd.app.daemon import RgdDaemon
-from rgd.core.buckets.level import GroupState
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
+from rgd.core.views.figures import GroupFigures, group_figures
 from rgd.ports.metrics import Sample
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
@@ -25,22 +26,24 @@ class Telemetry:
     def __init__(self, daemon: RgdDaemon) -> None:
         self._daemon = daemon
 
-    def samples(self) -> list[Sample]:
-        """Every figure as it stands now."""
-        samples: list[Sample] = []
-        for figures in (self._of_groups, self._of_exchange, self._of_log, self._of_errors):
-            try:
-                samples += figures()
-            except Exception as error:  # noqa: BLE001 -- the other figures are true all the same
-                self._daemon.errors.note("metrics", error, may_end=False)
-        return samples
+    def samples(self) -> Iterator[Sample]:
+        """Every figure as it stands when it is its turn."""
+        yield from self._contained(self._of_groups)
+        # Of few series; each part is of one moment.
+        for figures in (self._of_exchange, self._of_log, self._of_errors):
+            yield from list(self._contained(figures))
+
+    def _contained(self, figures: Callable[[], Iterator[Sample]]) -> Iterator[Sample]:
+        """The figures up to the one that cannot be read: the others are true all the same."""
+        try:
+            yield from figures()
+        except Exception as error:  # noqa: BLE001 -- the boundary of a part of the figures
+            self._daemon.errors.note("metrics", error, may_end=False)
 
     def _of_groups(self) -> Iterator[Sample]:
         core = self._daemon.core
-        for state in core.limiter.states():
-            yield from _of_group(state)
-            for dimension, rate in zip(Dimension, core.rounds.told_wanted(state.key), strict=True):
-                yield Sample("rgd_wanted", (*state.key, dimension), to_units(rate))
+        for figures in group_figures(core):
+            yield from _of_group(figures)
         limiter = core.limiter
         yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
         yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
@@ -92,20 +95,19 @@ class Telemetry:
         yield Sample("rgd_counts_lost_total", (), self._daemon.core.rounds.windows_lost)
 
 
-def _of_group(state: GroupState) -> Iterator[Sample]:
-    yield from _rates("rgd_quota", state, state.quota)
-    yield from _rates("rgd_share", state, state.share)
-    for dimension, count in zip(Dimension, state.counters.admitted, strict=True):
-        yield Sample("rgd_admitted_total", (*state.key, dimension), count)
-    for (level, dimension), count in state.refused.items():
-        yield Sample("rgd_refused_total", (*state.key, dimension, level), count)
-    if state.shadow:
-        for dimension, count in zip(Dimension, state.shadow_refused, strict=True):
-            yield Sample("rgd_shadow_refused_total", (*state.key, dimension), count)
+def _of_group(figures: GroupFigures) -> Iterator[Sample]:
+    labels = (*figures.key, Dimension.MESSAGES), (*figures.key, Dimension.BYTES)
+    yield from _rates("rgd_quota", labels, figures.quota)
+    yield from _rates("rgd_share", labels, figures.share)
+    yield from map(Sample, repeat("rgd_admitted_total"), labels, figures.admitted)
+    for (level, dimension), count in figures.refused:
+        yield Sample("rgd_refused_total", (*figures.key, dimension, level), count)
+    yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, figures.wanted))
+    if figures.shadow_refused is not None:
+        yield from map(Sample, repeat("rgd_shadow_refused_total"), labels, figures.shadow_refused)
 
 
-def _rates(name: str, state: GroupState, rates: Rates) -> Iterator[Sample]:
-    for dimension in Dimension:
-        rate = rates.of(dimension)
+def _rates(name: str, labels: tuple[tuple[str, ...], ...], rates: Rates) -> Iterator[Sample]:
+    for of_dimension, rate in zip(labels, (rates.messages, rates.bytes), strict=True):
         if rate is not None:
-            yield Sample(name, (*state.key, dimension), to_units(rate))
+            yield Sample(name, of_dimension, to_units(rate))

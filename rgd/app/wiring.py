@@ -96,7 +96,6 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             stack.push_async_callback(embedded.stop)
             url = await embedded.ensure()
         daemon, exposition = build(settings, url)
-        stack.callback(exposition.close)
         stack.push_async_callback(daemon.close)
         server = HttpServer(
             daemon,

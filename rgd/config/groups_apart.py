@@ -50,6 +50,8 @@ _PARTS: Final = (
     "backlogs.namespaces",
     "backlogs.topics",
 )
+#: What is indexed of them: an entry for each group or tenant.
+_INDEXED: Final = ("index.tenants", "index.namespaces", "index.topics", "index.existing")
 #: What else the other process tells: values that entries point to, the end, or what is wrong instead.
 _VALUES: Final = "values"
 _END: Final = "end"
@@ -142,7 +144,7 @@ def let_go(books: list[PolicyBook]) -> None:
 
     To be called in a thread. Where somebody else still has a book, it stays as it is.
     """
-    parts = [attrgetter(part)(book) for book in books for part in _PARTS]
+    parts = [attrgetter(part)(book) for book in books for part in _PARTS + _INDEXED]
     books.clear()
     while parts:
         held = [*_slices(parts[-1]), *_slices(parts[-1].values())]

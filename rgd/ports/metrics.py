@@ -4,8 +4,11 @@ Law: the daemon does not know Prometheus. A `MetricsSource` gives plain values u
 `rgd.adapters.metrics.registry` declares; a `MetricsPage` makes the answer to a scrape of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
+
+#: Ends a slice of so many points of work; returns when the next may begin.
+Rest = Callable[[int], Awaitable[None]]
 
 
 class Sample(NamedTuple):
@@ -24,13 +27,13 @@ class MetricsSource(Protocol):
     def samples(self) -> Iterable[Sample]:
         """Every figure as it stands now.
 
-        Called on the event loop at each scrape, so it returns promptly. What it returns is iterated
-        later and in another thread: it must not read anything that the loop still changes.
+        Iterated on the event loop at each scrape, in slices between which the loop goes on: it reads
+        nothing that may not change meanwhile, and no single figure takes long.
         """
 
 
 class MetricsPage(Protocol):
     """Answers `GET /metrics`."""
 
-    async def render(self, accept: str) -> tuple[bytes, str]:
+    async def render(self, accept: str, rest: Rest) -> tuple[bytes, str]:
         """Body and content type for a request with this `Accept` header ("" where it has none)."""

@@ -13,7 +13,7 @@ too large for one message is divided before it comes here (`rgd.core.exchange.re
 Pulsar brokers say is in `rgd.wire.pulsar_usage`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, assert_never
 
@@ -44,7 +44,7 @@ VERSION: Final = 1
 #: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders cut their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
 
-_Keys = tuple[tuple[str, ...], Codes]
+_Keys = tuple[Sequence[str], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2

@@ -89,7 +89,7 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_n
 
 def read_amounts(
     proto: usage_pb2.UsageColumns,
-    groups: tuple[str, ...],
+    groups: Sequence[str],
     kinds: Codes,
     *,
     period_ns: int,

@@ -6,20 +6,20 @@ a full state says every name it uses. A name is never taken for another one: num
 numbering, and numberings once in an incarnation.
 
 A name travels once after each full state and a number in a byte or so, and a receiver looks no names
-up: as long as a sender sends rows of the same groups, it gets the very same tuple of names (which the
-usage map knows by). Each table has a limit, and what does not fit begins again. What a receiver keeps is
+up: its rows have the numbers, by which the usage map knows them. Each table has a limit, and what does not fit begins again. What a receiver keeps is
 bounded for each sender and for all (`NAMES_COST_MAX`), and freed when a sender is gone (`keep`).
 """
 
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 import numpy as np
 
-from rgd.core.exchange.columns import FEW_ROWS, Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import grown
 from rgd.core.exchange.messages import ALL_ROWS, Span, Speaker
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_group_names
 from rgd.wire.columns import as_counts, read_columns, write_columns
@@ -38,14 +38,13 @@ SPEAKERS_MAX: Final = 1_024
 
 #: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
 #: with long names need half of it.
-NAMES_COST_MAX: Final = 128 * 1024 * 1024
-#: What a name takes beside its letters, and a number that may have one.
-_NAME_COST: Final = 56
-_NUMBER_COST: Final = 8
+NAMES_COST_MAX: Final = 192 * 1024 * 1024
+#: What a name takes beside its letters, and a number that may have one, also where rows are kept by it
+#: (`rgd.core.exchange.known_slots`).
+_NAME_COST: Final = 120
+_NUMBER_COST: Final = 33
 
 _NUMBERS: Final = ("numbers",)
-
-_Keys = tuple[bytes, bytes]
 
 
 class Numbering:
@@ -100,12 +99,12 @@ class Numbering:
         assert numbers is not None, "every group has a number now"
         return self._write_keys(rows, numbers, proto)
 
-    def _numbers_of(self, groups: tuple[str, ...]) -> Ints | None:
+    def _numbers_of(self, groups: Sequence[str]) -> Ints | None:
         """[rows] the number of each; None where one has none."""
         found = list(map(self._numbers.get, groups))
         return None if None in found else np.array(found, np.int64)
 
-    def _missing(self, groups: tuple[str, ...]) -> dict[str, None]:
+    def _missing(self, groups: Sequence[str]) -> dict[str, None]:
         return {group: None for group in groups if group not in self._numbers}
 
     def _begin_next(self) -> None:
@@ -159,7 +158,7 @@ class Numberings:
 
     def read(
         self, speaker: Speaker, report: usage_pb2.Report
-    ) -> tuple[tuple[str, ...], Codes] | None:
+    ) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row of a report; None where a name was missed.
 
         Raises:
@@ -206,13 +205,14 @@ class _Heard:
 
     def __init__(self, speaker: Speaker, names: usage_pb2.Names) -> None:
         self._of = (speaker.incarnation, names.numbering)
-        #: By number; None where the name was not received.
+        #: By number; None where the name was not received. Only grows: rows that were read refer to it.
         self._names: list[str | None] = []
+        #: [numbers] whether its name was received.
+        self._is_known: Flags = np.zeros(64, np.bool_)
+        #: The names that have a number.
+        self._named: set[str] = set()
         #: About how many bytes they take.
         self.cost = 0
-        #: The last large report's groups and kinds, by how they were written: what is said early, of
-        #: few groups between two rounds, is not worth forgetting it.
-        self._latest: tuple[_Keys, tuple[str, ...], Codes] | None = None
 
     def is_of(self, speaker: Speaker, names: usage_pb2.Names) -> bool:
         """Whether these names belong to the same numbering."""
@@ -230,37 +230,33 @@ class _Heard:
         missing = int(numbers[-1]) + 1 - len(self._names)
         if missing > 0:
             self._names.extend([None] * missing)
+            self._is_known = grown(self._is_known, len(self._names))
             self.cost += missing * _NUMBER_COST
         for number, group in zip(numbers.tolist(), groups, strict=True):
             before = self._names[number]
-            if before is None:
+            if before is None and group not in self._named:
                 self._names[number] = group
+                self._is_known[number] = True
+                self._named.add(group)
                 self.cost += _NAME_COST + len(group)
+            elif before is None:
+                raise Malformed(Reason.DUPLICATE, "names: a group has two numbers")
             elif before != group:
                 raise Malformed(Reason.DUPLICATE, f"names: {number} stands for two groups")
 
-    def keys(self, proto: usage_pb2.UsageColumns) -> tuple[tuple[str, ...], Codes] | None:
+    def keys(self, proto: usage_pb2.UsageColumns) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row; None where a number has no name yet."""
-        written = (proto.numbers, proto.kinds)
-        if self._latest is not None and self._latest[0] == written:
-            return self._latest[1:]
         count = len(proto.kinds)
         check_rows(count)
         place, kinds = read_kinds(proto, count)
         numbers = _read_numbers(proto, count)
-        known = self._names
-        if count and numbers[-1] >= len(known):
+        if count and numbers[-1] >= len(self._names):
             return None
-        found = [known[number] for number in numbers.tolist()]
-        names = [name for name in found if name is not None]
-        if len(names) < count:
+        if not self._is_known.take(numbers).all():
             return None
-        if len(set(names)) < count:
-            raise Malformed(Reason.DUPLICATE, "names: a group has two numbers")
-        groups = tuple(names[at] for at in place.tolist())
-        if len(groups) > FEW_ROWS:
-            self._latest = written, groups, kinds
-        return groups, kinds
+        if len(place) > count:
+            numbers = numbers.take(place)
+        return NumberedNames(self._names, numbers), kinds
 
 
 def _read_numbers(proto: usage_pb2.UsageColumns | usage_pb2.Names, count: int) -> Ints:

@@ -1,7 +1,7 @@
 """Token buckets of many members at once, with load as an even flow.
 
 Law: over a round at one rate a bucket admits min(offered, tokens + rate), which
-is what `rgd.core.buckets.bucket.TokenBucket` admits of ever smaller requests;
+is what `rgd.core.buckets.bucket.Buckets` admits of ever smaller requests;
 a change of rate takes the tokens above the new depth, and gives none.
 
 A round is a second. Amounts are Milli (thousandths of a unit) in int64, rates

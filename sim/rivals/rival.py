@@ -20,6 +20,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -74,7 +75,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.speaker)),)
-            case DemandUnreported():
+            case DemandUnreported() | StateAnnounced():
                 pass
         return ()
 

@@ -27,6 +27,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -70,6 +71,7 @@ from rgd.core.units import (
     QUOTA_MAX,
     RATE_MAX,
     WAIT_MS_MAX,
+    Dimension,
     Kind,
     Nanos,
     Pair,
@@ -290,6 +292,12 @@ class Core(RuleBasedStateMachine):
     def hear(self, message: Message) -> None:
         self.live(MessageReceived(Nanos(self.now), message))
 
+    @rule(message=messages, begin=st.integers(0, 3), count=st.integers(1, 300))
+    def hear_ahead(self, message: Message, begin: int, count: int) -> None:
+        """Of a state that is to come; it may never come."""
+        if isinstance(message, Report):
+            self.live(StateAnnounced(Nanos(self.now), message.rows, begin, begin + count))
+
     @rule(message=messages, back=spans)
     def hear_with_an_earlier_time(self, message: Message, back: int) -> None:
         self.live(MessageReceived(Nanos(max(0, self.now - back)), message))
@@ -345,23 +353,19 @@ class Core(RuleBasedStateMachine):
         """The tokens of every group's buckets now."""
         now = Nanos(self.now)
         return {
-            state.key: [
-                0 if bucket is None else bucket.tokens(now)
-                for bucket in (state.messages, state.bytes)
-            ]
+            state.key: [state.tokens(dimension, now) or 0 for dimension in Dimension]
             for state in self.broker.limiter.states()
         }
 
     def check_buckets(self, before: dict[GroupKey, list[int]]) -> None:
         """Nothing flows within a moment; nothing is above the depth."""
         for state in self.broker.limiter.states():
-            buckets = (state.messages, state.bytes)
             known = before.get(state.key)
-            for place, bucket in enumerate(buckets):
-                if bucket is None:
+            for place, dimension in enumerate(Dimension):
+                tokens = state.tokens(dimension, Nanos(self.now))
+                if tokens is None:
                     continue
-                tokens = bucket.tokens(Nanos(self.now))
-                assert tokens <= bucket.rate * state.burst_ns
+                assert tokens <= (state.share.of(dimension) or 0) * state.burst_ns
                 if known is not None:
                     assert tokens <= known[place] or known[place] == 0
 

@@ -255,8 +255,7 @@ def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
 
 def tokens(limiter: Limiter, now: int) -> list[int]:
     return [
-        bucket.tokens(Nanos(now))
+        state.tokens(dimension, Nanos(now)) or 0
         for state in limiter.states()
-        for bucket in (state.messages, state.bytes)
-        if bucket is not None
+        for dimension in Dimension
     ]

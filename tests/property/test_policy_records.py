@@ -3,9 +3,12 @@
 Not covered: two records of one key, revision and writer that differ: a writer numbers its own.
 """
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgd.core.policies.index import PolicyIndex
 from rgd.core.policies.model import Group, Limit, LocalLimit, Rates
 from rgd.core.policies.records import (
     PolicyRecord,
@@ -71,6 +74,26 @@ def test_what_wins_is_the_highest_of_what_arrived(written: list[PolicyRecord]) -
         assert not made.apply(highest)
         assert made.next(key, None, "a").revision == highest.revision + 1
         assert table([highest]).book() == table(mine).book()
+
+
+def names_of(index: PolicyIndex) -> list[dict[str, set[str]]]:
+    """What an index says, whatever it counts."""
+    return [{owner: set(names) for owner, names in owners.items()} for owners in index]
+
+
+@given(st.lists(records(), max_size=30))
+def test_the_index_says_what_a_walk_through_the_book_says(written: list[PolicyRecord]) -> None:
+    made = PolicyRecords()
+    indexed = []
+    for record in written:
+        made.apply(record)
+        book = made.book()
+        indexed.append((book.index, names_of(book.index)))
+        # The same policies, with nothing kept of them: the index is made from the whole.
+        assert indexed[-1][1] == names_of(replace(book).index)
+        assert book.namespaces() == frozenset().union(*indexed[-1][1][3].values())
+    # What was given out stays as it was.
+    assert all(names_of(index) == names for index, names in indexed)
 
 
 hard = st.text("eu|%7C25c", max_size=10)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Hello, Report, Speaker
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import HeldRow, UsageMap
 from rgd.core.policies.book import PolicyBook
@@ -70,7 +72,6 @@ def few_slots() -> Iterator[None]:
         mock.patch.object(group_index_module, "PLACES_MAX", 8),
         mock.patch.object(group_index_module, "UNKNOWN_MAX", 6),
         mock.patch.object(usage_map_module, "UNKNOWN_ROWS_MAX", 4),
-        mock.patch.object(usage_map_module, "FEW_ROWS", 1),
         mock.patch.object(slots_module, "SLICE_SLOTS", 4),
         mock.patch.object(slots_module, "FREED_MAX", 2),
         mock.patch.object(slots_module, "JUDGED_MAX", 3),
@@ -103,9 +104,9 @@ class Life:
         self.told[peer] = {key: row for key, row in known.items() if not row.is_idle}
         self.sequence += 1
         speaker = Speaker(peer, self.incarnation)
-        self.latest[peer] = Report(
-            speaker, self.sequence, NS_PER_S, UsageColumns.of(*told), full=full
-        )
+        numbers = np.array([GROUPS.index(row.group) for row in told], np.int64)
+        columns = replace(UsageColumns.of(*told), groups=NumberedNames(GROUPS, numbers))
+        self.latest[peer] = Report(speaker, self.sequence, NS_PER_S, columns, full=full)
         self.live(MessageReceived(Nanos(self.now), self.latest[peer]))
 
     def again(self, peer: str) -> None:

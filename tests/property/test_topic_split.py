@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings, GroupKey, LevelState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare
 from rgd.core.policies.book import PolicyBook
@@ -221,7 +221,7 @@ def test_the_sum_that_is_checked_is_not_empty() -> None:
     assert [part.share for part in split.parts(house.at())] == [Rates(100_000, 150_000)] * 2
 
 
-def tokens(level: object, dimension: Dimension, house: House) -> int:
-    bucket = getattr(level, dimension.value)
-    assert bucket is not None, "every share in these tests is limited"
-    return int(bucket.tokens(house.at()))
+def tokens(level: LevelState, dimension: Dimension, house: House) -> int:
+    left = level.tokens(dimension, house.at())
+    assert left is not None, "every share in these tests is limited"
+    return left

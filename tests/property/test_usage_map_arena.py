@@ -1,6 +1,6 @@
 """The usage map's arena against a dict of dicts: any reports in any order, holes and moves included.
 
-Reports of the same groups have the same tuple of names, as steady brokers' have off the wire.
+Steady brokers' reports have numbers for names, as they have off the wire.
 Not covered: a report with a group twice, which the wire refuses.
 """
 
@@ -16,6 +16,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import told_hash
 from rgd.core.exchange.usage_map import UsageMap
@@ -57,7 +58,7 @@ steady_reports = st.builds(
                     for group, amount in zip(groups, amounts_told, strict=True)
                 )
             ),
-            groups=groups,
+            groups=NumberedNames(GROUPS, np.array([GROUPS.index(group) for group in groups])),
         ),
         full=full,
     ),
@@ -104,7 +105,6 @@ def test_steady_reports_among_others_are_held_and_hashed_alike(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(usage_map_module, "HASHED_ROWS_MAX", hashed_rows_max)
-        patch.setattr(usage_map_module, "FEW_ROWS", 0)
         check(script)
 
 

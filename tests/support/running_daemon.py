@@ -29,7 +29,9 @@ from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.messages import Speaker
 from rgd.core.policies.book import PolicyBook
 from rgd.core.units import NS_PER_MS
-from rgd.ports.daemon import ExplainView, Health
+from rgd.core.views.model import ExplainView
+from rgd.ports.daemon import Health
+from rgd.ports.metrics import Rest
 
 _Result = TypeVar("_Result")
 
@@ -141,5 +143,5 @@ async def _say_when_up(running: RunningDaemon) -> None:
     running.up.set()
 
 
-async def _no_metrics(accept: str) -> tuple[bytes, str]:
+async def _no_metrics(accept: str, rest: Rest) -> tuple[bytes, str]:
     return accept.encode(), "text/plain"

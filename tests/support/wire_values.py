@@ -37,7 +37,7 @@ from rgd.core.policies.model import (
     SharePolicyName,
     TopicSplit,
 )
-from rgd.core.policies.records import PolicyRecord, Value, subscription_name
+from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value, subscription_name
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
 from rgd.wire.pulsar_usage import GroupUsage, StockReport
@@ -65,6 +65,7 @@ def varints(*numbers: int) -> bytes:
 
 counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
 u64s = st.integers(0, U64_MAX)
+revisions = st.integers(0, 9) | st.integers(0, REVISION_MAX)
 pairs = st.builds(Pair, counts, counts)
 entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
 printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
@@ -225,4 +226,4 @@ def policy_records(draw: st.DrawFn) -> PolicyRecord:
         names, values = _POLICIES[prefix]
         name = draw(names)
     value = draw(st.none() | values)
-    return PolicyRecord(prefix + name, draw(counts), draw(printable), value)
+    return PolicyRecord(prefix + name, draw(revisions), draw(printable), value)

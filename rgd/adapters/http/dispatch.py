@@ -31,6 +31,7 @@ from rgd.adapters.http.errors import (
 from rgd.adapters.http.reply import NO_QUERY, Call, Observer, Reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.target import check_target
+from rgd.adapters.http.turns import ReadTurns
 from rgd.ports.door import Scope
 
 log = logging.getLogger(__name__)
@@ -55,11 +56,13 @@ class Dispatcher:
         settings: HttpSettings,
         bodies: BodyBudget,
         *,
+        reads: ReadTurns,
         observe: Observer,
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._bodies = bodies
+        self._reads = reads
         self._observe = observe
         self._clock = clock
         #: Set when the daemon is about to stop: every answer sends its client elsewhere.
@@ -87,7 +90,10 @@ class Dispatcher:
                 _check_connection(request)
             if endpoint.scope is not None and self._settings.tokens:
                 self._authorise(request, endpoint.scope)
-            if endpoint.body is None:
+            if endpoint.scope is Scope.READ and not endpoint.is_probe:
+                async with self._reads.taken():
+                    reply = await self._call(endpoint, request, match, b"")
+            elif endpoint.body is None:
                 reply = await self._call(endpoint, request, match, b"")
             else:
                 with self._bodies.hold() as held:

@@ -20,7 +20,8 @@ from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.names import check_subscription, namespace_of, topic_of
 from rgd.core.units import Kind
-from rgd.ports.daemon import Daemon, ExplainView
+from rgd.core.views.model import ExplainView
+from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 
 

@@ -21,7 +21,8 @@ from rgd.adapters.http.usual import BAD_BODY, NOT_NOW
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
-from rgd.ports.daemon import Daemon, GroupView
+from rgd.core.views.model import GroupView
+from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 
 

@@ -7,19 +7,15 @@ elsewhere (design 2, "Zero").
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
-from contextlib import suppress
-from itertools import islice
+from collections.abc import Mapping
 from typing import Final
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.paging import NAMES_SLICE, PAGE_BYTES, Page, array_of, page_names, page_of
+from rgd.adapters.http.paging import PAGE_BYTES, Page, array_of, page_names, page_of
 from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import Turns
-from rgd.core.errors import UnknownGroup
-from rgd.core.policies.book import PolicyBook
-from rgd.core.policies.model import Attachments, Group, Limit, Rates, rate_of
+from rgd.core.policies.model import Group, Limit, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP
 from rgd.ports.daemon import Daemon
@@ -27,8 +23,9 @@ from rgd.ports.daemon import Daemon
 GROUPS: Final = "/v1/groups"
 BROKERS: Final = "/v1/brokers"
 
-#: Brokers that are looked at in one slice of work.
+#: Brokers that are looked at in one slice of work, and the most groups that are asked for at once.
 BROKERS_SLICE: Final = 64
+GROUPS_SLICE: Final = 64
 
 _body = BodyDecoder(GroupBody)
 
@@ -43,31 +40,27 @@ class Groups:
         self._writing = writing
 
     async def list(self, call: Call) -> Reply:
-        """A page of groups, by name; one group for each slice of work."""
+        """A page of groups, by name; a group that is deleted meanwhile is not in it."""
         page = page_of(call)
-        async with self._turns.long_work:
-            names, has_more = await page_names(self._daemon.book().groups, page, self._turns)
-            attached = await attachments_to(names, self._daemon.book(), self._turns)
-            written: list[bytes] = []
-            size, last = 0, page.after
-            for name in names:
-                if size > PAGE_BYTES:
-                    has_more = True
-                    break
-                last = name
-                # A group that was deleted since the page was begun is not in it.
-                with suppress(UnknownGroup):
-                    written.append(encode(self._daemon.group(name, attached[name])))
-                    size += len(written[-1])
-                await self._turns.next()
-        return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
+        names, has_more = await page_names(self._daemon.book().groups, page, self._turns)
+        written: list[bytes] = []
+        size = done = 0
+        while done < len(names) and size <= PAGE_BYTES:
+            part = self._daemon.groups(names[done : done + GROUPS_SLICE])
+            written.append(encode(part.views)[1:-1])
+            size += len(written[-1])
+            done += part.done
+            await self._turns.next(part.work)
+        has_more |= done < len(names)
+        last = names[done - 1] if done else page.after
+        return Reply(
+            200, array_of(filter(None, written)), _link(page, GROUPS, last, has_more=has_more)
+        )
 
     async def get(self, call: Call) -> Reply:
         """One group."""
         name = check_entity(call.path["group"], "group")
-        async with self._turns.long_work:
-            attached = await attachments_to([name], self._daemon.book(), self._turns)
-        return json_reply(self._daemon.group(name, attached[name]))
+        return json_reply(self._daemon.group(name))
 
     async def put(self, call: Call) -> Reply:
         """Create or replace a group; answers with it, in force."""
@@ -86,32 +79,14 @@ class Groups:
     async def brokers(self, call: Call) -> Reply:
         """A page of the members of the exchange, by name."""
         page = page_of(call)
-        async with self._turns.long_work:
-            names, has_more = await page_names(self._daemon.broker_names(), page, self._turns)
-            written: list[bytes] = []
-            for begin in range(0, len(names), BROKERS_SLICE):
-                views = self._daemon.brokers(names[begin : begin + BROKERS_SLICE])
-                written += map(encode, views)
-                await self._turns.next()
+        names, has_more = await page_names(self._daemon.broker_names(), page, self._turns)
+        written: list[bytes] = []
+        for begin in range(0, len(names), BROKERS_SLICE):
+            views = self._daemon.brokers(names[begin : begin + BROKERS_SLICE])
+            written += map(encode, views)
+            await self._turns.next(len(views))
         last = names[-1] if names else ""
         return Reply(200, array_of(written), _link(page, BROKERS, last, has_more=has_more))
-
-
-async def attachments_to(
-    groups: Collection[str], book: PolicyBook, turns: Turns
-) -> dict[str, Attachments]:
-    """What is attached to each of some groups: one walk through all attachments, in slices."""
-    found = {group: (dict[str, str](), dict[str, str](), dict[str, str]()) for group in groups}
-    everything = (book.attach.tenants, book.attach.namespaces, book.attach.topics)
-    for sort, attachments in enumerate(everything):
-        left = iter(attachments.items())
-        while part := list(islice(left, NAMES_SLICE)):
-            for name, group in part:
-                if group in found:
-                    found[group][sort][name] = group
-            if len(part) == NAMES_SLICE:
-                await turns.next()
-    return {group: Attachments(*attached) for group, attached in found.items()}
 
 
 def _link(page: Page, path: str, last: str, *, has_more: bool) -> Mapping[str, str]:

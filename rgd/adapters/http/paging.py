@@ -8,7 +8,7 @@ in the entries that are still to come.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -26,8 +26,9 @@ LIMIT_MAX: Final = 1000
 #: Bytes of a page after which it ends, however few entries it has.
 PAGE_BYTES: Final = 1 << 20
 
-#: Names that are looked at or put in order in one slice.
+#: Names that are looked at or put in order in one slice, and how many cost a point of work.
 NAMES_SLICE: Final = 2048
+NAMES_PER_POINT: Final = 16
 
 #: For people and for machines: what a list takes after the question mark.
 PAGE_QUERY: Final = (
@@ -113,13 +114,13 @@ async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[li
     while part := list(islice(left, NAMES_SLICE)):
         runs.append(sorted(set(filter(page.has, part)))[:most])
         if len(part) == NAMES_SLICE:
-            await turns.next()
+            await turns.next(_points(part))
     in_order = islice((name for name, _ in groupby(heapq.merge(*runs))), most)
     found: list[str] = []
     while part := list(islice(in_order, NAMES_SLICE)):
         found += part
         if len(part) == NAMES_SLICE:
-            await turns.next()
+            await turns.next(_points(part))
     return found[: page.limit], page.limit is not None and len(found) > page.limit
 
 
@@ -129,8 +130,9 @@ async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
     found, has_more = await page_names(names, page, turns)
     written: list[bytes] = []
     for begin in range(0, len(found), NAMES_SLICE):
-        written.append(encode(found[begin : begin + NAMES_SLICE])[1:-1])
-        await turns.next()
+        part = found[begin : begin + NAMES_SLICE]
+        written.append(encode(part)[1:-1])
+        await turns.next(_points(part))
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
     return Reply(200, array_of(written), headers)
 
@@ -138,6 +140,11 @@ async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
 def array_of(written: Iterable[bytes]) -> bytes:
     """A JSON array of entries, or of stretches of entries, that are JSON already."""
     return b"[%b]" % b",".join(written)
+
+
+def _points(names: Sequence[str]) -> int:
+    """What looking at so many names counts as."""
+    return -(-len(names) // NAMES_PER_POINT)
 
 
 def _limit(said: str) -> int:

@@ -4,8 +4,8 @@ Law: alive is not ready. `/readyz` is 503 until shares are known and while the
 daemon drains; an exchange that is away only degrades it, because an outage of
 Pulsar must not take every local endpoint away (design 3).
 
-How metrics are rendered, off the event loop, is `rgd.adapters.metrics`' business;
-here only so many scrapes may be under way.
+How metrics are rendered is `rgd.adapters.metrics`' business: in slices, each in a turn of those who read.
+Here only so many scrapes may be under way.
 """
 
 from typing import Final
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.reply import Call, MetricsPage, Reply, json_reply
+from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
 
 #: Scrapes at work or waiting; the next one is told to come back (503).
@@ -44,9 +45,10 @@ class NotReady(Struct, omit_defaults=True):
 class Probes:
     """Answers those who look after the daemon."""
 
-    def __init__(self, daemon: Daemon, metrics: MetricsPage) -> None:
+    def __init__(self, daemon: Daemon, metrics: MetricsPage, turns: Turns) -> None:
         self._daemon = daemon
         self._metrics = metrics
+        self._turns = turns
         self._scrapes = 0
         #: Set when the daemon is about to stop: send no new traffic.
         self.draining = False
@@ -75,7 +77,9 @@ class Probes:
             raise Overloaded(f"{SCRAPES_MAX} scrapes of /metrics are under way already")
         self._scrapes += 1
         try:
-            body, content_type = await self._metrics(call.headers.get("Accept", ""))
+            body, content_type = await self._metrics(
+                call.headers.get("Accept", ""), self._turns.next
+            )
         finally:
             self._scrapes -= 1
         return Reply(body=body, content_type=content_type)

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+from rgd.ports.metrics import Rest
+
 JSON: Final = "application/json"
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -44,8 +46,8 @@ class Reply(NamedTuple):
 #: One call of the API. Raises what `errors` has a status for.
 Handler = Callable[[Call], Awaitable[Reply]]
 
-#: Renders the metrics for an Accept header, off the event loop: the page and its content type.
-MetricsPage = Callable[[str], Awaitable[tuple[bytes, str]]]
+#: Renders the metrics for an Accept header, in slices: the page and its content type.
+MetricsPage = Callable[[str, Rest], Awaitable[tuple[bytes, str]]]
 
 
 class Observer(Protocol):

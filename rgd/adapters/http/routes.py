@@ -28,7 +28,7 @@ from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
 from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
-from rgd.ports.daemon import BrokerView, GroupView
+from rgd.core.views.model import BrokerView, GroupView
 from rgd.ports.door import Scope
 
 REFUSAL_HEADERS: Final = (

@@ -31,7 +31,7 @@ from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
-from rgd.adapters.http.turns import Turns
+from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.metrics import Sample
 
@@ -71,24 +71,30 @@ class HttpServer:
             answer_timeout_s=settings.answer_timeout_s,
         )
 
-        turns = Turns()
-        self._acquire = Acquire(daemon, settings, turns)
-        self._probes = Probes(daemon, metrics)
+        #: The turns of those who read: how much they did in one slice shows here.
+        self.reads = ReadTurns()
+        self._acquire = Acquire(daemon, settings, Turns())
+        self._probes = Probes(daemon, metrics, self.reads)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
                 acquire=self._acquire,
-                groups=Groups(daemon, writing, turns),
+                groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
-                pulsar_admin=PulsarAdmin(daemon, writing, turns),
+                pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
                 probes=self._probes,
                 openapi=self._describe,
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
         self._dispatcher = Dispatcher(
-            self.endpoints, settings, self._bodies, observe=observe, clock=clock
+            self.endpoints,
+            settings,
+            self._bodies,
+            reads=self.reads,
+            observe=observe,
+            clock=clock,
         )
         self._connections: Connections | None = None
         self._listeners: list[asyncio.Server] = []

@@ -1,38 +1,55 @@
 """Long work in slices: one slice for each turn of the event loop, whoever it belongs to.
 
-Law: however many long arrays and lists are in work at once, the loop carries out one slice of one of
-them, then everything else that is ready, then a slice of the next. So the longest stall is one
-slice, and callers with long work share the loop in equal parts.
+Laws: however much long work there is at once, the loop carries out one slice of it, then everything else
+that is ready, then the next slice. So the longest stall is one slice, and callers with long work share
+the loop in equal parts. Only so many are at work at once; where it is said how many may wait, more are
+told to come back.
 
 How much a slice holds is counted in work by whoever does it, never in time: `SLICE_WORK` points, of which
-an item of an array costs one, and what costs more says so.
+an item of an array or a row of the usage map costs one, and what costs more says so.
+
+Arrays and reads have turns of their own, so a caller who may only read keeps no array waiting.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
+
+from rgd.adapters.http.errors import Overloaded
 
 #: Points of work in a slice: about 1 ms.
 SLICE_WORK: Final = 128
 
-#: Long arrays and lists in work at once; the others wait in the order in which they came. What such
+#: Long arrays in work at once; the others wait in the order in which they came. What such
 #: work makes is held until it is whole, so this bounds memory: some 3 MB for the largest answer.
 LONG_WORK_MAX: Final = 16
 
+#: Calls of the scope `read` in work at once, and those that may wait; the next one is answered 503.
+READS_MAX: Final = 8
+READS_WAITING_MAX: Final = 128
+
 
 class Turns:
-    """Gives slices of work their turns."""
+    """Gives slices of work their turns.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: how many may be at work.
+    """
+
+    def __init__(self, at_once: int = LONG_WORK_MAX) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
         #: Held by whoever has work of many slices, from its first to its last.
-        self.long_work = asyncio.Semaphore(LONG_WORK_MAX)
-        #: Slices that were begun so far.
+        self.long_work = asyncio.Semaphore(at_once)
+        #: Slices that were begun so far, and the most points that one of them had.
         self.given = 0
+        self.largest = 0
 
-    async def next(self) -> None:
-        """End a slice; returns when the next may begin."""
+    async def next(self, work: int = 0) -> None:
+        """End a slice of so many points; returns when the next may begin."""
+        self.largest = max(self.largest, work)
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         self._waiting.append(turn)
@@ -52,3 +69,30 @@ class Turns:
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:
             asyncio.get_running_loop().call_soon(self._give)
+
+
+class ReadTurns(Turns):
+    """The turns of everybody who reads: each call is work of one slice or more."""
+
+    def __init__(self) -> None:
+        super().__init__(READS_MAX)
+        self._calls = 0
+
+    @asynccontextmanager
+    async def taken(self) -> AsyncIterator[None]:
+        """A read, from its first turn to its answer.
+
+        Raises:
+            Overloaded: too many wait already.
+        """
+        if self._calls >= READS_MAX + READS_WAITING_MAX:
+            raise Overloaded(
+                f"{READS_MAX} reads are in work and {READS_WAITING_MAX} wait already; come back"
+            )
+        self._calls += 1
+        try:
+            async with self.long_work:
+                await self.next()
+                yield
+        finally:
+            self._calls -= 1

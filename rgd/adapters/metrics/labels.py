@@ -4,16 +4,15 @@ Law: however many groups there are, a scrape has at most `BOUNDS` values of a la
 a counter never falls because of that, since Prometheus would take a fall for a restart.
 
 Places are sticky: who has one keeps it while it is there, so series do not jump about. A place comes
-free when its owner is gone, and the next in line gets it. When a group leaves `other` (deleted, or
-given a place), what it had counted stays in `other`'s total.
+free with the first scrape in which its owner is missing, and the next in line gets it in the next one.
+When a group leaves `other` (deleted, or given a place), what it had counted stays in `other`'s total.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 OTHER: Final = "other"
 
-#: A group has up to 50 series; a thousand of them render in about a second, off the event loop.
+#: A group has up to 50 series, which a scrape writes out one by one; the series of the others are added up.
 GROUPS_MAX: Final = 1000
 BROKERS_MAX: Final = 500
 
@@ -36,21 +35,27 @@ class Places:
     def __init__(self, most: int) -> None:
         self._most = most
         self._owners: set[str] = set()
+        self._present: set[str] = set()
 
-    def settle(self, present: Iterable[str]) -> None:
-        """Free the places of those who are gone, and give them to the first in line."""
-        line = dict.fromkeys(present)
-        self._owners.intersection_update(line)
-        for value in line:
-            if len(self._owners) == self._most:
-                break
-            # A group that is called `other` is counted with them.
-            if value != OTHER:
-                self._owners.add(value)
+    def begin(self) -> None:
+        """A scrape begins."""
+        self._present.clear()
 
     def shown(self, value: str) -> str:
-        """The value to show: itself, or `other`."""
-        return value if value in self._owners else OTHER
+        """The value to show: itself, or `other`; the first in line gets a place that is free."""
+        if value in self._owners:
+            self._present.add(value)
+            return value
+        # A group that is called `other` is counted with them.
+        if value == OTHER or len(self._owners) >= self._most:
+            return OTHER
+        self._owners.add(value)
+        self._present.add(value)
+        return value
+
+    def end(self) -> None:
+        """The scrape is whole: free the places of those who are gone."""
+        self._owners &= self._present
 
 
 class Carried:

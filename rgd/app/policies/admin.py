@@ -45,7 +45,7 @@ async def attach(policies: Policies, key: str, group: str | None) -> None:
 
 
 def _require_unused(book: PolicyBook, group: str) -> None:
-    attached = book.attached_to(group)
+    attached = book.index.attached_to(group)
     for what, names in (
         ("tenant", attached.tenants),
         ("namespace", attached.namespaces),

@@ -25,7 +25,7 @@ import structlog
 from rgd.app.policies.source import Figures, OnBook
 from rgd.app.policies.stock_topics import SeenTopics
 from rgd.config.groups import book_hash
-from rgd.core.buckets.chain import NameAsked
+from rgd.core.buckets.decision import Name
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
@@ -45,7 +45,7 @@ PIECE: Final = 256
 JITTER: Final = 0.1
 
 #: Tells the names that this daemon was asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
-NamesAsked = Callable[[], Sequence[NameAsked]]
+NamesAsked = Callable[[], Sequence[Name]]
 
 _log = structlog.get_logger("rgd.policies")
 
@@ -104,7 +104,7 @@ class PulsarAdminPolicies:
         self._is_slow_told = self._are_turns_told = False
         self._seen = SeenTopics()
         #: What was asked for before the last change of policies, of which nobody else knows any more.
-        self._asked_before: Sequence[NameAsked] = ()
+        self._asked_before: Sequence[Name] = ()
 
     def book(self) -> PolicyBook:
         """What is in force."""
@@ -196,7 +196,7 @@ class PulsarAdminPolicies:
         self._book, self._hash = book, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
 
-    def _topics_to_read(self, asked: Sequence[NameAsked]) -> dict[str, frozenset[str]]:
+    def _topics_to_read(self, asked: Sequence[Name]) -> dict[str, frozenset[str]]:
         calls_max = self._settings.topic_calls_max
         if not calls_max:
             return {}

@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rgd.core.buckets.chain import CHAINS_MAX, NameAsked
+from rgd.core.buckets.decision import Name
+from rgd.core.buckets.limiter import CHAINS_MAX
 from rgd.core.policies.names import partitioned_topic_of
 
 #: Calls that a topic costs beside one for each of its subscriptions.
@@ -32,7 +33,7 @@ class SeenTopics:
         self._last = ""
 
     def choose(
-        self, asked: Iterable[NameAsked], known: Iterable[str], calls_max: int
+        self, asked: Iterable[Name], known: Iterable[str], calls_max: int
     ) -> tuple[dict[str, frozenset[str]], int]:
         """The topics to read now with their subscriptions, and how many wanted to be read.
 
@@ -49,7 +50,7 @@ class SeenTopics:
         self._last = next(reversed(chosen), "")
         return chosen, len(wanted)
 
-    def _remember(self, asked: Iterable[NameAsked]) -> None:
+    def _remember(self, asked: Iterable[Name]) -> None:
         fresh: dict[str, set[str]] = {}
         for _, _, _, topic, subscription in asked:
             if topic is not None:

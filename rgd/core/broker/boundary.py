@@ -19,6 +19,7 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -56,6 +57,7 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
     {
         Woken: Part.WOKEN,
         MessageReceived: Part.MESSAGE,
+        StateAnnounced: Part.MESSAGE,
         PoliciesChanged: Part.POLICIES,
         DemandUnreported: Part.DEMAND,
         Stopping: Part.STOPPING,

@@ -24,6 +24,7 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     Started,
+    StateAnnounced,
     Stopping,
     Woken,
 )
@@ -236,6 +237,7 @@ class Broker:
             Started: self._on_started,
             Woken: self._on_woken,
             MessageReceived: self._on_message_received,
+            StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             DemandUnreported: self._on_demand_unreported,
             Stopping: self._on_stopping,
@@ -304,6 +306,10 @@ class Broker:
             else:
                 self.sender.show_life(now)
         return [*effects, *self.standing.maybe_go_live(now)]
+
+    def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
+        self.usage.introduce(event.rows, event.begin, event.end)
+        return []
 
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash

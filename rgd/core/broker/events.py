@@ -6,6 +6,7 @@ but requests on the short road.
 
 from dataclasses import dataclass
 
+from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.policies.book import PolicyBook
 from rgd.core.units import Nanos
@@ -31,6 +32,20 @@ class MessageReceived:
 
     now: Nanos
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class StateAnnounced:
+    """A whole state was received and follows as `MessageReceived`: some of its groups, ahead of it.
+
+    Thousands of new groups get their slots in slices, so that taking in the state itself is short.
+    """
+
+    now: Nanos
+    rows: UsageColumns
+    #: The first of these rows, and behind the last; those before have been announced.
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +75,12 @@ class Stopping:
     now: Nanos
 
 
-Event = Started | Woken | MessageReceived | PoliciesChanged | DemandUnreported | Stopping
+Event = (
+    Started
+    | Woken
+    | MessageReceived
+    | StateAnnounced
+    | PoliciesChanged
+    | DemandUnreported
+    | Stopping
+)

@@ -98,7 +98,7 @@ class Ranks:
         Args:
             places: [groups] in the usage map.
             quota: [groups, 2] `NO_RATE` for unlimited.
-            policies: [groups].
+            policies: [groups]; none at all where all have max-min.
             own: reckon with these in place of this broker's rows in the map.
         """
         me = self._usage.number_of(self._settings.speaker.broker)

@@ -38,7 +38,7 @@ from rgd.core.exchange.columns import (
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import Nanos, Pair
+from rgd.core.units import Nanos
 
 #: Groups of an early report, and rows of the table that are ticked, closed or logged in one go: each
 #: under 2 ms of one core.
@@ -125,12 +125,12 @@ class Rounds:
         """What the peers were told of some of these."""
         return self._suppression.told_at(places)
 
-    def told_wanted(self, key: GroupKey) -> Pair:
-        """What the peers think that we want of a group, Milli per second."""
-        place = self._sharing.slot_of(key)
-        if place == NO_PLACE:
-            return Pair()
-        return Pair(*self._suppression.told_wanted(np.array([place]))[0].tolist())
+    def told_wanted(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
+        """[keys] the demand of each group that the peers know of, Milli per second."""
+        places = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
+        wanted = self._suppression.told_wanted(places)
+        wanted[places == NO_PLACE] = 0
+        return [(messages, size) for messages, size in wanted.tolist()]
 
     @property
     def tick_at(self) -> Nanos | None:

@@ -1,14 +1,15 @@
-"""This broker's share of every group in use, reckoned from the usage map.
+"""This broker's share of every group in use, computed from the usage map.
 
-Law: every broker with the same map, the same members and the same policies
-reckons the same shares. A share is reckoned when something changed, not on a
-timer of its own: what changed is marked, and the marked groups are shared out
-in slices of `SLICE_ROWS` rows with a rest between them, so that requests never
-wait for long, and reports that come together are reckoned with together.
+Law: every broker with the same map, the same members and the same policies computes the same shares. A
+share is recomputed when something changed, not on a timer of its own: what changed is marked, and the
+marked groups are shared out in slices of `SLICE_ROWS` rows with a rest between them. So requests never
+wait for long, and reports that arrive together are taken into account together.
 
-What a share is depends on the mode: nothing is believed of the others while
-starting (the floor only) or while cut off (`exchange.on_isolation`). How a new
-share comes into force is `rgd.core.broker.settling`'s business.
+What a share is depends on the mode: while starting (the floor only) or cut off (`exchange.on_isolation`)
+a broker believes nothing of the others (`rgd.core.broker.mode_shares`). `rgd.core.broker.damping` decides
+when a new share comes into force. The limiter is called only where the rate in force changed.
+
+Everything here is a column by slot id.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,37 +17,51 @@ from typing import Final
 
 import numpy as np
 
+from rgd.core.broker.damping import Damping
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
+from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.ranks import Ranks
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.settling import Settling
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Flags, Ints, rates
+from rgd.core.exchange.columns import POLICIES, Flags, Ints, policy_code, rates
 from rgd.core.exchange.group_index import NO_PLACE, grown
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Rate, Rates, SharePolicyName, lower
+from rgd.core.policies.model import UNLIMITED, Group, Rates, SharePolicyName
 from rgd.core.policies.table import changed_keys
-from rgd.core.shares.apportion import least_floor
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
 from rgd.core.units import Kind, Nanos
 
-#: Rows of the usage map that are shared out in one go: well under 2 ms of one core.
+#: Rows of the usage map that are shared out in one slice: well under 2 ms of one core.
 SLICE_ROWS: Final = 1_000
 
-#: Groups whose rates are changed in one go, for the same reason.
+#: Groups whose rates change in one slice, for the same reason.
 SLICE_GROUPS: Final = 128
 
-#: Most groups whose policies are read at once when a book comes, for the same reason.
+#: Most groups whose policies are read at once when policies change, for the same reason.
 CHANGES_MAX: Final = 32
 
-#: Rest after each row that was shared out: reckoning takes at most about a third of a core.
+#: Rest after each row that was shared out: sharing out takes at most about a third of a core.
 REST_NS: Final = 1_000
+
+_MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
+
+#: Columns by slot id, and what a slot has that no group uses.
+_COLUMNS: Final = (
+    ("_target", 0),
+    ("_quota", NO_RATE),
+    ("_applied", 0),
+    ("_policy", _MAX_MIN),
+    ("_is_in_use", False),
+    ("_is_marked", False),
+    ("_is_adrift", False),
+    ("_is_unread", False),
+)
 
 
 class Sharing:
@@ -68,27 +83,29 @@ class Sharing:
         self._link = link
         self._apply = apply
         self._count_brokers = count_brokers
-        self._settling = Settling()
+        self._damping = Damping()
         self._ranks = Ranks(settings, usage, peers)
-        #: [places, 2] what the groups in use settle on, and their quotas; `NO_RATE` is unlimited.
+        self._by_mode = ModeShares(settings, self.known_brokers)
+        #: [slots, 2] what groups in use will have when no increase waits, their quotas, and what the
+        #: limiter has; `NO_RATE` is unlimited.
         self._target = np.zeros((64, 2), np.int64)
         self._quota = np.full((64, 2), NO_RATE, np.int64)
+        self._applied = np.zeros((64, 2), np.int64)
+        #: The index in `POLICIES`.
+        self._policy = np.full(64, _MAX_MIN, np.uint8)
         self._is_in_use = np.zeros(64, np.bool_)
-        #: By place: whether the share is to be reckoned anew, and from when on that may happen.
+        #: Whether the share is to be recomputed, and from when on that may happen.
         self._is_marked = np.zeros(64, np.bool_)
         self._has_marks = False
-        #: By place: whether the share in force is to be told even if it is the same as before.
+        #: Whether the limiter may not have the rate in force, because something raised.
         self._is_adrift = np.zeros(64, np.bool_)
-        #: By place: whether the policies are to be read anew, since when, and the group as it was read.
+        #: Whether the policies are to be read again, and since when.
         self._is_unread = np.zeros(64, np.bool_)
         self._has_unread = False
         self._unread_since = Nanos(0)
-        self._groups: dict[int, Group] = {}
         #: Groups in use that got no slot, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
-        #: By place: the most that is granted until its share is reckoned under the new policy.
-        self._ceilings: dict[int, Rates] = {}
-        self._next_place = 0
+        self._next_slot = 0
         self._rested_at = self._work_from = Nanos(0)
         self.book: PolicyBook = EMPTY_BOOK
         self.mode = Mode.STARTING
@@ -97,6 +114,12 @@ class Sharing:
     def brokers(self) -> list[str]:
         """The live brokers, this one included, in the order of names."""
         return self._ranks.names()
+
+    @property
+    def ranks(self) -> Ranks:
+        """Who shares with whom: for whoever looks at shares of many groups at once."""
+        self._make_room()
+        return self._ranks
 
     @property
     def is_reading(self) -> bool:
@@ -129,14 +152,11 @@ class Sharing:
         self._make_room()
         place = self._usage.index.place(key)
         if place == NO_PLACE:
-            return dict.fromkeys(self.brokers, self._least(self.quota(key)))
-        quota = rates([_pair(self.quota(key))])
+            return dict.fromkeys(self.brokers, self._by_mode.least(self.quota(key)))
+        quota = _row(self.quota(key))[None]
         shares = self._ranks.share_out(np.array([place]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
-        return {
-            name: Rates(*(None if rate == NO_RATE else rate for rate in pair))
-            for name, pair in zip(self.brokers, table, strict=True)
-        }
+        return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
     def is_short(self, places: Ints) -> Flags:
         """[places] whether more is wanted of a group than there is, by the usage map."""
@@ -170,29 +190,32 @@ class Sharing:
     def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         """The share in force of a group that is in use from now on, if it was not before."""
         key = GroupKey(group.name, kind)
-        place = self._usage.index.place(key)
-        if place == NO_PLACE:
+        slot = self._usage.index.place(key)
+        if slot == NO_PLACE:
             # One too many to share: every broker may have its floor, whatever the others want.
             self._slotless[key] = None
-            return self._least(group.rates(kind))
+            return self._by_mode.least(group.rates(kind))
         self._make_room()
-        if place not in self._settling:
-            self._quota[place] = rates([_pair(self.quota(key))])[0]
-            self._groups[place] = group
-            target = self._targets(np.array([place]))[0]
-            self._target[place] = target
-            self._settling.begin(place, _rates(target.tolist()), now)
+        slots = np.array([slot])
+        if slot not in self._damping:
+            self._quota[slot] = _row(self.quota(key))
+            self._policy[slot] = policy_code(self.policy(key))
+            self._target[slot] = self._targets(slots)[0]
+            self._damping.begin(slot, self._target[slot])
             # Last: nothing else can be done with a group that has no target.
-            self._is_in_use[place] = True
-        elif self._is_unread[place]:
-            self._read_book(place)
-        return self._in_force(place, now)
+            self._is_in_use[slot] = True
+        elif self._is_unread[slot]:
+            self._read_lazily(slot, now)
+            if slot not in self._damping:
+                return self._by_mode.least(group.rates(kind))
+        self._applied[slot] = self._damping.in_force(slots, now, self._link.settle_ns)[0]
+        return _rates(self._applied[slot].tolist())
 
     def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
         """Put policies in force; the groups that are gone are not in use any more.
 
         A few that changed are read at once. Of many each is read when it is asked for, and the others
-        in slices (`work`); of all, where the book is taken as a whole.
+        in slices (`work`); of all, where the policies are taken as a whole.
         """
         before, self.book = self.book, book
         changed = None if is_whole else changed_keys(before.groups, book.groups, CHANGES_MAX)
@@ -202,11 +225,10 @@ class Sharing:
             self._unread_since = now
             return
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
-        found = (self._usage.index.find(key) for key in keys)
-        places = [place for place in found if place is not None and place in self._settling]
-        for place in places:
-            self._read_book(place)
-        marked = np.array([place for place in places if self._is_marked[place]], np.int64)
+        slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_PLACE]
+        for slot in slots:
+            self._read(slot)
+        marked = np.array([slot for slot in slots if self._is_marked[slot]], np.int64)
         if len(marked):
             self._is_marked[marked] = False
             self._aim(marked, now)
@@ -254,23 +276,26 @@ class Sharing:
             # The groups are gone.
             self._has_marks = False
             return
-        places = np.roll(marked, -int(np.searchsorted(marked, self._next_place)))
-        rows = np.cumsum(self._usage.counts(places) + 1)
+        first = int(np.searchsorted(marked, self._next_slot))
+        slots = np.concatenate((marked[first : first + SLICE_GROUPS], marked[:first]))[
+            :SLICE_GROUPS
+        ]
+        rows = np.cumsum(self._usage.counts(slots) + 1)
         count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
-        count = min(count, SLICE_GROUPS, len(places))
-        self._has_marks = count < len(places)
-        self._next_place = int(places[count - 1]) + 1
-        self._is_marked[places[:count]] = False
-        self._aim(places[:count], now)
+        slots = slots[:count]
+        self._has_marks = len(slots) < len(marked)
+        self._next_slot = int(slots[-1]) + 1
+        self._is_marked[slots] = False
+        self._aim(slots, now)
         # A little work is done at once; only much of it has to rest in between.
-        rested_at = max(self._rested_at, now) + int(rows[count - 1]) * REST_NS
+        rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
         self._rested_at = Nanos(rested_at)
         self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot of a group in use, `NO_PLACE` where it has none."""
         place = self._usage.index.find(key)
-        return NO_PLACE if place is None or place not in self._settling else place
+        return NO_PLACE if place is None or place not in self._damping else place
 
     @property
     def slotless(self) -> int:
@@ -297,17 +322,15 @@ class Sharing:
         self._quota[places] = NO_RATE
 
     def settle(self, now: Nanos) -> None:
-        """Put raises in force that have waited long enough, a slice of them."""
-        settle_ns = self._link.settle_ns
-        for place in self._settling.due(now, settle_ns, SLICE_GROUPS):
-            self._apply(self._usage.index.keys[place], self._in_force(place, now), now)
+        """Put increases in force that have waited long enough, a slice of them."""
+        self._announce(*self._damping.settle(now, self._link.settle_ns, SLICE_GROUPS), now)
 
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `settle` has something to do."""
         if self._has_unread:
             return self._unread_since
-        settles_at = self._settling.next_at(self._link.settle_ns)
+        settles_at = self._damping.next_at(self._link.settle_ns)
         if not self._has_marks:
             return settles_at
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
@@ -341,9 +364,8 @@ class Sharing:
             raise InvariantBroken(
                 f"{self._usage.index.keys[place]} settles on {self._target[place]}, not the map's share"
             )
-        quota, policies = self._quota[places], self._policies(places)
-        shares = self._ranks.share_out(places, quota, policies).of_all()
-        is_max_min = np.array([policy is SharePolicyName.MAX_MIN for policy in policies], np.bool_)
+        quota, is_max_min = self._quota[places], self._policy[places] == _MAX_MIN
+        shares = self._ranks.share_out(places, quota, self._policies(places)).of_all()
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
         for place in places[is_off.any(axis=1)].tolist():
             raise InvariantBroken(
@@ -352,123 +374,90 @@ class Sharing:
 
     # How.
 
-    def _aim(self, places: Ints, now: Nanos) -> None:
-        targets = self._targets(places)
-        differs = (targets != self._target[places]).any(axis=1)
-        differs |= self._is_adrift[places]
-        if self._ceilings:
-            differs |= [self._ceilings.pop(place, None) is not None for place in places.tolist()]
-        changed = np.flatnonzero(differs)
-        self._target[places] = targets
-        settle_ns = self._link.settle_ns
-        pairs = zip(places[changed].tolist(), targets[changed].tolist(), strict=True)
-        for place, target in pairs:
-            rates_now = self._settling.aim(place, _rates(target), now, settle_ns)
-            self._apply(self._usage.index.keys[place], rates_now, now)
-        self._is_adrift[places] = False
+    def _aim(self, slots: Ints, now: Nanos) -> None:
+        """Recompute shares, and let them come into force."""
+        targets = self._targets(slots)
+        differs = (targets != self._target[slots]).any(axis=1) | self._is_adrift[slots]
+        slots, targets = slots[differs], targets[differs]
+        if len(slots):
+            self._target[slots] = targets
+            in_force = self._damping.aim(slots, targets, now, self._link.settle_ns)
+            self._announce(slots, in_force, now)
 
-    def _targets(self, places: Ints) -> Ints:
-        """[places, 2] this broker's shares by mode."""
-        quota = self._quota[places]
-        if self.mode.believes_map:
-            return self._ranks.share_out(places, quota, self._policies(places)).of_rank(
-                self._ranks.own
-            )
-        # Many groups have the same quota, and reckoning with who may be there takes its time.
-        quotas = [(messages, size) for messages, size in quota.tolist()]
-        shares = {pair: _pair(self._by_mode(_rates(pair))) for pair in set(quotas)}
-        return rates([shares[pair] for pair in quotas])
-
-    def _by_mode(self, quota: Rates) -> Rates:
-        if self.mode is Mode.OPEN:
-            # A block needs no share; everything else is let through.
-            return BLOCKED if quota == BLOCKED else UNLIMITED
-        part = self._floor if self.mode.is_on_floor else self._equal
-        return Rates(part(quota.messages), part(quota.bytes))
-
-    def _least(self, quota: Rates) -> Rates:
-        """What every broker may have at once: the floor."""
-        return Rates(self._floor(quota.messages), self._floor(quota.bytes))
-
-    def _floor(self, quota: Rate) -> Rate:
-        if quota is None:
-            return None
-        return least_floor(quota, self.known_brokers(), self._settings.floor_ppm)
-
-    def _equal(self, quota: Rate) -> Rate:
-        return None if quota is None else quota // self.known_brokers()
-
-    def _policies(self, places: Ints) -> list[SharePolicyName]:
+    def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
+        """Give the limiter the rates in force that it does not have."""
+        differs = (in_force != self._applied[slots]).any(axis=1) | self._is_adrift[slots]
+        slots, in_force = slots[differs], in_force[differs]
+        self._applied[slots] = in_force
         keys = self._usage.index.keys
-        return [self.policy(keys[place]) for place in places.tolist()]
+        for slot, pair in zip(slots.tolist(), in_force.tolist(), strict=True):
+            self._apply(keys[slot], _rates(pair), now)
+        self._is_adrift[slots] = False
+
+    def _targets(self, slots: Ints) -> Ints:
+        """[slots, 2] this broker's shares by mode."""
+        quota = self._quota[slots]
+        if not self.mode.believes_map:
+            return self._by_mode.shares(self.mode, quota)
+        shares = self._ranks.share_out(slots, quota, self._policies(slots))
+        return shares.of_rank(self._ranks.own)
+
+    def _policies(self, slots: Ints) -> Sequence[SharePolicyName]:
+        """[slots] share policies; none at all where all have max-min."""
+        codes = self._policy[slots]
+        if (codes == _MAX_MIN).all():
+            return ()
+        return [POLICIES[code] for code in codes.tolist()]
 
     def _read_slice(self, now: Nanos) -> None:
         unread = np.flatnonzero(self._is_unread)
-        for place in unread[:SLICE_GROUPS].tolist():
-            self._read_book(place)
-            if place in self._ceilings:
-                self._apply(self._usage.index.keys[place], self._in_force(place, now), now)
+        slots = unread[:SLICE_GROUPS].tolist()
+        for slot in slots:
+            self._read_lazily(slot, now)
+        used = np.array([slot for slot in slots if slot in self._damping], np.int64)
+        self._announce(used, self._damping.in_force(used, now, self._link.settle_ns), now)
         self._has_unread = len(unread) > SLICE_GROUPS
 
-    def _read_book(self, place: int) -> None:
-        """Take note of the policy of a group in use: cuts are in force at once, the rest is reckoned.
+    def _read_lazily(self, slot: int, now: Nanos) -> None:
+        """Read a group's policies whose share is recomputed later: until then it has no more than is safe."""
+        was = self._quota[slot].copy()
+        self._read(slot)
+        if slot in self._damping and (self._quota[slot] != was).any():
+            self._target[slot] = self._by_mode.lowered(
+                self.mode, self._target[slot], was, self._quota[slot]
+            )
+            slots = np.array([slot])
+            self._damping.aim(slots, self._target[slots], now, self._link.settle_ns)
+
+    def _read(self, slot: int) -> None:
+        """Take note of the policy of a group in use, and mark it if its share may be another one.
 
         That it was read is noted last: whatever raises in between is done again.
         """
-        key = self._usage.index.keys[place]
-        group, before = self.book.groups.get(key.group), self._groups[place]
-        if group is None:
-            self._is_in_use[place] = self._is_marked[place] = False
-            self._settling.end(place)
-            self._ceilings.pop(place, None)
-            del self._groups[place]
-        elif group != before:
-            self._change(place, before.rates(key.kind), group.rates(key.kind))
-            self._groups[place] = group
-        self._is_unread[place] = False
-
-    def _change(self, place: int, was: Rates, quota: Rates) -> None:
-        """Put another quota in force, as far as it is a cut, and have the share reckoned."""
-        self._quota[place] = rates([_pair(quota)])[0]
-        share = self._ceilings.get(place, _rates(self._target[place].tolist()))
-        cut = Rates(
-            self._cut(share.messages, was.messages, quota.messages),
-            self._cut(share.bytes, was.bytes, quota.bytes),
-        )
-        if cut != share:
-            self._ceilings[place] = cut
-        self._is_marked[place] = self._has_marks = True
-
-    def _in_force(self, place: int, now: Nanos) -> Rates:
-        """The rates in force of a group in use."""
-        settled = self._settling.in_force(place, now, self._link.settle_ns)
-        ceiling = self._ceilings.get(place)
-        return settled if ceiling is None else lower(settled, ceiling)
-
-    def _cut(self, share: Rate, was: Rate, quota: Rate) -> Rate:
-        """What is left of a share under another quota until it is reckoned: all brokers' stay within it."""
-        if quota is None or (share is None and quota and self.mode is Mode.OPEN):
-            return share
-        if share is None or was is None:
-            return self._equal(quota)
-        return share * quota // was if quota < was else share
+        key = self._usage.index.keys[slot]
+        if key.group not in self.book.groups:
+            self._is_in_use[slot] = self._is_marked[slot] = False
+            self._damping.end(slot)
+        else:
+            quota, policy = _row(self.quota(key)), policy_code(self.policy(key))
+            if policy != self._policy[slot] or (quota != self._quota[slot]).any():
+                self._is_marked[slot] = self._has_marks = True
+                self._quota[slot], self._policy[slot] = quota, policy
+        self._is_unread[slot] = False
 
     def _make_room(self) -> None:
-        count = len(self._usage.index)
-        before = len(self._is_in_use)
+        count, before = len(self._usage.index), len(self._is_in_use)
         if count <= before:
             return
-        self._target = grown(self._target, count)
-        self._quota = grown(self._quota, count)
-        self._quota[before:] = NO_RATE
-        self._is_in_use = grown(self._is_in_use, count)
-        self._is_marked = grown(self._is_marked, count)
-        self._is_adrift = grown(self._is_adrift, count)
-        self._is_unread = grown(self._is_unread, count)
+        for name, fresh in _COLUMNS:
+            column = grown(getattr(self, name), count)
+            column[before:] = fresh
+            setattr(self, name, column)
 
 
-def _pair(pair: Rates) -> tuple[Rate, Rate]:
-    return pair.messages, pair.bytes
+def _row(pair: Rates) -> Ints:
+    row: Ints = rates([(pair.messages, pair.bytes)])[0]
+    return row
 
 
 def _rates(pair: Sequence[int]) -> Rates:

@@ -11,7 +11,7 @@ cuts all the time keeps `CUT_SLOTS` pairs of counts: about 1.5 KB.
 from collections import deque
 from typing import Final, NamedTuple
 
-from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
+from rgd.core.units import NS_PER_S, Dimension, Nanos
 
 #: Length of a slot, and how many are kept: the last minute.
 CUT_SLOT_NS: Final = 10 * NS_PER_S
@@ -47,11 +47,12 @@ class RecentCuts:
         #: The last one is open.
         self._slots: deque[_Slot] = deque(maxlen=CUT_SLOTS)
 
-    def count(self, unmet: Pair, dimension: Dimension, attempt: int, now: Nanos) -> None:
+    def count(
+        self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
+    ) -> None:
         """Count what was asked and not granted because one dimension was short."""
         if now >= self._ends_at:
             self._open(now)
-        messages, size = unmet
         counts = self._by_messages if dimension is _MESSAGES else self._by_bytes
         counts.requests += 1
         counts.messages += messages
@@ -88,10 +89,12 @@ class PartCuts(RecentCuts):
         super().__init__()
         self._whole = whole
 
-    def count(self, unmet: Pair, dimension: Dimension, attempt: int, now: Nanos) -> None:
+    def count(
+        self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
+    ) -> None:
         """Count on the part and on the whole."""
-        super().count(unmet, dimension, attempt, now)
-        self._whole.count(unmet, dimension, attempt, now)
+        super().count(messages, size, dimension, attempt, now)
+        self._whole.count(messages, size, dimension, attempt, now)
 
 
 class _Counts:

@@ -1,13 +1,12 @@
 """What a caller asks and what it is answered; being limited is an answer.
 
 The fields are those of `POST /v1/acquire` (design 5), with names already
-checked and made full. One of each is made for every decision, so they are
-named tuples, which are made in less than half a frozen dataclass's time.
+checked and made full. A named tuple is made in less than half a frozen dataclass's time.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rgd.core.units import Dimension, Kind, Pair
 
@@ -21,8 +20,15 @@ class Level(StrEnum):
     SUBSCRIPTION = "subscription"
 
 
+#: What a caller holds back that holds nothing back. The fast path compares by identity.
+NOTHING: Final = Pair()
+
+#: Kind, group, namespace, topic, subscription: what a chain of levels is found by.
+Name = tuple[Kind, str | None, str | None, str | None, str | None]
+
+
 class Request(NamedTuple):
-    """One question: may so much of this kind pass?"""
+    """One question: may so much of this kind pass? Its fields are the arguments of `Limiter.decide`."""
 
     kind: Kind = Kind.PUBLISH
     messages: int = 1
@@ -38,7 +44,7 @@ class Request(NamedTuple):
     #: 1 for new work, more for a retry of work refused before, 0 where the caller did not say.
     attempt: int = 1
     #: What the caller holds back instead of retrying.
-    held: Pair = Pair()
+    held: Pair = NOTHING
 
 
 class Decision(NamedTuple):
@@ -82,6 +88,6 @@ class PoliciesUnknown:
 Answer = Decision | TooLarge | PoliciesUnknown
 
 
-def ungoverned(request: Request) -> Decision:
+def ungoverned(messages: int, size: int) -> Decision:
     """Grant everything to a name that nobody attached (design 5)."""
-    return Decision(granted=True, messages=request.messages, bytes=request.bytes, governed=False)
+    return Decision(granted=True, messages=messages, bytes=size, governed=False)

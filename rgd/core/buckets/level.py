@@ -1,18 +1,19 @@
-"""One step of the chain: a pair of buckets, and what it would cut from a request.
+"""One level of the chain: a pair of buckets, the limit they enforce, and what they refused.
 
 A level knows nothing of the other levels; `rgd.core.buckets.limiter` walks
 them in the order broker, resource group, topic, subscription (design 2).
 `GroupState` is the level of a resource group, with the group's demand.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from rgd.core.buckets.bucket import PICO, TokenBucket
+from rgd.core.buckets import counterfactual
+from rgd.core.buckets.bucket import PICO, Buckets
+from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
-from rgd.core.buckets.twin import TWINS_MAX, Twin, WatchedBucket
 from rgd.core.demand.counters import Counters, Touched
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
@@ -25,6 +26,11 @@ from rgd.core.units import (
     Nanos,
     Pair,
 )
+
+_MESSAGES: Final = Dimension.MESSAGES
+_BYTES: Final = Dimension.BYTES
+_LEVELS: Final = tuple(Level)
+_NEVER: Final = Nanos(-(1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,201 +47,152 @@ class BucketSettings:
     min_interval_ms: int = 100
 
 
-class LevelState:
+class LevelState(Buckets):
     """The buckets of one level in one kind, and the rates it was given."""
 
     __slots__ = (
-        "_most_bytes",
-        "_most_messages",
-        "_settings",
-        "_twins",
-        "burst_ns",
-        "bytes",
+        "_counterfactuals",
+        "_is_faster",
+        "_live_brokers",
+        "_request_max_ms",
+        "_round_ms",
         "cuts",
         "group",
         "level",
-        "messages",
+        "most_bytes",
+        "most_messages",
+        "order",
         "quota",
         "shadow",
         "shadow_refused",
-        "share",
     )
 
     def __init__(self, level: Level, settings: BucketSettings, group: str | None = None) -> None:
+        super().__init__(settings.burst_ns, _NEVER)
         self.level = level
+        self.order = _LEVELS.index(level)
         self.group = group
         #: Count what would be refused, refuse nothing.
         self.shadow = False
         self.shadow_refused = Pair()
-        #: What it cut in the last minute, for all names that it governs; None: it never cut.
+        #: What it refused in the last minute, for all names that it governs; None: it never did.
         self.cuts: RecentCuts | None = None
-        #: The whole limit (cluster-wide for a group), and the part that flows here.
-        self.quota = self.share = UNLIMITED
-        #: Depth of the buckets, in time at their rate; in force with the next `set_rates`.
-        self.burst_ns = settings.burst_ns
-        self.messages: TokenBucket | None = None
-        self.bytes: TokenBucket | None = None
-        self._most_messages = self._most_bytes = COUNT_MAX
-        self._settings = settings
-        #: By group: what messages and bytes would be left if it had refused nothing.
-        self._twins: dict[str, _Twins] = {}
+        #: The whole limit (cluster-wide for a group); `share` is the part that flows here.
+        self.quota: Rates = UNLIMITED
+        #: The largest request, in whole units.
+        self.most_messages = self.most_bytes = COUNT_MAX
+        self._request_max_ms = settings.request_max_ms
+        self._round_ms = settings.round_ms
+        #: Whether a counterfactual bucket flows faster than the real one, and for how many brokers.
+        self._is_faster, self._live_brokers = False, 0
+        #: By group: what would be left had it refused nothing.
+        self._counterfactuals: dict[str, Counterfactual] = {}
 
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
         """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
-        self.messages = self._bucket(self.messages, share.messages, now)
-        self.bytes = self._bucket(self.bytes, share.bytes, now)
-        self._most_messages = self._most(quota.messages)
-        self._most_bytes = self._most(quota.bytes)
+        self.flow(share, now)
+        self.most_messages = self._most(quota.messages)
+        self.most_bytes = self._most(quota.bytes)
+        self._live_brokers = 0
         # Last, so that rates which were set by half are set again.
         self.quota = quota
-        self.share = share
 
-    def too_large(self, cost: Pair) -> TooLarge | None:
+    def too_large(self, messages: int, size: int) -> TooLarge | None:
         """Whether a whole request is more than `shares.request_max_s` of the whole limit."""
-        messages, size = cost
-        if messages > self._most_messages:
-            return TooLarge(self.level, self.group, Dimension.MESSAGES, self._most_messages)
-        if size > self._most_bytes:
-            return TooLarge(self.level, self.group, Dimension.BYTES, self._most_bytes)
+        if messages > self.most_messages:
+            return TooLarge(self.level, self.group, Dimension.MESSAGES, self.most_messages)
+        if size > self.most_bytes:
+            return TooLarge(self.level, self.group, Dimension.BYTES, self.most_bytes)
         return None
 
-    def admits(self, cost: Pair, now: Nanos) -> bool:
-        """Whether the whole cost would be granted now in both dimensions."""
-        messages, size = cost
-        if self.messages and messages and not self.messages.admits(messages * PICO, now):
-            return False
-        return not (self.bytes and size and not self.bytes.admits(size * PICO, now))
-
-    def available(self, dimension: Dimension, now: Nanos) -> int:
-        """Whole units that a part may take in one dimension."""
-        bucket = self.messages if dimension is Dimension.MESSAGES else self.bytes
-        return COUNT_MAX if bucket is None else bucket.available(now)
-
-    def take(self, cost: Pair) -> None:
-        """Charge what was granted."""
-        messages, size = cost
-        if self.messages:
-            self.messages.take(messages * PICO)
-        if self.bytes:
-            self.bytes.take(size * PICO)
-
-    def wait(self, cost: Pair, now: Nanos) -> tuple[int, Dimension]:
+    def wait(self, messages: int, size: int, now: Nanos) -> tuple[int, Dimension]:
         """When the cost would be granted (ms, rounded up), and the dimension that takes longest."""
-        messages = self._wait_ms(self.messages, cost.messages, now) if self.messages else 0
-        size = self._wait_ms(self.bytes, cost.bytes, now) if self.bytes else 0
-        return (messages, Dimension.MESSAGES) if messages >= size else (size, Dimension.BYTES)
-
-    def remaining(self, dimension: Dimension, now: Nanos) -> int:
-        """Whole units in the bucket, 0 while in debt."""
-        bucket = self.messages if dimension is Dimension.MESSAGES else self.bytes
-        tokens = 0 if bucket is None else bucket.tokens(now)
-        return tokens // PICO if tokens > 0 else 0
-
-    def pause(self, since: Nanos, until: Nanos) -> None:
-        """Let nothing flow between two moments."""
-        for bucket in (self.messages, self.bytes):
-            if bucket is not None:
-                bucket.pause(since, until)
-
-    def is_full(self, now: Nanos) -> bool:
-        """Whether one that is made anew would grant no more."""
-        return all(bucket is None or bucket.is_full(now) for bucket in (self.messages, self.bytes))
+        if now > self.at:
+            self.refill(now)
+        wait_ms = for_bytes_ms = 0
+        if messages and (rate := self.messages_rate) is not None:
+            cost, depth = messages * PICO, self.messages_depth
+            missing = (cost if cost < depth else depth) - self.messages_tokens  # noqa: FURB136 -- min() takes thrice as long
+            wait_ms = _wait_ms(missing, rate) if rate else self._round_ms
+        if size and (rate := self.bytes_rate) is not None:
+            cost, depth = size * PICO, self.bytes_depth
+            missing = (cost if cost < depth else depth) - self.bytes_tokens  # noqa: FURB136 -- as above
+            for_bytes_ms = _wait_ms(missing, rate) if rate else self._round_ms
+        if wait_ms >= for_bytes_ms:
+            return wait_ms, _MESSAGES
+        return for_bytes_ms, _BYTES
 
     def flows_faster(self, live_brokers: int) -> bool:
-        """Whether a twin of this level, which has at least an even part, flows faster than it."""
-        if self.group is None:
-            return False
-        share, quota = self.share, self.quota
-        messages, size = share.messages, share.bytes
-        return (messages is not None and messages < (quota.messages or 0) // live_brokers) or (
-            size is not None and size < (quota.bytes or 0) // live_brokers
-        )
+        """Whether a counterfactual bucket, which has at least an even part, flows faster than the real."""
+        if self._live_brokers != live_brokers:
+            messages, size = self.messages_rate, self.bytes_rate
+            self._is_faster = (
+                messages is not None
+                and messages < self._even_part(self.quota.messages, live_brokers)
+            ) or (size is not None and size < self._even_part(self.quota.bytes, live_brokers))
+            self._live_brokers = live_brokers
+        return self._is_faster
 
-    def would_grant(self, group: str, live_brokers: int, now: Nanos) -> Pair:
+    def would_grant(self, group: str, live_brokers: int, now: Nanos) -> tuple[int, int]:
         """Whole units this level would grant now, had another level, `group`, refused nothing."""
-        twins = self._twins.get(group)
-        if twins is None:
-            if len(self._twins) >= TWINS_MAX:
-                self._twins.clear()
-            twins = self._twins[group] = _Twins()
-        if self.messages:
-            self.messages = WatchedBucket.of(self.messages, self.burst_ns, now)
-        if self.bytes:
-            self.bytes = WatchedBucket.of(self.bytes, self.burst_ns, now)
-        twins.messages = _twin_of(self.messages, twins.messages, now)
-        twins.bytes = _twin_of(self.bytes, twins.bytes, now)
-        return Pair(
-            self._of_twin(twins.messages, Dimension.MESSAGES, live_brokers, now),
-            self._of_twin(twins.bytes, Dimension.BYTES, live_brokers, now),
-        )
+        self.refill(now)
+        if self.spilled is None:
+            self.spilled = [0, 0]
+            self._counterfactuals.clear()
+        one = self._counterfactuals.get(group)
+        if one is None:
+            if len(self._counterfactuals) >= counterfactual.COUNTERFACTUALS_MAX:
+                self._counterfactuals.clear()
+            one = self._counterfactuals[group] = Counterfactual(self.spilled, now)
+        messages = size = COUNT_MAX
+        spilled, burst_ns = self.spilled, self.burst_ns
+        if (flowing := self.messages_rate) is not None:
+            rate = max(flowing, self._even_part(self.quota.messages, live_brokers))
+            tokens = self.messages_tokens
+            messages = one.available(0, rate, flowing, tokens, spilled[0], burst_ns, now)
+        if (flowing := self.bytes_rate) is not None:
+            rate = max(flowing, self._even_part(self.quota.bytes, live_brokers))
+            size = one.available(1, rate, flowing, self.bytes_tokens, spilled[1], burst_ns, now)
+        one.at = now
+        return messages, size
 
-    def forgo(self, group: str, cost: Pair) -> None:
+    def forgo(self, group: str, messages: int, size: int) -> None:
         """Note that `group` refused what this level said a moment ago it would grant."""
-        twins = self._twins[group]
-        if twins.messages:
-            twins.messages.take(cost.messages)
-        if twins.bytes:
-            twins.bytes.take(cost.bytes)
+        self._counterfactuals[group].take(messages, size)
 
-    def count_shadow(self, cost: Pair) -> None:
+    def charge_shadow(self, messages: int, size: int, now: Nanos) -> None:
+        """Charge a shadow level, or count what it would have refused."""
+        if self.admits(messages * PICO, size * PICO, now):
+            self.take(messages, size)
+        else:
+            self.count_shadow(messages, size)
+
+    def count_shadow(self, messages: int, size: int) -> None:
         """Count what a shadow level would have refused."""
-        messages, size = self.shadow_refused
-        self.shadow_refused = Pair(messages + cost.messages, size + cost.bytes)
+        before = self.shadow_refused
+        self.shadow_refused = Pair(before.messages + messages, before.bytes + size)
 
     def begin_cuts(self) -> RecentCuts:
         """Begin to count what is not granted because this level, the most stringent, is short."""
         self.cuts = cuts = RecentCuts()
         return cuts
 
-    def _of_twin(
-        self, twin: Twin | None, dimension: Dimension, live_brokers: int, now: Nanos
-    ) -> int:
-        if twin is None:
-            return COUNT_MAX
-        rate = self.share.of(dimension) or 0
-        if self.group is not None:
-            rate = max(rate, (self.quota.of(dimension) or 0) // live_brokers)
-        return twin.available(rate, self.burst_ns, now)
-
-    def _bucket(self, bucket: TokenBucket | None, rate: Rate, now: Nanos) -> TokenBucket | None:
-        if rate is None:
-            return None
-        if bucket is None:
-            return TokenBucket(rate, self.burst_ns, now)
-        bucket.set_rate(rate, self.burst_ns, now)
-        return bucket
+    def _even_part(self, quota: Rate, live_brokers: int) -> int:
+        return 0 if self.group is None else (quota or 0) // live_brokers
 
     def _most(self, quota: Rate) -> int:
         # A quota of 0 never grants: that is a refusal, not a request of the wrong size.
-        most = (quota or 0) * self._settings.request_max_ms // (MILLI * 1000)
+        most = (quota or 0) * self._request_max_ms // (MILLI * 1000)
         return min(max(1, most), COUNT_MAX) if quota else COUNT_MAX
 
-    def _wait_ms(self, bucket: TokenBucket, units: int, now: Nanos) -> int:
-        if units == 0:
-            return 0
-        wait_ns = bucket.wait_ns(units * PICO, now)
-        if wait_ns is None:
-            return self._settings.round_ms
-        # A debt that was made at a high rate may take ages at a low one.
-        wait_ms = -(-wait_ns // NS_PER_MS)
-        return wait_ms if wait_ms < WAIT_MS_MAX else WAIT_MS_MAX  # noqa: FURB136 -- min() takes thrice as long
 
-
-class _Twins:
-    """A level's twins for one group."""
-
-    __slots__ = ("bytes", "messages")
-
-    def __init__(self) -> None:
-        self.messages: Twin | None = None
-        self.bytes: Twin | None = None
-
-
-def _twin_of(bucket: TokenBucket | None, twin: Twin | None, now: Nanos) -> Twin | None:
-    """The twin that there is, or a new one where the bucket is new."""
-    if not isinstance(bucket, WatchedBucket):
-        return None
-    return twin if twin is not None and twin.is_of(bucket) else Twin(bucket, now)
+def _wait_ms(missing: int, rate: int) -> int:
+    """How long until so many tokens have flowed in, if nobody else takes any."""
+    if missing <= 0:
+        return 0
+    # A debt that was made at a high rate may take ages at a low one.
+    wait_ms = -(-missing // (rate * NS_PER_MS))
+    return wait_ms if wait_ms < WAIT_MS_MAX else WAIT_MS_MAX  # noqa: FURB136 -- min() takes thrice as long
 
 
 class GroupKey(NamedTuple):
@@ -248,7 +205,14 @@ class GroupKey(NamedTuple):
 class GroupState(LevelState):
     """The level of one resource group in one kind, and what its callers wanted."""
 
-    __slots__ = ("_refused", "counters", "epoch", "key", "reported")
+    __slots__ = (
+        "counters",
+        "epoch",
+        "key",
+        "refused_bytes",
+        "refused_messages",
+        "reported",
+    )
 
     def __init__(
         self, key: GroupKey, settings: BucketSettings, now: Nanos, touched: Touched | None = None
@@ -261,20 +225,18 @@ class GroupState(LevelState):
         self.counters = Counters(now, Touched() if touched is None else touched, self)
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
-        #: [messages, bytes] refused since the start, by the level that cut.
-        self._refused: defaultdict[Level, list[int]] = defaultdict(lambda: [0, 0])
+        #: Whole units refused since the start, by the `order` of the level that refused.
+        self.refused_messages = [0] * len(_LEVELS)
+        self.refused_bytes = [0] * len(_LEVELS)
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
-        """Refused since the start, whole units, by the level that cut and the dimension counted."""
+        """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        for level, (messages, size) in self._refused.items():
-            counted[level, Dimension.MESSAGES] = messages
-            counted[level, Dimension.BYTES] = size
+        for level, messages, size in zip(
+            _LEVELS, self.refused_messages, self.refused_bytes, strict=True
+        ):
+            if messages or size:
+                counted[level, Dimension.MESSAGES] = messages
+                counted[level, Dimension.BYTES] = size
         return counted
-
-    def count_refusal(self, level: Level, cost: Pair) -> None:
-        """Count work of this group that some level cut."""
-        counts, (messages, size) = self._refused[level], cost
-        counts[0] += messages
-        counts[1] += size

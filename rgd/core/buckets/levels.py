@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
-from rgd.core.buckets.split import SplitShare, owes
+from rgd.core.buckets.split import SplitShare
 from rgd.core.demand.counters import Touched
 from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
@@ -95,8 +95,6 @@ class Levels:
         self._book = EMPTY_BOOK
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
-        #: The counters of groups that requests added to since the last tick.
-        self.touched = Touched()
         #: Each of them once, in the order in which they are looked at.
         self._group_order: deque[GroupState] = deque()
         self._limit_order: deque[LimitState] = deque()
@@ -109,6 +107,16 @@ class Levels:
         #: Groups whose topics are being weighed.
         self._weighing: dict[GroupKey, None] = {}
         self._group_burst_ns = settings.burst_ns
+        #: Brokers that share the quotas, this one too.
+        self.live_brokers = 1
+        #: The counters of groups that requests added to since the last tick; `touched.on_first` is
+        #: called when there is one.
+        self.touched = Touched()
+        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or they
+        #: refused work and the peers know nothing of it. The report empties it.
+        self.urgent: dict[GroupKey, None] = {}
+        #: Called when a group becomes urgent because it refused and no peer knows of it.
+        self.on_unreported: Callable[[], None] = _nobody_listens
 
     # What there is.
 
@@ -125,7 +133,9 @@ class Levels:
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) that was asked for since it exists."""
         groups = self._book.groups
-        return (state for state in self._groups.values() if state.key.group in groups)
+        # Of a copy: whoever goes through them in slices finds each once, whatever is asked for meanwhile.
+        states = list(self._groups.values())
+        return (state for state in states if state.key.group in groups)
 
     def state(self, key: GroupKey) -> GroupState | None:
         """One of them."""
@@ -151,7 +161,7 @@ class Levels:
             self._refresh(state, group, now)
         return state
 
-    def limit(self, key: LimitKey, now: Nanos) -> LevelState | None:
+    def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
         """The level of a limit, up to date; None where nothing is limited."""
         level = self._limits.get(key)
         if level is None:
@@ -176,10 +186,11 @@ class Levels:
     # What changes.
 
     def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
-        """Put a policy book in force; no chain refers to any level any more.
+        """Put a policy snapshot in force; buckets of what stays keep their tokens and debt.
 
-        `is_whole` takes every level as changed.
+        `is_whole` takes everything as changed, whatever a change that failed left behind.
         """
+        self._drop_chains()
         before, self._book = self._book, book
         if is_whole:
             self._group_change.happen(len(self._group_order), now)
@@ -207,7 +218,8 @@ class Levels:
             self._set_rates(state, state.quota, share, now)
 
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
-        """Change the depth of every group's buckets, those to come too; no chain refers to any."""
+        """Change the depth of every group's buckets; 0 grants one request at a time, on debt."""
+        self._drop_chains()
         before, self._group_burst_ns = self._group_burst_ns, burst_ns
         if burst_ns < before:
             # Tokens above the lower depth go now, not when somebody looks.
@@ -216,23 +228,17 @@ class Levels:
         elif burst_ns > before:
             self._group_change.happen(len(self._group_order), now)
 
-    def end_round(self, now: Nanos) -> bool:
-        """Begin to weigh the topics of divided shares anew; divide those that were in debt and are not.
-
-        True where one was divided: no chain may refer to it any more.
-        """
+    def end_round(self, now: Nanos) -> None:
+        """Begin to weigh the topics of divided shares; divide those that were in debt and are not."""
         for key, split in self._splits.items():
             split.end_round()
             self._weighing[key] = None
         self._weigh(SLICE_LEVELS, now)
-        ready = [key for key in self._unsplit if not owes(self._groups[key], now)]
+        ready = [key for key in self._unsplit if not self._groups[key].owes(now)]
         for key in ready:
             self._hear(self._groups[key], now)
-        return bool(ready)
-
-    def forget_chains(self) -> None:
-        """No chain refers to any level any more."""
-        self._generation += 1
+        if ready:
+            self._drop_chains()
 
     def work(self, now: Nanos) -> None:
         """Look at a slice of what has not heard of the last change, or is to be weighed."""
@@ -261,6 +267,10 @@ class Levels:
                 self._limit_order.append(level)
 
     # How.
+
+    def _drop_chains(self) -> None:
+        """No chain may use any level any more."""
+        self._generation += 1
 
     def _look_at_group(self, now: Nanos) -> None:
         if not self._group_order:
@@ -319,7 +329,7 @@ class Levels:
             split.set_mode(mode)
             self._weighing[state.key] = None
             self._weigh(SLICE_LEVELS, now)
-        elif owes(state, now):
+        elif state.owes(now):
             # A debt that nobody had to pay would be granted twice.
             self._unsplit[state.key] = None
         else:
@@ -353,6 +363,10 @@ class Levels:
             level.set_rates(rates, rates, change.at)
         level.epoch = change.epoch
         return True
+
+
+def _nobody_listens() -> None:
+    """The default of `Levels.on_unreported`."""
 
 
 def _limit_of(limits: Limits, key: LimitKey) -> Rates:

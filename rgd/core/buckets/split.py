@@ -18,14 +18,13 @@ from collections import deque
 from copy import copy
 from typing import Final
 
-from rgd.core.buckets.bucket import TokenBucket
 from rgd.core.buckets.cuts import PartCuts, RecentCuts
-from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.decision import NOTHING, Level
 from rgd.core.buckets.intervals import Steps, Stream
 from rgd.core.buckets.level import BucketSettings, GroupState, LevelState
 from rgd.core.policies.model import Rate, Rates, TopicSplit, lower
 from rgd.core.shares.model import PPM
-from rgd.core.units import Dimension, Nanos, Pair
+from rgd.core.units import Nanos, Pair
 
 #: Most parts of one group in one kind; further topics share one common part while that is active.
 SPLIT_TOPICS_MAX: Final = 10_000
@@ -34,7 +33,6 @@ IDLE_ROUNDS: Final = 2
 #: Of the share, split evenly under `proportional` so that a new topic can start, like brokers' floors.
 TOPIC_FLOOR_PPM: Final = PPM // 100
 
-_NOTHING: Final = Pair()
 _NO_STEPS: Final = (Steps(0, 0), Steps(0, 0))
 
 
@@ -76,17 +74,17 @@ class TopicPart(LevelState):
         self.seen_at = now
         self.asked_in = split.round
         #: What it is weighed by: wanted in the last two rounds, whole units.
-        self.usage = _NOTHING
+        self.usage = NOTHING
         self._before: Pair | None = None
         self._attempt = 1
-        self._held = _NOTHING
+        self._held = NOTHING
         #: [messages, bytes] of the open round; new is what nobody said is a retry.
         self._admitted, self._new = [0, 0], [0, 0]
 
-    def ask(self, request: Request, now: Nanos) -> bool:
+    def ask(self, attempt: int, held: Pair, now: Nanos) -> bool:
         """Note a request that is about to be decided; brings the buckets up to date.
 
-        False where it went idle: it is made anew, not woken.
+        False where it went idle: a new part takes its place.
         """
         split = self._split
         if split is None:
@@ -96,34 +94,36 @@ class TopicPart(LevelState):
         self.seen_at = now
         self.asked_in = split.round
         self.shadow = split.whole.shadow
-        self._attempt = request.attempt
-        if request.held != _NOTHING:
-            self._held = request.held
+        self._attempt = attempt
+        if held != NOTHING:
+            self._held = held
         return True
 
-    def take(self, cost: Pair) -> None:
+    def take(self, messages: int, size: int) -> None:
         """Charge what was granted here and to the group as a whole."""
-        super().take(cost)
+        super().take(messages, size)
+        self.charge_group(messages, size)
+
+    def charge_group(self, messages: int, size: int) -> None:
+        """Charge the group as a whole with what was granted here."""
         assert self._split is not None, "a part that went idle was charged"
         whole = self._split.whole
-        for bucket in (whole.messages, whole.bytes):
-            if bucket is not None:
-                # Refills it, so that it is full before it is charged and not after.
-                bucket.tokens(self.seen_at)
-        LevelState.take(whole, cost)
-        _add(self._admitted, cost)
+        # Refilled first, so that it is full before it is charged and not after.
+        whole.refill(self.seen_at)
+        whole.take(messages, size)
+        _add(self._admitted, messages, size)
         if self._attempt <= 1:
-            _add(self._new, cost)
+            _add(self._new, messages, size)
 
-    def refuse(self, unmet: Pair) -> None:
+    def refuse(self, messages: int, size: int) -> None:
         """Count work that only groups refused: more of the share would have helped."""
         if self._attempt <= 1:
-            _add(self._new, unmet)
+            _add(self._new, messages, size)
 
-    def count_shadow(self, cost: Pair) -> None:
+    def count_shadow(self, messages: int, size: int) -> None:
         """Count on the group what its shadow would have refused."""
         assert self._split is not None, "a part that went idle was charged"
-        self._split.whole.count_shadow(cost)
+        self._split.whole.count_shadow(messages, size)
 
     def begin_cuts(self) -> RecentCuts:
         """Begin to count what is cut here, which counts for the group as a whole too."""
@@ -131,10 +131,6 @@ class TopicPart(LevelState):
         whole = self._split.whole
         self.cuts = cuts = PartCuts(whole.cuts or whole.begin_cuts())
         return cuts
-
-    def owes(self, now: Nanos) -> bool:
-        """Whether a bucket is in debt."""
-        return owes(self, now)
 
     def close_round(self) -> None:
         """Reckon what it is weighed by in the next round."""
@@ -145,7 +141,7 @@ class TopicPart(LevelState):
         before = wanted if self._before is None else self._before
         self.usage = Pair(wanted.messages + before.messages, wanted.bytes + before.bytes)
         self._before = wanted
-        self._held = _NOTHING
+        self._held = NOTHING
         self._admitted, self._new = [0, 0], [0, 0]
 
     def leave(self) -> None:
@@ -251,7 +247,7 @@ class SplitShare:
         if part is None:
             return None
         seen = copy(part)
-        seen.messages, seen.bytes = copy(part.messages), copy(part.bytes)
+        seen.spilled = None
         if seen.epoch != self.epoch:
             self.catch_up(seen, now)
         return seen
@@ -341,13 +337,14 @@ class SplitShare:
         part.set_rates(whole.quota, rates, now)
         part.burst_ns = whole.burst_ns
         part.set_rates(whole.quota, rates, now)
-        for dimension in Dimension:
-            bucket, all_of_it = _bucket(part, dimension), _bucket(whole, dimension)
-            share, rate = whole.share.of(dimension), rates.of(dimension)
-            if bucket and all_of_it and share is not None and rate is not None:
-                # The other parts hold at most their depths, so all hold no more than the whole.
-                lacking = share * whole.burst_ns - all_of_it.tokens(now)
-                bucket.take(-max(0, rate * whole.burst_ns - lacking))
+        # The other parts hold at most their depths, so all hold no more than the whole.
+        whole.refill(now)
+        if rates.messages is not None:
+            lacking = whole.messages_depth - whole.messages_tokens
+            part.messages_tokens = max(0, part.messages_depth - lacking)
+        if rates.bytes is not None:
+            lacking = whole.bytes_depth - whole.bytes_tokens
+            part.bytes_tokens = max(0, part.bytes_depth - lacking)
         return part
 
     def _all_parts(self) -> list[TopicPart]:
@@ -426,17 +423,6 @@ def _lowest(streams: tuple[Stream, Stream], part: TopicPart, epoch: int) -> Rate
     return Rates(streams[0].lowest(part.steps[0], epoch), streams[1].lowest(part.steps[1], epoch))
 
 
-def owes(level: LevelState, now: Nanos) -> bool:
-    """Whether a level's bucket is in debt."""
-    return any(
-        bucket is not None and bucket.tokens(now) < 0 for bucket in (level.messages, level.bytes)
-    )
-
-
-def _bucket(level: LevelState, dimension: Dimension) -> TokenBucket | None:
-    return level.messages if dimension is Dimension.MESSAGES else level.bytes
-
-
-def _add(counts: list[int], cost: Pair) -> None:
-    counts[0] += cost.messages
-    counts[1] += cost.bytes
+def _add(counts: list[int], messages: int, size: int) -> None:
+    counts[0] += messages
+    counts[1] += size

@@ -13,11 +13,6 @@ from rgd.core.runs import Places
 class Columns:
     """The base of a dataclass whose fields are arrays with one row each for every group."""
 
-    @classmethod
-    def empty(cls, rows: int) -> Self:
-        """Columns of rows that were never asked for."""
-        raise NotImplementedError
-
     def rows(self, places: Places) -> Self:
         """Some rows: views of a slice, copies of places."""
         if isinstance(places, slice):

@@ -14,7 +14,7 @@ and give way to whatever is seen next.
 
 All is columns of shape [rows, dimensions] and changed in place, so that the
 simulator's vectorised model calls `end_round` on arrays of its own. Counting
-requests is `rgd.core.demand.meter`'s business.
+requests is `rgd.core.demand.table`'s business.
 """
 
 from dataclasses import dataclass

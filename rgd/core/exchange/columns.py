@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
@@ -29,9 +30,6 @@ _Column = TypeVar("_Column", bound=np.generic)
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
-#: A report of no more rows is read as it comes; what a larger one tells of is remembered for the next.
-FEW_ROWS: Final = 64
-
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
 _POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
 
@@ -41,14 +39,14 @@ class UsageColumns:
     """What one broker tells of its groups.
 
     Attributes:
-        groups: [rows] names.
+        groups: [rows] names; a tuple, or `NumberedNames`.
         kinds: [rows] places in `KINDS`.
         topics: [rows] topics of the group that were active.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
         admitted_total: [rows, 2] whole units since the speaker's start; `wanted_total` likewise.
     """
 
-    groups: tuple[str, ...]
+    groups: Sequence[str]
     kinds: Codes
     topics: Ints
     admitted: Ints
@@ -101,7 +99,7 @@ class UsageColumns:
     def take(self, places: Ints) -> "UsageColumns":
         """The rows at these places."""
         return UsageColumns(
-            groups=tuple(self.groups[place] for place in places.tolist()),
+            groups=_taken(self.groups, places),
             kinds=self.kinds[places],
             topics=self.topics[places],
             admitted=self.admitted[places],
@@ -267,6 +265,12 @@ def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
             for messages, size in values
         ]
     )
+
+
+def _taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
+    if isinstance(groups, NumberedNames):
+        return groups.take(places)
+    return tuple(groups[place] for place in places.tolist())
 
 
 def _joined(

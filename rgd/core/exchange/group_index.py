@@ -54,8 +54,10 @@ class GroupIndex:
         self.unknown = 0
         #: Requests for a slot that were refused.
         self.refused = 0
-        #: Another one whenever slots were freed: who keeps slots of rows that may be gone looks again.
-        self.generation = 0
+        #: [slots] another number whenever the slot is given, 0 while it is free: whoever remembers a slot
+        #: remembers its ticket, and knows by it that the slot was not freed.
+        self.tickets: Ints = np.zeros(64, np.int64)
+        self._next_ticket = 1
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -136,8 +138,8 @@ class GroupIndex:
             del self._places[kind_code(key.kind)][key.group]
         self.unknown -= int(np.count_nonzero(self.is_unknown[places]))
         self.is_given[places] = self.is_unknown[places] = False
+        self.tickets[places] = 0
         self._free.extend(places.tolist())
-        self.generation += 1
 
     def _give(
         self,
@@ -187,7 +189,7 @@ class GroupIndex:
     def _fill(self, given: Sequence[int]) -> None:
         """Fill the columns of slots that were taken."""
         if len(self.keys) > len(self.hashes):
-            for name in ("hashes", "name_bytes", "is_given", "is_unknown"):
+            for name in ("hashes", "name_bytes", "is_given", "is_unknown", "tickets"):
                 setattr(self, name, grown(getattr(self, name), len(self.keys)))
         places = np.array(given, np.int64)
         keys = [self.keys[place] for place in given]
@@ -197,6 +199,8 @@ class GroupIndex:
         self.hashes[places] = np.frombuffer(digests, ">u8")
         self.name_bytes[places] = [len(key.group) for key in keys]
         self.is_given[places] = True
+        self.tickets[places] = np.arange(self._next_ticket, self._next_ticket + len(places))
+        self._next_ticket += len(places)
         unknown = [not self.knows(key.group) for key in keys]
         self.is_unknown[places] = unknown
         self.unknown += sum(unknown)

@@ -13,7 +13,6 @@ taken out of the hash that is known and put in again; many make it unknown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,10 +20,12 @@ from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import FEW_ROWS, Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
+from rgd.core.exchange.known_slots import KnownSlots
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.runs import Places, run_of
@@ -67,32 +68,6 @@ class Gathered(NamedTuple):
     wanted: Ints
 
 
-@dataclass(slots=True)
-class _Named:
-    """The names that a report had, and where they are."""
-
-    groups: tuple[str, ...]
-    kinds: Codes
-    places: Ints
-    #: `GroupIndex.generation` when they were looked up.
-    generation: int
-    #: Rows of the places while the holding has this version; None where some have none.
-    rows: Places | None = None
-    version: int = -1
-
-    def held_by(self, holding: Holding) -> Places | None:
-        """The rows of all places, None where some have none."""
-        if self.version != holding.version:
-            rows = holding.find(self.places)
-            self.rows = None if (rows == NO_ROW).any() else run_of(rows)
-            self.version = holding.version
-        return self.rows
-
-    def is_held(self, holding: Holding) -> bool:
-        """Whether it is known which rows of the holding these are; while they are, no slot is freed."""
-        return self.rows is not None and self.version == holding.version
-
-
 class UsageMap:
     """Every row that anybody told and did not take back."""
 
@@ -106,8 +81,8 @@ class UsageMap:
         self._free_numbers: list[int] = []
         #: By broker number.
         self._holdings: list[Holding] = []
-        #: By broker number, the last report's: a steady broker tells of the same groups again.
-        self._named: dict[int, _Named] = {}
+        #: By broker number: the slots of the groups that it named by numbers.
+        self._known: dict[int, KnownSlots] = {}
 
     def apply(self, report: Report) -> Ints:
         """Take a report in; returns the places of groups whose rates changed."""
@@ -116,20 +91,22 @@ class UsageMap:
         holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
-        named = self._name(number, report)
+        # A full state replaces the rows that are held: only what is kept of it is counted.
+        room = UNKNOWN_ROWS_MAX if report.full else None
+        slots = self._slots_of(number, told, room)
         if not report.full or (report.span == ALL_ROWS and len(told) == len(holding)):
-            rows = named.held_by(holding)
-            if rows is not None and not told.is_idle.any():
+            rows = self._rows_of(number, told, slots)
+            if not ((rows == NO_ROW).any() or told.is_idle.any()):
                 holding.is_partial &= not report.full
-                return self._rewrite(holding, rows, named.places, Amounts.of(told))
-        return self._merge(number, named.places, report)
+                return self._rewrite(holding, run_of(rows), slots, Amounts.of(told))
+        return self._merge(number, slots, report)
 
     def remove(self, broker: str) -> Ints:
         """Forget a broker and free its number; returns the places of the groups it had rows in."""
         number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
-        self._named.pop(number, None)
+        self._known.pop(number, None)
         holding = self._holdings[number]
         places = holding.places
         self._forget(holding, holding.rows)
@@ -147,6 +124,13 @@ class UsageMap:
             admitted=self._rows.admitted.take(rows, 0),
             wanted=self._rows.wanted.take(rows, 0),
         )
+
+    def topics(self, places: Ints) -> Ints:
+        """[rows] the active topics of each row that `gather` gives, in its order."""
+        self._make_room()
+        rows, _ = self._regions.gather(places)
+        topics: Ints = self._rows.topics[rows].astype(np.int64)
+        return topics
 
     def counts(self, places: Ints) -> Ints:
         """[places] how many rows each of these groups has."""
@@ -218,7 +202,9 @@ class UsageMap:
             begin: the first of these rows; those before it have been introduced.
             end: behind the last of them.
         """
-        self._places_of(rows.between(begin, end), max(0, UNKNOWN_ROWS_MAX - begin))
+        part = rows.between(begin, end)
+        room = max(0, UNKNOWN_ROWS_MAX - begin)
+        self.index.places(part.groups, part.kinds, skip=part.is_idle, room=room)
 
     def is_partial(self, broker: str) -> bool:
         """Whether a broker sent rows that are not kept: too many, or of too many groups without policies."""
@@ -255,34 +241,45 @@ class UsageMap:
                 f"{self._regions.live} of groups"
             )
 
-    def _name(self, number: int, report: Report) -> _Named:
-        """Where the names of a report are."""
-        named, told = self._named.get(number), report.rows
-        # Names are looked up one by one, which is most of the work; the same tuple says the same.
-        if (
-            named
-            and named.groups is told.groups
-            and np.array_equal(named.kinds, told.kinds)
-            and (named.generation == self.index.generation or named.is_held(self._holdings[number]))
-        ):
-            return named
-        # A full state replaces the rows that are held: only what is kept of it is counted.
-        room = UNKNOWN_ROWS_MAX if report.full else self._room(self._holdings[number])
-        places = self._places_of(told, room)
-        named = _Named(told.groups, told.kinds, places, self.index.generation)
-        if len(told) > FEW_ROWS and NO_PLACE not in named.places:
-            self._named[number] = named
-        return named
+    def _slots_of(self, number: int, told: UsageColumns, room: int | None) -> Ints:
+        """[rows] slots, given to what has none and is to be kept.
 
-    def _places_of(self, told: UsageColumns, room: int) -> Ints:
-        """[rows] slots, given to what has none and is to be kept."""
-        places = self.index.find_all(told.groups, told.kinds)
-        missing = places == NO_PLACE
+        Args:
+            number: the broker's.
+            told: its rows.
+            room: how many groups without policies may be given a slot; None: as many as it may have more.
+        """
+        names = told.groups
+        if not isinstance(names, NumberedNames):
+            return self._look_up(number, told, room)
+        known = self._known.get(number)
+        if known is None or not known.is_of(names):
+            known = self._known[number] = KnownSlots(names.table)
+        slots = known.find(names, told.kinds, self.index)
+        missing = np.flatnonzero(slots == NO_PLACE)
+        if len(missing):
+            rows = told.take(missing)
+            slots[missing] = self._look_up(number, rows, room)
+            known.put(names, told.kinds, slots, self.index)
+        return slots
+
+    def _rows_of(self, number: int, told: UsageColumns, slots: Ints) -> Ints:
+        """[rows] the rows that a broker has in these slots, `NO_ROW` where it has none."""
+        holding, names = self._holdings[number], told.groups
+        if isinstance(names, NumberedNames):
+            return self._known[number].rows(names, told.kinds, slots, holding)
+        return holding.find(slots)
+
+    def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
+        """[rows] slots, by names."""
+        slots = self.index.find_all(told.groups, told.kinds)
+        missing = slots == NO_PLACE
         if not missing.any():
-            return places
+            return slots
         idle = told.is_idle
         if idle[missing].all():
-            return places
+            return slots
+        room = self._room(self._holdings[number]) if room is None else room
         return self.index.places(told.groups, told.kinds, skip=idle, room=room)
 
     def _room(self, holding: Holding) -> int:

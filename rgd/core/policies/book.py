@@ -4,13 +4,16 @@ Law: a request is decided against exactly one book. A change makes a new book
 and swaps it whole, so moving a namespace between groups is atomic.
 
 Each distinct group among topic, namespace and tenant is charged once
-(design 2), narrowest first. Where policies come from is `rgd.app`'s business.
+(design 2), narrowest first. What is attached to a group, and which namespaces exist, is looked up in
+the book's index. Where policies come from is `rgd.app`'s business.
 """
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
+from itertools import chain
 
+from rgd.core.policies.index import PolicyIndex, index_of
 from rgd.core.policies.model import Attachments, Backlogs, Group, Limits
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.precedence import Place, names_of
@@ -26,6 +29,17 @@ class PolicyBook:
     #: Namespaces that were named once and may be attached to nothing now.
     named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
+    #: The index, where whoever makes the book kept it; else it is made from the whole book.
+    indexed: InitVar[PolicyIndex | None] = None
+    index: PolicyIndex = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, indexed: PolicyIndex | None) -> None:
+        if indexed is None:
+            attach = self.attach
+            indexed = index_of(
+                (attach.tenants, attach.namespaces, attach.topics), self._namespaces()
+            )
+        object.__setattr__(self, "index", indexed)
 
     def groups_of(self, namespace: str | None, topic: str | None = None) -> tuple[Group, ...]:
         """The distinct groups that charge a topic of a full namespace, narrowest first.
@@ -52,25 +66,29 @@ class PolicyBook:
             if (group := self.attach.tenants.get(tenant)) is not None:
                 yield group, Place.TENANT, tenant
 
-    def attached_to(self, group: str) -> Attachments:
-        """What is attached to one group."""
-        return Attachments(
-            {name: to for name, to in self.attach.tenants.items() if to == group},
-            {name: to for name, to in self.attach.namespaces.items() if to == group},
-            {name: to for name, to in self.attach.topics.items() if to == group},
-        )
-
     def namespaces(self) -> frozenset[str]:
         """Every namespace that was ever named here (a namespace exists once named)."""
+        return frozenset(chain.from_iterable(self.index.existing.values()))
+
+    def _namespaces(self) -> Iterator[str]:
+        """Every namespace that is named, as often as it is."""
         limits, backlogs = self.limits, self.backlogs
-        by_namespace = (limits.namespaces, limits.namespace_subscriptions, backlogs.namespaces)
-        by_topic = (self.attach.topics, limits.topics, limits.topic_subscriptions, backlogs.topics)
-        named = {*self.named, *self.attach.namespaces}
-        named.update(*by_namespace)
-        for topics in by_topic:
-            named.update(namespace_of_topic(topic) for topic in topics)
-        named.update(namespace_of_topic(topic) for topic, _ in limits.subscriptions)
-        return frozenset(named)
+        yield from self.named
+        for names in (
+            self.attach.namespaces,
+            limits.namespaces,
+            limits.namespace_subscriptions,
+            backlogs.namespaces,
+        ):
+            yield from names
+        for topics in (
+            self.attach.topics,
+            limits.topics,
+            limits.topic_subscriptions,
+            backlogs.topics,
+        ):
+            yield from map(namespace_of_topic, topics)
+        yield from (namespace_of_topic(topic) for topic, _ in limits.subscriptions)
 
 
 EMPTY_BOOK = PolicyBook()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.index import NamesWriter, PolicyIndex
 from rgd.core.policies.model import (
     NOT_SET,
     Attachments,
@@ -27,7 +28,7 @@ from rgd.core.policies.model import (
     Limits,
     LocalLimit,
 )
-from rgd.core.policies.names import namespace_of_topic
+from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.table import Table, TableWriter
 
 GROUP: Final = "group:"
@@ -57,7 +58,14 @@ _LONG: Final = ("limit:", "backlog:")
 _Name = TypeVar("_Name", bound=Hashable)
 _Sort = TypeVar("_Sort")
 
-_OF_NAMESPACES: Final = (LIMIT_NAMESPACE, LIMIT_NAMESPACE_SUBSCRIPTIONS, BACKLOG_NAMESPACE)
+#: Keys of what is attached to groups.
+_ATTACHED: Final = (TENANT, NAMESPACE, TOPIC)
+_OF_NAMESPACES: Final = (
+    NAMESPACE,
+    LIMIT_NAMESPACE,
+    LIMIT_NAMESPACE_SUBSCRIPTIONS,
+    BACKLOG_NAMESPACE,
+)
 _OF_TOPICS: Final = (TOPIC, LIMIT_TOPIC, LIMIT_TOPIC_SUBSCRIPTIONS, BACKLOG_TOPIC)
 
 #: A group, the name of the group attached to, a limit, backlog quotas, or None: deleted.
@@ -104,7 +112,7 @@ class PolicyRecords:
         self._records: dict[str, PolicyRecord] = {}
         self._broker = NOT_SET
         self._groups: TableWriter[str, Group] = TableWriter()
-        self._attached = _Writers(str, (TENANT, NAMESPACE, TOPIC))
+        self._attached = _Writers(str, _ATTACHED)
         self._limits = _Writers(
             LocalLimit,
             (
@@ -118,6 +126,9 @@ class PolicyRecords:
         self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
         #: Namespaces that are named by records of which nothing else may tell, and by how many.
         self._named: TableWriter[str, int] = TableWriter()
+        #: What is attached to each group, by the prefix of its key; and each tenant's namespaces.
+        self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
+        self._existing = NamesWriter()
 
     def apply(self, record: PolicyRecord) -> bool:
         """Take a record in; False when a newer one is known."""
@@ -131,6 +142,7 @@ class PolicyRecords:
         known = self._records.get(record.key)
         self._records[record.key] = record
         self._name(None if known is None else _named_by(known), _named_by(record))
+        self._index(known, record)
         self._show(record.key, record.value)
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
@@ -180,7 +192,29 @@ class PolicyRecords:
             ),
             named=self._named.table().keys(),
             backlogs=Backlogs(backlogs.table(BACKLOG_NAMESPACE), backlogs.table(BACKLOG_TOPIC)),
+            indexed=PolicyIndex(
+                self._attached_to[TENANT].table(),
+                self._attached_to[NAMESPACE].table(),
+                self._attached_to[TOPIC].table(),
+                self._existing.table(),
+            ),
         )
+
+    def _index(self, before: PolicyRecord | None, after: PolicyRecord) -> None:
+        """Index a record in place of the one of its key that is known."""
+        prefix, name = _parted(after.key)
+        namespace = _namespace_of(prefix, name)
+        if before is None and namespace is not None:
+            # A namespace exists once named: that of a deleted record, too.
+            self._existing.add(tenant_of(namespace), namespace)
+        attached = self._attached_to.get(prefix)
+        was = before.value if before is not None else None
+        if attached is None or was == after.value:
+            return
+        if isinstance(was, str):
+            attached.remove(was, name)
+        if isinstance(after.value, str):
+            attached.add(after.value, name)
 
     def _name(self, before: str | None, after: str | None) -> None:
         """Count the namespace that a record names, in place of the one that it named before."""
@@ -230,10 +264,12 @@ class _Writers(Generic[_Sort]):
 def _named_by(record: PolicyRecord) -> str | None:
     """The namespace that exists because of a record; that of a live one of another sort tells itself."""
     prefix, name = _parted(record.key)
-    if prefix == NAMESPACE:
-        return name
-    if record.value is not None:
-        return None
+    is_telling = prefix == NAMESPACE or record.value is None
+    return _namespace_of(prefix, name) if is_telling else None
+
+
+def _namespace_of(prefix: str, name: str) -> str | None:
+    """The namespace that a key names, if it names one."""
     if prefix in _OF_NAMESPACES:
         return name
     if prefix == LIMIT_SUBSCRIPTION:

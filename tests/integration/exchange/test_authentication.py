@@ -123,14 +123,13 @@ async def running(
         "exchange.url": secured.pulsar.service_url,
         "log.dir": str(folder / "log"),
     } | {f"exchange.{name}": value for name, value in options.items()}
-    daemon, exposition = build(load_settings(None, {}, overrides), secured.pulsar.service_url)
+    daemon, _ = build(load_settings(None, {}, overrides), secured.pulsar.service_url)
     until = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(daemon.run(until, on_up=lambda: None))
         yield daemon
         until.set()
     await daemon.close()
-    exposition.close()
 
 
 async def test_a_daemon_joins_with_its_token_and_says_what_is_missing_without(

@@ -21,6 +21,7 @@ from rgd.adapters.http.openapi import document
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
+from rgd.ports.metrics import Rest
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -160,7 +161,7 @@ def operation_of(description: Mapping[str, Any], method: str, path: str) -> Any:
     raise AssertionError(f"{method} {path} is not described")
 
 
-async def metrics(accept: str) -> tuple[bytes, str]:
+async def metrics(accept: str, rest: Rest) -> tuple[bytes, str]:
     """A page that says what it was asked for."""
     return f"rgd_up 1 # {accept}\n".encode(), METRICS_TYPE
 

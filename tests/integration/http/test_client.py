@@ -45,7 +45,6 @@ async def test_the_doors_figures_are_among_the_metrics() -> None:
     async with open_door(HttpSettings(port=0), page=exposition.render) as door:
         exposition.also(door.server.samples)
         page = (await door.send("GET", "/metrics")).body.decode()
-    exposition.close()
 
     assert "\nrgd_http_connections 1.0\n" in page
     for line in (

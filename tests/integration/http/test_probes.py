@@ -10,6 +10,7 @@ import pytest
 from rgd.adapters.http.probes import SCRAPES_MAX
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.daemon import Health
+from rgd.ports.metrics import Rest
 from tests.integration.http.door import METRICS_TYPE, Door, Observed, open_door
 
 
@@ -69,7 +70,7 @@ async def test_only_so_many_scrapes_are_under_way() -> None:
     go_on = asyncio.Event()
     begun = asyncio.Semaphore(0)
 
-    async def slow(accept: str) -> tuple[bytes, str]:
+    async def slow(accept: str, rest: Rest) -> tuple[bytes, str]:
         begun.release()
         await go_on.wait()
         return b"", METRICS_TYPE
@@ -93,7 +94,7 @@ async def test_only_so_many_scrapes_are_under_way() -> None:
 
 
 async def test_a_scrape_that_fails_is_500_and_leaves_room_for_the_next() -> None:
-    async def broken(accept: str) -> tuple[bytes, str]:
+    async def broken(accept: str, rest: Rest) -> tuple[bytes, str]:
         raise RuntimeError("no page")
 
     async with open_door(HttpSettings(port=0), page=broken) as door:

@@ -10,7 +10,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
-from rgd.ports.daemon import GroupView
+from rgd.core.views.model import GroupView
 from tests.integration.http.door import Door, check, open_door, read_answer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -130,10 +130,9 @@ class Crowded(SmallDaemon):
         self.peers = [f"broker-{number:04}" for number in range(2, 1500)]
         self.looked_at = 0
 
-    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
-        assert attached is not None, "a walk through all attachments for each group"
+    def group(self, name: str) -> GroupView:
         self.looked_at += 1
-        return super().group(name, attached)
+        return super().group(name)
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +155,8 @@ async def test_a_list_of_groups_is_a_page_and_others_are_answered_meanwhile(
         )
         assert [view["group"] for view in answer.json] == [f"group-{n}" for n in range(1800, 2000)]
         assert "Link" not in answer.headers
-        # One group for each turn of the loop; an answer takes some turns.
-        assert probes >= 20
+        # Some groups for each turn of the loop; an answer takes some turns.
+        assert probes >= 2
 
 
 @pytest.mark.parametrize("path", ["/v1/groups", "/v1/brokers"])

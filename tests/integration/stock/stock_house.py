@@ -110,7 +110,7 @@ async def stock_house(
             "log": {"dir": folder},
         }
     )
-    daemon, exposition = build(settings, apache.service_url)
+    daemon, _ = build(settings, apache.service_url)
     daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
     house, until, is_up = StockHouse(daemon), asyncio.Event(), asyncio.Event()
     try:
@@ -123,7 +123,6 @@ async def stock_house(
                 until.set()
     finally:
         await daemon.close()
-        exposition.close()
 
 
 class Operator:

@@ -228,7 +228,7 @@ def test_an_invariant_that_a_caller_finds_broken_is_counted_and_ends_the_daemon(
 
     daemon = running.daemon
     monkeypatch.setattr(daemon.core.limiter, "acquire", broken)
-    monkeypatch.setattr("rgd.app.daemon.group_view", broken)
+    monkeypatch.setattr("rgd.app.looks.group_view", broken)
     with pytest.raises(InternalError):
         daemon.acquire(GOLD) if what == "acquire" else daemon.group("gold")
     assert daemon.errors.counts.total() == 1
@@ -371,7 +371,7 @@ def test_a_view_and_a_figure_that_raise_leave_the_others(
     daemon = running.daemon
     running.ask(GOLD)
     monkeypatch.setattr(daemon.core.rounds, "told_wanted", boom)
-    monkeypatch.setattr("rgd.app.daemon.group_view", boom)
+    monkeypatch.setattr("rgd.app.looks.group_view", boom)
     with pytest.raises(InternalError):
         daemon.group("gold")
     names = {one.name for one in Telemetry(daemon).samples()}

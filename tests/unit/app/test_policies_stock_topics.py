@@ -7,14 +7,14 @@ import pytest
 
 from rgd.app.policies import stock_topics
 from rgd.app.policies.stock_topics import KEEP_POLLS, SeenTopics, in_turn
-from rgd.core.buckets.chain import NameAsked
+from rgd.core.buckets.decision import Name
 from rgd.core.units import Kind
 
 EU = "persistent://acme/orders/eu"
 US = "persistent://acme/orders/us"
 
 
-def asked(topic: str | None, subscription: str | None = None) -> NameAsked:
+def asked(topic: str | None, subscription: str | None = None) -> Name:
     return (Kind.PUBLISH, None, "acme/orders", topic, subscription)
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.exchange.columns import FEW_ROWS, UsageColumns
+from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Span, Speaker
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import numbering as numbering_module
@@ -243,23 +244,24 @@ def test_more_names_than_a_speaker_may_have_are_refused() -> None:
     assert caught.value.reason is Reason.OVERSIZE
 
 
-def test_what_is_said_of_few_groups_in_between_does_not_make_the_names_another_tuple() -> None:
+def test_reports_of_one_numbering_refer_to_one_table_of_names() -> None:
     line = Line()
-    many = [row(f"g{place:03}") for place in range(FEW_ROWS + 1)]
-    line.say(report(*many))
-    first = line.say(report(*many))
-    line.say(report(*BOTH))
-    line.say(report(many[3]))
-    # New names make it another one once.
-    second, third = line.say(report(*many)), line.say(report(*many))
-    assert first is not None
-    assert second is not None
-    assert third is not None
-    assert first.rows.groups == second.rows.groups
-    line.say(report(many[3]))
-    fourth = line.say(report(*many))
-    assert fourth is not None
-    assert fourth.rows.groups is third.rows.groups is second.rows.groups
+    reports = [line.say(report(*BOTH)), line.say(report(row("later"))), line.say(report(*BOTH))]
+    names = [one.rows.groups for one in reports if one is not None]
+    tables = [each.table for each in names if isinstance(each, NumberedNames)]
+    assert len(tables) == len(reports)
+    assert all(table is tables[0] for table in tables)
+    assert names[0] == names[2]
+
+
+def test_a_name_that_comes_again_under_another_number_is_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.numbers = varints(0, 2)
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
 
 
 def test_a_number_that_stands_for_two_groups_is_refused() -> None:

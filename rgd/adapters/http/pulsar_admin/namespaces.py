@@ -3,20 +3,25 @@
 They are what the policies here name, and nothing else: rgd knows no bundles, permissions or topics.
 """
 
+from itertools import chain
+
 from msgspec import UNSET
 
 from rgd.adapters.http.errors import TenantMissing
 from rgd.adapters.http.paging import names_reply
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
-from rgd.adapters.http.pulsar_admin.known import is_tenant, namespaces, tenants
-from rgd.adapters.http.pulsar_admin.places import check_known, namespace_named, tenant_named
+from rgd.adapters.http.pulsar_admin.places import (
+    check_known,
+    is_tenant,
+    namespace_named,
+    tenant_named,
+)
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.turns import Turns
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import NOT_SET
-from rgd.core.policies.names import tenant_of
 from rgd.ports.daemon import Daemon
 
 
@@ -37,17 +42,15 @@ class NamespaceCalls:
 
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
-        async with self._turns.long_work:
-            return await names_reply(call, tenants(self._daemon.book()), self._turns)
+        book = self._daemon.book()
+        return await names_reply(call, chain(book.attach.tenants, book.index.existing), self._turns)
 
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
         tenant, book = tenant_named(call).tenant, self._daemon.book()
         if not is_tenant(book, tenant):
             raise TenantMissing("Tenant not found")
-        async with self._turns.long_work:
-            names = (name if tenant_of(name) == tenant else "" for name in namespaces(book))
-            return await names_reply(call, names, self._turns)
+        return await names_reply(call, book.index.namespaces_of(tenant), self._turns)
 
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""

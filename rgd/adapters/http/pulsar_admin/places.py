@@ -11,7 +11,6 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from rgd.adapters.http.errors import NamespaceMissing, PreconditionFailed, TenantMissing
-from rgd.adapters.http.pulsar_admin.known import is_namespace, is_tenant
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
 from rgd.core.policies.book import PolicyBook
@@ -87,6 +86,11 @@ def subscription_named(domain: str) -> Naming:
     return named
 
 
+def is_tenant(book: PolicyBook, tenant: str) -> bool:
+    """Whether anything of a tenant is named."""
+    return tenant in book.attach.tenants or bool(book.index.namespaces_of(tenant))
+
+
 def check_known(book: PolicyBook, named: Named) -> None:
     """Refuse what does not exist.
 
@@ -96,7 +100,7 @@ def check_known(book: PolicyBook, named: Named) -> None:
     if not named.namespace:
         if not is_tenant(book, named.tenant):
             raise TenantMissing("Tenant does not exist")
-    elif not is_namespace(book, named.namespace):
+    elif not book.index.has_namespace(named.namespace):
         raise NamespaceMissing("Namespace not found" if named.topic else "Namespace does not exist")
 
 

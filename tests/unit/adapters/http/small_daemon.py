@@ -6,7 +6,7 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import BucketSettings
@@ -25,16 +25,20 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, records_of
 from rgd.core.units import NS_PER_MS, Kind, Nanos, to_units
-from rgd.ports.daemon import (
+from rgd.core.views.model import (
     BrokerView,
     ExplainView,
+    GroupSlice,
     GroupView,
-    Health,
     KindView,
     RatesView,
     RowView,
 )
+from rgd.ports.daemon import Health
 from rgd.ports.exchange import ExchangeDown
+
+#: Groups in a slice of work.
+GROUPS_SLICE = 2
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 
@@ -107,10 +111,9 @@ class SmallDaemon:
     def book(self) -> PolicyBook:
         return self._book
 
-    def group(self, name: str, attached: Attachments | None = None) -> GroupView:
+    def group(self, name: str) -> GroupView:
         group = self._group(name)
-        if attached is None:
-            attached = self._book.attached_to(name)
+        attached = self._book.index.attached_to(name)
         return GroupView(
             group=name,
             blocked=group.blocked,
@@ -125,16 +128,21 @@ class SmallDaemon:
             topics=tuple(attached.topics),
         )
 
+    def groups(self, names: Sequence[str]) -> GroupSlice:
+        part = names[:GROUPS_SLICE]
+        views = [self.group(name) for name in part if name in self._book.groups]
+        return GroupSlice(views, len(part), len(part))
+
     def broker_names(self) -> list[str]:
         return [*reversed(self.peers), self.broker]
 
-    def brokers(self, among: Collection[str]) -> tuple[BrokerView, ...]:
+    def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
         rows = len(self._book.groups)
         return tuple(
             BrokerView(
                 name, "rgd", self=name == self.broker, since_s=1, age_s=0, sequence=7, rows=rows
             )
-            for name in sorted(among)
+            for name in among
         )
 
     def explain(self, name: Request) -> ExplainView:
@@ -159,7 +167,7 @@ class SmallDaemon:
     async def delete_group(self, name: str) -> None:
         self._check_writable()
         self._group(name)
-        attached = self._book.attached_to(name)
+        attached = self._book.index.attached_to(name)
         users = [*attached.tenants, *attached.namespaces, *attached.topics]
         if users:
             raise GroupInUse(name, users[0])

@@ -22,7 +22,7 @@ class Counted(Turns):
         super().__init__()
         self.rests = 0
 
-    async def next(self) -> None:
+    async def next(self, work: int = 0) -> None:
         self.rests += 1
 
 

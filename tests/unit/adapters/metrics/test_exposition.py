@@ -4,18 +4,22 @@ Prometheus itself does not run here; the figures' meaning is tested where they a
 """
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 from prometheus_client import parser
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.registry import Collector
 
 from rgd.adapters.metrics import labels
-from rgd.adapters.metrics.exposition import Exposition, UndeclaredMetric
-from rgd.adapters.metrics.registry import METRICS, MetricType
+from rgd.adapters.metrics.exposition import SLICE_SERIES, Exposition
+from rgd.adapters.metrics.registry import BY_NAME, METRICS, MetricType
+from rgd.adapters.metrics.series import UndeclaredMetric
 from rgd.ports.metrics import MetricsSource, Sample
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -27,10 +31,8 @@ class Figures:
 
     def __init__(self) -> None:
         self.now: list[Sample] = []
-        self.threads: list[int] = []
 
     def samples(self) -> Iterable[Sample]:
-        self.threads.append(threading.get_ident())
         return list(self.now)
 
 
@@ -40,10 +42,8 @@ def figures() -> Figures:
 
 
 @pytest.fixture
-async def exposition(figures: Figures) -> AsyncIterator[Exposition]:
-    exposition = Exposition(figures)
-    yield exposition
-    exposition.close()
+def exposition(figures: Figures) -> Exposition:
+    return Exposition(figures)
 
 
 async def scrape(exposition: Exposition) -> dict[str, Family]:
@@ -221,6 +221,8 @@ class TestTooManyGroups:
         figures.now = self.admitted(a=1, b=2, d=9)
         assert (await self.admitted_by_group(exposition))["other"] == 38
         figures.now = self.admitted(a=1, d=9)
+        assert await self.admitted_by_group(exposition) == {"a": 1, "other": 38}
+        # The place that came free is given from the next scrape on.
         assert await self.admitted_by_group(exposition) == {"a": 1, "d": 9, "other": 38}
 
     async def test_ages_are_not_summed(self, figures: Figures, exposition: Exposition) -> None:
@@ -238,69 +240,112 @@ class TestTooManyGroups:
         assert by_label(family, "group") == {"a": 1, "b": 2, "other": 8}
 
 
-class TestOffTheLoop:
-    async def test_samples_are_taken_on_the_loop_and_read_elsewhere(self) -> None:
-        taken: list[int] = []
-        read: list[int] = []
+class TestInSlices:
+    """Judged by what was read and written between two rests."""
+
+    @staticmethod
+    def many() -> list[Sample]:
+        return [
+            Sample("rgd_admitted_total", (f"g{group}", "publish", "messages"), group)
+            for group in range(3000)
+        ]
+
+    async def test_no_slice_has_more_than_its_series(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = self.many()
+        slices: list[int] = []
+
+        async def rest(work: int) -> None:
+            slices.append(work)
+
+        body, _ = await exposition.render("", rest)
+        assert max(slices) == SLICE_SERIES
+        assert sum(slices) == 3000 + labels.GROUPS_MAX + 1
+        assert body.count(b"rgd_admitted_total{") == labels.GROUPS_MAX + 1
+
+    async def test_figures_are_read_slice_by_slice(self) -> None:
+        read = 0
 
         class Lazy:
-            def samples(self) -> Iterable[Sample]:
-                taken.append(threading.get_ident())
-                return self.later()
+            def samples(self) -> Iterator[Sample]:
+                nonlocal read
+                for group in range(3000):
+                    read += 1
+                    yield Sample("rgd_quota", (f"g{group}", "publish", "messages"), 1)
 
-            def later(self) -> Iterator[Sample]:
-                read.append(threading.get_ident())
-                yield Sample("rgd_peers", (), 1)
+        between: list[int] = []
 
-        exposition = Exposition(Lazy())
-        await exposition.render("")
-        exposition.close()
-        assert taken == [threading.get_ident()]
-        assert read != taken
+        async def rest(_work: int) -> None:
+            between.append(read)
 
-    async def test_the_loop_runs_while_a_scrape_is_rendered(self) -> None:
-        is_reading, go_on = threading.Event(), threading.Event()
+        await Exposition(Lazy()).render("", rest)
+        reads = [now - before for before, now in itertools.pairwise([0, *between])]
+        assert max(reads) == SLICE_SERIES
 
-        class Slow:
-            def samples(self) -> Iterable[Sample]:
-                return self.later()
-
-            def later(self) -> Iterator[Sample]:
-                is_reading.set()
-                assert go_on.wait(timeout=30)
-                yield Sample("rgd_peers", (), 1)
-
-        exposition = Exposition(Slow())
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async def test_scrapes_come_one_after_the_other(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = self.many()
+        async with asyncio.TaskGroup() as tasks:
             scrapes = [tasks.create_task(exposition.render("")) for _ in range(3)]
-            assert await asyncio.to_thread(is_reading.wait, 30)
-            go_on.set()
-        exposition.close()
-        assert all(b"rgd_peers 1.0" in scrape.result()[0] for scrape in scrapes)
+        first, *others = (_of_rgd(scrape.result()[0]) for scrape in scrapes)
+        assert others == [first, first]
 
-    async def test_a_scraper_that_hangs_up_does_not_stop_the_next(self) -> None:
-        is_reading, go_on = threading.Event(), threading.Event()
+    async def test_a_scraper_that_hangs_up_does_not_stop_the_next(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        figures.now = self.many()
+        whole = _of_rgd((await exposition.render(""))[0])
+        hanging = asyncio.get_running_loop().create_future()
 
-        class Slow:
-            def samples(self) -> Iterable[Sample]:
-                return self.later()
+        async def never(_work: int) -> None:
+            await hanging
 
-            def later(self) -> Iterator[Sample]:
-                is_reading.set()
-                assert go_on.wait(timeout=30)
-                yield Sample("rgd_peers", (), 1)
+        first = asyncio.get_running_loop().create_task(exposition.render("", never))
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert _of_rgd((await exposition.render(""))[0]) == whole
 
-        exposition = Exposition(Slow())
-        async with asyncio.timeout(60):
-            first = asyncio.get_running_loop().create_task(exposition.render(""))
-            assert await asyncio.to_thread(is_reading.wait, 30)
-            first.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            go_on.set()
-            body, _ = await exposition.render("")
-        exposition.close()
-        assert b"rgd_peers 1.0" in body
+
+async def test_lines_are_those_of_the_clients_own_writer(
+    figures: Figures, exposition: Exposition
+) -> None:
+    names = ["plain", 'a"b\\c\nd', "umlaut-ü", ""]
+    values = [0, 1.5, 1e21, 12345678, 1e-7, float("inf"), -3.25]
+    figures.now = [
+        Sample("rgd_refused_total", (name, f"k{at % 3}", "bytes", "topic"), value)
+        for name in names
+        for at, value in enumerate(values[:3])
+    ]
+    figures.now += [
+        Sample("rgd_peer_age_seconds", (f"b{at}",), value) for at, value in enumerate(values)
+    ]
+    shown: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for name, family in (
+        ("rgd_refused_total", CounterMetricFamily),
+        ("rgd_peer_age_seconds", GaugeMetricFamily),
+    ):
+        metric = BY_NAME[name]
+        shown[name] = family(name, metric.help, labels=metric.labels)
+    for sample in figures.now:
+        shown[sample.name].add_metric(sample.labels, sample.value)
+
+    class Client(Collector):
+        def collect(self) -> Iterable[Family]:
+            return shown.values()
+
+    for accept in ("", OPENMETRICS):
+        encode, _ = choose_encoder(accept)
+        expected = set(encode(Client()).splitlines()) - {b"# EOF"}
+        body, _ = await exposition.render(accept)
+        assert expected <= set(body.splitlines())
+
+
+def _of_rgd(body: bytes) -> list[bytes]:
+    return [line for line in body.splitlines() if line.startswith(b"rgd_")]
 
 
 def test_a_figure_source_fulfils_the_port(figures: Figures) -> None:

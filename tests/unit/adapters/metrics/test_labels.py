@@ -6,34 +6,39 @@ The samples of whole scrapes are in test_exposition.
 from rgd.adapters.metrics.labels import OTHER, Carried, Places
 
 
-def shown(places: Places, *values: str) -> list[str]:
-    return [places.shown(value) for value in values]
+def scrape(places: Places, *values: str) -> list[str]:
+    places.begin()
+    shown = [places.shown(value) for value in values]
+    places.end()
+    return shown
 
 
 def test_the_first_in_line_get_a_place_and_the_rest_are_other() -> None:
-    places = Places(2)
-    places.settle(["a", "b", "c"])
-    assert shown(places, "a", "b", "c") == ["a", "b", OTHER]
+    assert scrape(Places(2), "a", "b", "c", "a") == ["a", "b", OTHER, "a"]
 
 
 def test_who_has_a_place_keeps_it_whatever_the_order() -> None:
     places = Places(2)
-    places.settle(["a", "b", "c"])
-    places.settle(["c", "b", "a"])
-    assert shown(places, "a", "b", "c") == ["a", "b", OTHER]
+    scrape(places, "a", "b", "c")
+    assert scrape(places, "c", "b", "a") == [OTHER, "b", "a"]
 
 
-def test_a_place_comes_free_when_its_owner_is_gone() -> None:
+def test_a_place_comes_free_with_the_scrape_that_misses_its_owner() -> None:
     places = Places(2)
-    places.settle(["a", "b", "c", "d"])
-    places.settle(["b", "c", "d"])
-    assert shown(places, "b", "c", "d") == ["b", "c", OTHER]
+    scrape(places, "a", "b", "c", "d")
+    assert scrape(places, "b", "c", "d") == ["b", OTHER, OTHER]
+    assert scrape(places, "b", "c", "d") == ["b", "c", OTHER]
+
+
+def test_a_scrape_that_is_given_up_takes_nobodys_place() -> None:
+    places = Places(1)
+    scrape(places, "a")
+    places.begin()
+    assert scrape(places, "b", "a") == [OTHER, "a"]
 
 
 def test_one_that_is_called_other_takes_no_place() -> None:
-    places = Places(1)
-    places.settle([OTHER, "a"])
-    assert shown(places, OTHER, "a") == [OTHER, "a"]
+    assert scrape(Places(1), OTHER, "a") == [OTHER, "a"]
 
 
 def test_a_carried_counter_follows_its_parts_up() -> None:

@@ -15,8 +15,9 @@ from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.model import SharePolicyName
+from rgd.core.units import Dimension
 from tests.unit.core.broker.desk import Desk, Effects, gold, reports
-from tests.unit.core.values import key, ms, report, usage
+from tests.unit.core.values import TOPIC, key, ms, report, usage
 
 #: Wakes that may be due at one moment: slices, and one after each part that raised.
 WAKES_MAX = 10
@@ -344,12 +345,13 @@ def test_a_request_that_raises_takes_nothing(
 ) -> None:
     state = live.broker.limiter.state(key())
     assert state is not None
-    assert state.messages is not None
-    before = state.messages.tokens(ms(2100))
-    method = "refuse" if is_partial else "admit"
+    before = state.tokens(Dimension.MESSAGES, ms(2100))
+    method = "refuse" if is_partial else "note_topic"
     monkeypatch.setattr(type(state.counters), method, boom)
     # More than there is, where a part is welcome: granted in part, and the rest counted as refused.
-    request = Request(messages=900 if is_partial else 3, group="gold", partial=is_partial)
+    request = Request(
+        messages=900 if is_partial else 3, group="gold", topic=TOPIC, partial=is_partial
+    )
     with pytest.raises(OverflowError):
         live.broker.limiter.acquire(request, ms(2100))
-    assert state.messages.tokens(ms(2100)) == before
+    assert state.tokens(Dimension.MESSAGES, ms(2100)) == before

@@ -105,8 +105,8 @@ def test_bursts_of_enormous_requests_and_then_of_small_ones_end_no_round(
 def test_a_debt_that_takes_ages_to_pay_is_told_as_a_wait_that_fits_64_bits() -> None:
     level = LevelState(Level.BROKER, BUCKETS)
     level.set_rates(Rates(QUOTA_MAX * MILLI), Rates(QUOTA_MAX * MILLI), Nanos(0))
-    level.take(Pair(10 * QUOTA_MAX))
+    level.take(10 * QUOTA_MAX, 0)
     level.set_rates(Rates(QUOTA_MAX * MILLI), Rates(1), Nanos(0))
-    wait_ms, _ = level.wait(Pair(1), Nanos(0))
+    wait_ms, _ = level.wait(1, 0, Nanos(0))
     assert wait_ms == WAIT_MS_MAX
     assert wait_ms * NS_PER_MS <= COUNT_MAX

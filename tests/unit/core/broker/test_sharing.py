@@ -1,7 +1,7 @@
 """From the usage map to the share in force, in every mode.
 
 Not covered: when the mode changes (test_standing.py), what a policy does (tests/unit/core/shares),
-any sequence of targets (tests/property/test_settling.py), who has which rank (test_ranks.py).
+any sequence of targets (tests/property/test_damping.py), who has which rank (test_ranks.py).
 """
 
 from collections.abc import Iterator

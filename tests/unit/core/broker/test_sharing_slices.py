@@ -1,6 +1,6 @@
 """Shares that come into force: raises that settle, and the slices that many groups are reckoned in.
 
-Not covered: any sequence of targets (tests/property/test_settling.py).
+Not covered: any sequence of targets (tests/property/test_damping.py).
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.broker import sharing as sharing_module
-from rgd.core.broker.settling import Settling, SettlingRate
 from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange import group_index as group_index_module
@@ -37,16 +36,16 @@ def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House)
     assert house.use() == rates(50)
     house.usage.apply(report("b2", usage(20), sequence=2))
     house.refresh(key(), at=1000)
-    assert house.applied == [(key(), rates(50), ms(1000))]
+    assert house.applied == []
     assert house.due() == ms(1100)
     house.sharing.settle(ms(1099))
-    assert len(house.applied) == 1
+    assert house.applied == []
     house.sharing.settle(ms(1100))
-    assert house.applied[1:] == [(key(), rates(80), ms(1100))]
+    assert house.applied == [(key(), rates(80), ms(1100))]
     assert house.due() is None
     house.usage.apply(report("b2", usage(90), sequence=3))
     house.refresh(key(), at=1200)
-    assert house.applied[2:] == [(key(), rates(50), ms(1200))]
+    assert house.applied[1:] == [(key(), rates(50), ms(1200))]
 
 
 def test_each_dimension_settles_by_itself(house: House) -> None:
@@ -107,7 +106,7 @@ def test_a_quota_that_comes_cuts_at_once_and_one_that_goes_settles_first(house: 
     house.quota(100)
     house.quota(None, at=1000)
     house.sharing.settle(ms(1100))
-    assert [share for _, share, _ in house.applied] == [rates(100), rates(100), UNLIMITED]
+    assert [share for _, share, _ in house.applied] == [rates(100), UNLIMITED]
 
 
 def test_a_group_that_is_not_in_use_is_not_reckoned(house: House) -> None:
@@ -217,10 +216,11 @@ def test_a_group_of_more_rows_than_a_slice_is_reckoned_all_the_same(
     many(house, 3)
     house.peer(*(usage(90, group=f"g{place:05}") for place in range(3)))
     house.usage.apply(
-        report("b2", *(usage(20, group=f"g{place:05}") for place in range(3)), sequence=2)
+        report("b1", *(usage(20, group=f"g{place:05}") for place in range(3)), sequence=2)
     )
     house.applied.clear()
     house.refresh(*(key(f"g{place:05}") for place in range(3)), at=1000)
+    house.sharing.settle(ms(1200))
     assert [one.group for one, _, _ in house.applied] == [f"g{place:05}" for place in range(3)]
     house.sharing.validate()
 
@@ -305,55 +305,6 @@ def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_el
     assert house.sharing.slotless == 2
 
 
-# One rate.
-
-
-def test_a_rate_in_force_is_the_first_of_rising_targets() -> None:
-    rate = SettlingRate(10, ms(0))
-    rate.aim(20, ms(5))
-    rate.aim(30, ms(7))
-    assert (rate.at(ms(14), ms(10)), rate.rises_since, rate.target) == (10, ms(5), 30)
-    assert (rate.at(ms(15), ms(10)), rate.rises_since) == (20, ms(7))
-    assert (rate.at(ms(99), ms(10)), rate.rises_since) == (30, None)
-
-
-def test_of_a_group_the_dimension_that_rises_next_is_waited_for() -> None:
-    settling = Settling()
-    settling.begin(7, Rates(10, 10), ms(0))
-    for now, target in ((1, Rates(20, 10)), (2, Rates(20, 20)), (3, Rates(30, 20))):
-        settling.aim(7, target, ms(now), ms(10))
-    in_force = []
-    for _ in range(3):
-        due = settling.next_at(ms(10))
-        assert due is not None
-        assert settling.due(due, ms(10), 5) == [7]
-        in_force.append((due, settling.in_force(7, due, ms(10))))
-    assert in_force == [
-        (ms(11), Rates(20, 10)),
-        (ms(12), Rates(20, 20)),
-        (ms(13), Rates(30, 20)),
-    ]
-    assert settling.next_at(ms(10)) is None
-
-
-def test_the_same_target_again_is_not_put_off() -> None:
-    rate = SettlingRate(10, ms(0))
-    for now in range(5, 15):
-        rate.aim(20, ms(now))
-    assert rate.at(ms(15), ms(10)) == 20
-
-
-def test_a_cut_forgets_the_raises_above_it_alone() -> None:
-    rate = SettlingRate(10, ms(0))
-    for now, target in ((1, 20), (2, 30), (3, None), (4, 25)):
-        rate.aim(target, ms(now))
-    assert rate.at(ms(11), ms(10)) == 20
-    # It was at least 25 since the target of 30.
-    assert rate.at(ms(12), ms(10)) == 25
-    rate.aim(5, ms(15))
-    assert rate.at(ms(15), ms(10)) == 5
-
-
 # Policies that are read when a group is asked for.
 
 
@@ -373,6 +324,8 @@ def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
     change_many(house, half)
     assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
     house.catch_up(0)
+    # What the recomputed share has more is an increase, and waits like any other.
+    house.sharing.settle(ms(100))
     assert house.applied[-1][:2] == (key(), rates(25))
     blocked = replace(half, blocked=True)
     change_many(house, blocked)

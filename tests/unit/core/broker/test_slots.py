@@ -170,7 +170,7 @@ def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
     house.wait(2 * ROUND_MS)
     assert house.share("late") == rates(5)
     assert set(house.broker.shares(key("late")).values()) == {rates(5)}
-    assert house.broker.rounds.told_wanted(key("late")) == (0, 0)
+    assert house.broker.rounds.told_wanted([key("late")]) == [(0, 0)]
     assert house.alarms() == [(AlarmCode.GROUPS_WITHOUT_SLOT, "")]
     house.broker.validate()
     # Its policy is followed, and where a slot comes free it gets its share.

@@ -6,7 +6,7 @@ Not covered: how the door says it (tests/unit/adapters/http/test_unknown.py), an
 
 import pytest
 
-from rgd.app.views import health
+from rgd.app.health import health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken

@@ -5,13 +5,14 @@ Not covered: what the levels decide together (test_limiter.py), where shares com
 
 import pytest
 
-from rgd.core.buckets import chain as chain_module
-from rgd.core.buckets.chain import Chain, Chains
+from rgd.core.buckets import limiter as limiter_module
+from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.decision import Request
+from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
-from rgd.core.units import Dimension, Kind, Nanos, Pair
+from rgd.core.units import Dimension, Kind, Nanos
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -32,6 +33,14 @@ def book(*groups: Group, limits: Limits | None = None, **attached: str) -> Polic
     to = {sort: {names[sort]: name} for sort, name in attached.items()}
     attachments = Attachments(to.get("tenant", {}), to.get("namespace", {}), to.get("topic", {}))
     return PolicyBook({one.name: one for one in groups}, attachments, limits or Limits())
+
+
+class Chains(Limiter):
+    """Finds chains by a request."""
+
+    def of(self, request: Request, now: Nanos) -> Chain:
+        name = (request.kind, request.group, request.namespace, request.topic, request.subscription)
+        return self._chains.get(name) or self.chain_of(name, now)
 
 
 def chains(first: PolicyBook) -> Chains:
@@ -120,7 +129,7 @@ def test_every_part_of_a_name_is_told_apart() -> None:
 def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chain_module, "CHAINS_MAX", 2)
+    monkeypatch.setattr(limiter_module, "CHAINS_MAX", 2)
     limits = Limits(topics={TOPIC: limit(8)})
     made = chains(book(group(), limits=limits, namespace="gold"))
     first = made.of(REQUEST, START)
@@ -136,13 +145,13 @@ def test_a_namespace_that_moves_is_charged_to_the_new_group_alone() -> None:
     groups = group("gold"), group("trial")
     made = chains(book(*groups, namespace="gold"))
     gold = made.of(REQUEST, START).groups[0]
-    gold.take(Pair(30))
+    gold.take(30, 0)
     made.set_book(book(*groups, namespace="trial"), START)
     assert shown(made.of(REQUEST, START)) == ["trial"]
     # And back: what gold owed, it owes.
     made.set_book(book(*groups, namespace="gold"), START)
     assert made.of(REQUEST, START).groups == (gold,)
-    assert gold.wait(Pair(1), START) == (60, Dimension.MESSAGES)
+    assert gold.wait(1, 0, START) == (60, Dimension.MESSAGES)
 
 
 def test_a_group_that_is_deleted_takes_its_buckets_along() -> None:
@@ -158,11 +167,11 @@ def test_a_group_that_is_deleted_takes_its_buckets_along() -> None:
 def test_a_new_quota_is_in_force_at_once_and_the_debt_stays() -> None:
     made = chains(book(group(), namespace="gold"))
     gold = made.of(REQUEST, START).groups[0]
-    gold.take(Pair(75))
+    gold.take(75, 0)
     made.set_book(book(group(units=50, shadow=True), namespace="gold"), START)
     assert gold.shadow
     assert (gold.quota, gold.share) == (rates(50), rates(50))
-    assert gold.wait(Pair(1), START) == (1020, Dimension.MESSAGES)
+    assert gold.wait(1, 0, START) == (1020, Dimension.MESSAGES)
 
 
 def test_a_limit_that_comes_or_goes_leaves_the_debt_of_the_others() -> None:
@@ -170,20 +179,20 @@ def test_a_limit_that_comes_or_goes_leaves_the_debt_of_the_others() -> None:
     limited = book(group(), limits=Limits(limit(10), {TOPIC: limit(10)}), namespace="gold")
     made = chains(without)
     gold = made.of(REQUEST, START).groups[0]
-    gold.take(Pair(75))
+    gold.take(75, 0)
     made.set_book(limited, START)
     broker, again, topic = made.of(REQUEST, START).levels
     assert again is gold
-    broker.take(Pair(12))
-    topic.take(Pair(12))
+    broker.take(12, 0)
+    topic.take(12, 0)
     changed = book(group(), limits=Limits(limit(20), {TOPIC: limit(10)}), namespace="gold")
     made.set_book(changed, START)
     assert made.of(REQUEST, START).levels == (broker, gold, topic)
-    assert broker.wait(Pair(1), START) == (525, Dimension.MESSAGES)
-    assert topic.wait(Pair(1), START) == (1050, Dimension.MESSAGES)
+    assert broker.wait(1, 0, START) == (525, Dimension.MESSAGES)
+    assert topic.wait(1, 0, START) == (1050, Dimension.MESSAGES)
     made.set_book(without, START)
     assert made.of(REQUEST, START).levels == (gold,)
-    assert gold.wait(Pair(1), START) == (510, Dimension.MESSAGES)
+    assert gold.wait(1, 0, START) == (510, Dimension.MESSAGES)
 
 
 def test_a_limit_that_went_is_not_in_force_when_it_comes_back_with_other_rates() -> None:

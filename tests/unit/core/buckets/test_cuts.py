@@ -10,7 +10,7 @@ from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
-from rgd.core.units import COUNT_MAX, NS_PER_S, Dimension, Kind, Nanos, Pair
+from rgd.core.units import COUNT_MAX, NS_PER_S, Dimension, Kind, Nanos
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
@@ -23,9 +23,9 @@ def s(seconds: float) -> Nanos:
 
 def test_each_dimension_is_counted_by_itself() -> None:
     cuts = RecentCuts()
-    cuts.count(Pair(2, 30), MESSAGES, 1, s(5))
-    cuts.count(Pair(1, 10), MESSAGES, 3, s(6))
-    cuts.count(Pair(0, 7), BYTES, 0, s(12))
+    cuts.count(2, 30, MESSAGES, 1, s(5))
+    cuts.count(1, 10, MESSAGES, 3, s(6))
+    cuts.count(0, 7, BYTES, 0, s(12))
     assert cuts.total(MESSAGES, s(12)) == Cut(requests=2, retries=1, messages=3, bytes=40)
     assert cuts.total(BYTES, s(12)) == Cut(requests=1, retries=0, messages=0, bytes=7)
 
@@ -33,14 +33,14 @@ def test_each_dimension_is_counted_by_itself() -> None:
 @pytest.mark.parametrize(("at", "counted"), [(5, 1), (59.9, 1), (60, 0), (1000, 0)])
 def test_what_is_older_than_the_window_is_forgotten(at: float, counted: int) -> None:
     cuts = RecentCuts()
-    cuts.count(Pair(1), MESSAGES, 1, s(5))
+    cuts.count(1, 0, MESSAGES, 1, s(5))
     assert cuts.total(MESSAGES, s(at)).requests == counted
 
 
 def test_a_pause_leaves_no_old_slot_in_the_window() -> None:
     cuts = RecentCuts()
     for at in (1, 11, 21, 95):
-        cuts.count(Pair(1), MESSAGES, 1, s(at))
+        cuts.count(1, 0, MESSAGES, 1, s(at))
     assert cuts.total(MESSAGES, s(95)).requests == 1
 
 
@@ -50,14 +50,14 @@ def test_the_window_is_the_open_slot_and_those_before_it() -> None:
     # Whatever the window says is counted, and nothing else.
     cuts = RecentCuts()
     for at in range(100):
-        cuts.count(Pair(1), MESSAGES, 1, s(at))
+        cuts.count(1, 0, MESSAGES, 1, s(at))
     assert cuts.total(MESSAGES, s(99)).requests == window_ns(s(99)) // NS_PER_S + 1
 
 
 def test_counts_may_be_as_large_as_they_like() -> None:
     cuts = RecentCuts()
     for _ in range(3):
-        cuts.count(Pair(COUNT_MAX, COUNT_MAX), BYTES, 1, s(1))
+        cuts.count(COUNT_MAX, COUNT_MAX, BYTES, 1, s(1))
     assert cuts.total(BYTES, s(1)).bytes == 3 * COUNT_MAX
 
 

@@ -5,8 +5,7 @@ Not covered: all-or-nothing under any load, and each level's bound (tests/proper
 
 import pytest
 
-from rgd.core.buckets import level as level_module
-from rgd.core.buckets.bucket import TokenBucket
+from rgd.core.buckets import counterfactual
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
@@ -365,19 +364,15 @@ def test_a_shadow_bounds_nothing() -> None:
     assert wanted_later(one, seconds=4) == pytest.approx(50, rel=0.01)
 
 
-def test_a_chain_of_one_level_keeps_no_twin() -> None:
-    one = limiter(gold(100), share=rates(5))
-    ask_evenly(one, 50)
-    assert type(state(one).messages) is TokenBucket
-
-
-def test_a_level_takes_only_so_many_groups_twins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(level_module, "TWINS_MAX", 1)
+def test_a_level_keeps_only_so_many_groups_counterfactual_buckets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counterfactual, "COUNTERFACTUALS_MAX", 1)
     one = limiter(gold(100), Group("t", quota(100)), limits=Limits(limit(50)), share=rates(5))
     one.live_brokers = 2
     ask_evenly(one, 80, seconds=4)
     for level in (state(one), state(one, "t")):
-        assert len(level._twins) <= 1
+        assert len(level._counterfactuals) <= 1
 
 
 # Telling the peers.

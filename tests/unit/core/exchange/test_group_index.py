@@ -69,12 +69,13 @@ def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
 def test_a_freed_slot_is_given_again_and_its_old_key_is_not_found() -> None:
     index = GroupIndex()
     index.places(("a", "b", "c"), codes(*[Kind.PUBLISH] * 3))
-    before = index.generation
+    before = index.tickets[:3].tolist()
     index.free(np.array([1]))
     assert index.find(key("b")) is None
     assert (index.given, len(index)) == (2, 3)
-    assert index.generation != before
+    assert index.tickets[:3].tolist() == [before[0], 0, before[2]]
     assert index.place(key("d", Kind.DISPATCH)) == 1
+    assert index.tickets[1] not in {0, *before}
     assert index.keys == [key("a"), key("d", Kind.DISPATCH), key("c")]
     assert index.place(key("b")) == 3
 

@@ -1,22 +1,32 @@
 """Brokers that tell of the same groups again and again, and what of them is hashed when.
 
-A steady broker's reports have the very same tuple of names (`rgd.wire.numbering`), and so have these.
+A steady broker's reports have numbers in one table of names (`rgd.wire.numbering`), and so have these.
 Not covered: any such reports in any order (tests/property/test_usage_map_arena.py).
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import told_hash
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
-from tests.unit.core.values import held, key, report, usage
+from tests.unit.core import values
+from tests.unit.core.values import held, key, usage
 
 COUNT = HASHED_ROWS_MAX + 44
+
+
+def report(broker: str, *rows: UsageRow, **changes: Any) -> Report:
+    """A report with numbers for names, of a table that was never seen before."""
+    made = values.report(broker, *rows, **changes)
+    names = NumberedNames(made.rows.groups, np.arange(len(rows)))
+    return replace(made, rows=replace(made.rows, groups=names))
 
 
 def many(wanted: float, *, first: int = 0, count: int = COUNT) -> list[UsageRow]:
@@ -25,9 +35,9 @@ def many(wanted: float, *, first: int = 0, count: int = COUNT) -> list[UsageRow]
 
 
 def again(before: Report, rows: list[UsageRow], **changes: object) -> Report:
-    """Another report of the same groups, with the same tuple of their names."""
+    """Another report of the same groups, with numbers in the same table of their names."""
     told = UsageColumns.of(*rows)
-    assert told.groups == before.rows.groups
+    assert told.groups == tuple(before.rows.groups)
     same = replace(told, groups=before.rows.groups)
     return replace(before, rows=same, **changes)  # type: ignore[arg-type]
 
@@ -138,14 +148,21 @@ def test_a_row_that_says_idle_goes_however_steady_the_others_are_and_comes_again
     check(usage_map, "b2", [usage(9)])
 
 
-def test_rows_that_were_told_together_are_a_run_when_they_are_told_again() -> None:
+def test_a_number_whose_slot_was_freed_is_not_taken_for_the_group_that_has_it_now() -> None:
     usage_map = UsageMap()
-    for broker in ("b1", "b2"):
-        told = report(broker, *many(1))
-        for _ in range(2):
-            usage_map.apply(told)
-    runs = [named.rows for named in usage_map._named.values()]
-    assert runs == [slice(0, COUNT), slice(COUNT, 2 * COUNT)]
+    first = report("b1", *many(1, count=3))
+    usage_map.apply(first)
+    usage_map.remove("b1")
+    usage_map.number_of("b1")
+    usage_map.apply(first)
+    usage_map.apply(again(first, [usage(0, group=f"g{place}") for place in range(3)]))
+    usage_map.index.free(np.arange(3))
+    other = key("other")
+    assert usage_map.index.place(other) in range(3)
+    rows = many(5, count=3)
+    usage_map.apply(again(first, rows))
+    check(usage_map, "b1", rows)
+    assert usage_map.rows(other) == {}
 
 
 def test_an_empty_report_says_nothing_and_a_full_one_takes_everything_back() -> None:

@@ -20,8 +20,8 @@ from rgd.core.exchange.usage_map import HeldRow
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import UNLIMITED, BacklogQuotas, BacklogType, Group, Rate, Rates
 from rgd.core.policies.precedence import Place, Said, names_of, subscription_limit, topic_limit
-from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair, to_units
-from rgd.ports.daemon import (
+from rgd.core.units import NS_PER_S, Dimension, Nanos, to_units
+from rgd.core.views.model import (
     BacklogQuotaView,
     CutLastMinuteView,
     CutView,
@@ -37,7 +37,6 @@ from rgd.ports.daemon import (
 BACKLOG_ENFORCED: Final = False
 
 #: The least that anybody asks for.
-_ONE: Final = Pair(1, 1)
 
 
 def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
@@ -165,12 +164,9 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
 ) -> DimensionView:
     """One dimension of a limit; `level` has the bucket that decides, if there is one."""
     depth = tokens = None
-    bucket = None
-    if level is not None:
-        bucket = level.messages if dimension is Dimension.MESSAGES else level.bytes
-    if level is not None and bucket is not None:
-        depth = bucket.rate * level.burst_ns / PICO
-        tokens = bucket.tokens(now) / PICO
+    if level is not None and (left := level.tokens(dimension, now)) is not None:
+        depth = (level.share.of(dimension) or 0) * level.burst_ns / PICO
+        tokens = left / PICO
     wanted = admitted = 0
     if row is not None:
         wanted, admitted = getattr(row.wanted, dimension), getattr(row.admitted, dimension)
@@ -187,7 +183,7 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
 
 
 def _retry_after_ms(level: LevelState | None, now: Nanos) -> int:
-    return 0 if level is None else level.wait(_ONE, now)[0]
+    return 0 if level is None else level.wait(1, 1, now)[0]
 
 
 def _cut_last_minute(broker: Broker, level: LevelState | None, now: Nanos) -> CutLastMinuteView:

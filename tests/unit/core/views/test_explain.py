@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rgd.app.explain import explain
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
@@ -27,7 +26,8 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.units import Kind
-from rgd.ports.daemon import CutView, ExplainView, LevelView, LimitedByView, SaidView
+from rgd.core.views.explain import explain
+from rgd.core.views.model import CutView, ExplainView, LevelView, LimitedByView, SaidView
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import NAMESPACE, TOPIC, ms, rates
 
@@ -101,7 +101,8 @@ def test_they_are_the_levels_that_decide() -> None:
     at = desk(EVERYTHING)
     name = NAME._replace(subscription="audit")
     ask(at, name)
-    chain = at.broker.limiter._chains.of(name, ms(NOW))
+    names = (name.kind, name.group, name.namespace, name.topic, name.subscription)
+    chain = at.broker.limiter.chain_of(names, ms(NOW))
     told = [(level.level, level.group) for level in why(at, name).levels]
     assert told == [(level.level, level.group) for level in chain.levels]
 
@@ -252,10 +253,8 @@ def test_asking_makes_nothing() -> None:
     limiter, index = at.broker.limiter, at.broker.index
     why(at, NAME._replace(subscription="audit"))
     why(at, NAME._replace(kind=Kind.DISPATCH))
-    chains = limiter._chains
-    levels = chains._levels
-    kept = (levels._groups, chains._chains, chains._split_chains, levels._limits, levels._splits)
-    assert kept == ({}, {}, {}, {}, {})
+    kept = (limiter._groups, limiter._chains, limiter._limits, limiter._splits)
+    assert kept == ({}, {}, {}, {})
     assert (len(index), limiter.urgent, limiter.ungoverned_total) == (0, {}, 0)
 
 

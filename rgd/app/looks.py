@@ -1,0 +1,53 @@
+"""What people see of the running daemon: each look is one slice of bounded work on the event loop.
+
+Law: a look changes nothing; what it raises unforeseen is noted and costs the caller an answer, nobody else
+anything.
+"""
+
+from collections.abc import Callable, Sequence
+
+from rgd.app.containment import InternalErrors, contained
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.decision import Request
+from rgd.core.policies.book import PolicyBook
+from rgd.core.units import Nanos
+from rgd.core.views.explain import explain
+from rgd.core.views.groups import group_slice, group_view
+from rgd.core.views.members import broker_views
+from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
+
+
+class Looks:
+    """The part of `rgd.ports.daemon.Daemon` that only looks."""
+
+    core: Broker
+    errors: InternalErrors
+    now: Callable[[], Nanos]
+
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self.core.sharing.book
+
+    @contained("view")
+    def group(self, name: str) -> GroupView:
+        """One group with its rows."""
+        return group_view(self.core, name, self.now())
+
+    @contained("view")
+    def groups(self, names: Sequence[str]) -> GroupSlice:
+        """The first of these groups: as many as are one slice of work."""
+        return group_slice(self.core, names, self.now())
+
+    def broker_names(self) -> list[str]:
+        """The names of every member known, this one too."""
+        return [self.core.settings.speaker.broker, *self.core.peers.names()]
+
+    @contained("view")
+    def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
+        """The members known among these names, in their order."""
+        return broker_views(self.core, self.now(), among)
+
+    @contained("view")
+    def explain(self, name: Request) -> ExplainView:
+        """Why a name is limited, or is not."""
+        return explain(self.core, name, self.now())

@@ -1,0 +1,139 @@
+"""Damping: a share that decreases is in force at once, one that increases after `settle_ns`.
+
+While reports travel, the brokers' usage maps differ, and shares computed from them may sum to more than
+the quota. So the rate in force is the least of the targets of the last `settle_ns` (design 3, law 6): a
+broker that must give up rate does so before another takes it.
+
+Rates of all groups in use are columns: one line for each group and dimension. A line holds the rate in
+force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait; a further one
+replaces the newest, whose rate then comes into force with it, so later than it might, never earlier.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.group_index import grown
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import Nanos
+
+#: Increases of one rate that wait at once. Five reports of a round seldom fall within `settle_ns`.
+INCREASES_MAX: Final = 4
+
+#: Stands for an unlimited rate here, so that it compares as the largest; and for a time that never comes.
+_UNLIMITED: Final = np.iinfo(np.int64).max
+_NEVER: Final = np.iinfo(np.int64).max
+
+#: Stands for a slot that has no line.
+_NO_SEAT: Final = -1
+
+
+class Damping:
+    """Rates in force of every group in use, by slot id; [.., 2] are messages and bytes, `NO_RATE` as usual."""
+
+    def __init__(self) -> None:
+        #: By slot id: the group's seat. Two lines belong to each seat, one for each dimension.
+        self._seat: NDArray[np.int32] = np.full(64, _NO_SEAT, np.int32)
+        self._free: list[int] = []
+        self._seats = 0
+        #: By seat: its slot id.
+        self._slot = np.zeros(64, np.int64)
+        #: [lines, 1 + INCREASES_MAX] rates, ascending, the first in force; and since when each waits.
+        self._rate = np.full((128, 1 + INCREASES_MAX), _UNLIMITED)
+        self._since = np.full((128, 1 + INCREASES_MAX), _NEVER)
+        #: No increase waits since before this.
+        self._least_since: int = _NEVER
+
+    def __contains__(self, slot: int) -> bool:
+        return slot < len(self._seat) and self._seat[slot] != _NO_SEAT
+
+    def begin(self, slot: int, rates: Ints) -> None:
+        """Start a group with rates in force."""
+        before = len(self._seat)
+        if slot >= before:
+            self._seat = grown(self._seat, slot + 1)
+            self._seat[before:] = _NO_SEAT
+        seat = self._free.pop() if self._free else self._seats
+        if seat == self._seats:
+            self._seats += 1
+            self._slot = grown(self._slot, self._seats)
+            self._rate = grown(self._rate, 2 * self._seats)
+            self._since = grown(self._since, 2 * self._seats)
+        lines = slice(2 * seat, 2 * seat + 2)
+        self._rate[lines], self._since[lines] = _UNLIMITED, _NEVER
+        self._rate[lines, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
+        self._slot[seat] = slot
+        # Last: whatever raises before leaves the group without a seat.
+        self._seat[slot] = seat
+
+    def end(self, slot: int) -> None:
+        """Forget a group."""
+        seat = int(self._seat[slot])
+        self._seat[slot] = _NO_SEAT
+        self._since[2 * seat : 2 * seat + 2] = _NEVER
+        self._free.append(seat)
+
+    def aim(self, slots: Ints, targets: Ints, now: Nanos, settle_ns: int) -> Ints:
+        """Set new targets; waiting increases above them are dropped. Returns the rates in force."""
+        lines = self._lines(slots)
+        self._advance(lines, now - settle_ns)
+        target = np.where(targets == NO_RATE, _UNLIMITED, targets).reshape(-1)
+        rate, since = self._rate[lines], self._since[lines]
+        # A line is ascending, so what stays is its beginning.
+        at = np.minimum((rate < target[:, None]).sum(axis=1), INCREASES_MAX)
+        every = np.arange(len(lines))
+        # An increase that shrinks, or is told again, has waited as long as the one before.
+        waits = np.where(rate[every, at] < target, _NEVER, since[every, at])
+        behind = np.arange(1 + INCREASES_MAX) > at[:, None]
+        rate[behind], since[behind] = _UNLIMITED, _NEVER
+        rate[every, at] = target
+        since[every, at] = np.where(waits == _NEVER, now, waits)
+        # What is in force waits for nothing.
+        since[:, 0] = _NEVER
+        self._rate[lines], self._since[lines] = rate, since
+        if (at > 0).any():
+            self._least_since = min(self._least_since, int(since[:, 1].min()))
+        self._advance(lines, now - settle_ns)
+        return self._in_force(lines)
+
+    def in_force(self, slots: Ints, now: Nanos, settle_ns: int) -> Ints:
+        """[slots, 2] the rates in force."""
+        lines = self._lines(slots)
+        self._advance(lines, now - settle_ns)
+        return self._in_force(lines)
+
+    def settle(self, now: Nanos, settle_ns: int, count_max: int) -> tuple[Ints, Ints]:
+        """Put increases in force that have waited long enough, of at most so many groups.
+
+        Returns:
+            The slots of these groups, and [slots, 2] their rates in force.
+        """
+        waited_since = now - settle_ns
+        if self._least_since > waited_since:
+            return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+        since = self._since[: 2 * self._seats, 1].reshape(-1, 2)
+        slots = self._slot[np.flatnonzero((since <= waited_since).any(axis=1))[:count_max]]
+        rates = self.in_force(slots, now, settle_ns)
+        self._least_since = int(since.min(initial=_NEVER))
+        return slots, rates
+
+    def next_at(self, settle_ns: int) -> Nanos | None:
+        """When to call `settle` again; None: nothing waits."""
+        return None if self._least_since == _NEVER else Nanos(self._least_since + settle_ns)
+
+    def _lines(self, slots: Ints) -> Ints:
+        lines: Ints = (2 * self._seat[slots].astype(np.int64)[:, None] + np.arange(2)).reshape(-1)
+        return lines
+
+    def _in_force(self, lines: Ints) -> Ints:
+        rates = self._rate[lines, 0].reshape(-1, 2)
+        return np.where(rates == _UNLIMITED, NO_RATE, rates)
+
+    def _advance(self, lines: Ints, waited_since: int) -> None:
+        """Put increases in force that wait since then or longer."""
+        while len(some := lines[self._since[lines, 1] <= waited_since]):
+            self._rate[some, :-1] = self._rate[some, 1:]
+            self._since[some, 1:-1] = self._since[some, 2:]
+            self._rate[some, -1], self._since[some, -1] = _UNLIMITED, _NEVER

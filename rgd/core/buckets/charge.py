@@ -1,0 +1,51 @@
+"""What a grant takes from the levels of a chain and counts for its groups, and how it is undone."""
+
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.chain import Chain
+from rgd.core.units import Nanos
+
+
+def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a tenth of a grant
+    chain: Chain,
+    messages: int,
+    size: int,
+    topic: str | None,
+    attempt: int,
+    now: Nanos,
+) -> None:
+    """Charge every level, each of which admits it, and count it for every group."""
+    messages_cost, bytes_cost = messages * PICO, size * PICO
+    for level in chain.deciding:
+        level.messages_tokens -= messages_cost
+        level.bytes_tokens -= bytes_cost
+    try:
+        for level in chain.shadows:
+            level.charge_shadow(messages, size, now)
+        for part in chain.parts:
+            if not part.shadow:
+                part.charge_group(messages, size)
+        for counters in chain.counters:
+            counters.at = now
+            counters.requests += 1
+            counters.messages += messages
+            counters.bytes += size
+            if attempt > 1:
+                counters.retries += 1
+                counters.retried_messages += messages
+                counters.retried_bytes += size
+            if topic not in counters.topics:
+                counters.note_topic(topic)
+            if not counters.is_touched:
+                counters.touch()
+    except Exception:
+        give_back(chain, messages, size)
+        raise
+
+
+def give_back(chain: Chain, messages: int, size: int) -> None:
+    """Undo a charge whose caller gets no answer.
+
+    A shadow level refuses nothing, and whether it was charged is not known.
+    """
+    for level in chain.deciding:
+        level.take(-messages, -size)

@@ -1,0 +1,79 @@
+"""The slots of a sender's groups, by the numbers that it gave their names.
+
+A sender names the same groups in every report. Its dictionary encoding (`rgd.wire.numbering`) gives each
+name a number once, so a receiver looks a name up once: rows after that cost a few passes of numpy, however
+few of the sender's groups a report has.
+
+Law: a slot that was found for a number is used only while the index has not freed it (`GroupIndex.tickets`).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Codes, Ints
+from rgd.core.exchange.group_index import NO_PLACE, GroupIndex, grown
+from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.row_store import Holding
+
+#: Marks a row that was not looked for.
+_NOT_FOUND: Final = -2
+
+
+class KnownSlots:
+    """Slots by number of one sender's table; a group has one for each kind."""
+
+    def __init__(self, table: Sequence[str | None]) -> None:
+        self._table = table
+        #: By 2 * number + kind: the slot, and its ticket when it was found; 0: none was.
+        self._slot: NDArray[np.int32] = np.zeros(64, np.int32)
+        self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
+        #: The row that the sender has there while its holding has this version.
+        self._row: NDArray[np.int32] = np.full(64, _NOT_FOUND, np.int32)
+        self._version = -1
+
+    def is_of(self, names: NumberedNames) -> bool:
+        """Whether these names have numbers of the same table."""
+        return names.table is self._table
+
+    def find(self, names: NumberedNames, kinds: Codes, index: GroupIndex) -> Ints:
+        """[rows] the slot of each, `NO_PLACE` where none is known."""
+        at = self._at(names, kinds)
+        tickets = self._ticket.take(at)
+        slots = self._slot.take(at).astype(np.int64)
+        is_stale = (tickets == 0) | (index.tickets.take(slots) != tickets)
+        if is_stale.any():
+            slots[is_stale] = NO_PLACE
+        return slots
+
+    def rows(self, names: NumberedNames, kinds: Codes, slots: Ints, holding: Holding) -> Ints:
+        """[rows] the row in the sender's holding of each of its `slots`, `NO_ROW` where there is none."""
+        at = self._at(names, kinds)
+        if self._version != holding.version:
+            self._row[:] = _NOT_FOUND
+            self._version = holding.version
+        rows = self._row.take(at)
+        missing = np.flatnonzero(rows == _NOT_FOUND)
+        if len(missing):
+            self._row[at[missing]] = rows[missing] = holding.find(slots[missing])
+        return rows.astype(np.int64)
+
+    def put(self, names: NumberedNames, kinds: Codes, slots: Ints, index: GroupIndex) -> None:
+        """Remember the slots that were found."""
+        found = slots != NO_PLACE
+        at, slots = self._at(names, kinds)[found], slots[found]
+        self._slot[at] = slots
+        self._ticket[at] = index.tickets[slots]
+        self._row[at] = _NOT_FOUND
+
+    def _at(self, names: NumberedNames, kinds: Codes) -> Ints:
+        count = 2 * len(self._table)
+        if count > len(self._slot):
+            self._slot, self._ticket = grown(self._slot, count), grown(self._ticket, count)
+            before = len(self._row)
+            self._row = grown(self._row, count)
+            self._row[before:] = _NOT_FOUND
+        at: Ints = 2 * names.numbers + kinds
+        return at

@@ -1,0 +1,54 @@
+"""Names of groups as numbers in a sender's table.
+
+Law: a number of a table never stands for another name; the table only grows.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+class NumberedNames(Sequence[str]):
+    """Names of rows; becomes text only where somebody reads it."""
+
+    __slots__ = ("numbers", "table")
+
+    def __init__(self, table: Sequence[str | None], numbers: Ints) -> None:
+        #: By number; every number here has a name.
+        self.table = table
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._name(number) for number in self.numbers.tolist())
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "NumberedNames": ...
+
+    def __getitem__(self, at: int | slice) -> "str | NumberedNames":
+        if isinstance(at, slice):
+            return NumberedNames(self.table, self.numbers[at])
+        return self._name(int(self.numbers[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a table grows
+
+    def take(self, places: Ints) -> "NumberedNames":
+        """The names at these places."""
+        return NumberedNames(self.table, self.numbers[places])
+
+    def _name(self, number: int) -> str:
+        name = self.table[number]
+        assert name is not None, "a number without a name"
+        return name
