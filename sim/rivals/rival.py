@@ -87,8 +87,7 @@ class Rival(ABC):
     def counted(self, state: GroupState, now: Nanos) -> tuple[Pair, Pair]:
         """End a group's window: admitted and wanted in it, Milli per second."""
         self.demand.row_of(state.counters)
-        no = np.zeros(1, np.bool_)
-        closed = self.demand.close([state.counters], no, no, now)
+        closed = self.demand.close([state.counters], np.array([False]), now)
         if closed is None:
             return Pair(), Pair()
         return Pair(*closed.admitted[0].tolist()), Pair(*closed.wanted[0].tolist())

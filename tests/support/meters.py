@@ -59,13 +59,13 @@ class Metered:
         self.counters.refuse(cost, attempt, topic, retry_after_ms, now)
         return self._tick(now)
 
-    def measure(self, now: Nanos, *, hungry: bool = False) -> Shown:
+    def measure(self, now: Nanos) -> Shown:
         """What an early report would send."""
-        return _shown(self.table.measure([self.counters], np.array([hungry]), now))
+        return _shown(self.table.measure([self.counters], now))
 
-    def drain(self, now: Nanos, *, hungry: bool = False) -> Window | None:
+    def drain(self, now: Nanos) -> Window | None:
         """End a round's window; None where nothing was asked."""
-        closed = self.table.close([self.counters], np.array([False]), np.array([hungry]), now)
+        closed = self.table.close([self.counters], np.array([False]), now)
         return None if closed is None else _window(closed)
 
     def totals(self) -> tuple[Pair, Pair]:
@@ -98,8 +98,7 @@ def window_of(counters: Counters, now: Nanos) -> Window | None:
     table = DemandTable(DemandSettings())
     counters.row = NO_ROW
     table.row_of(counters)
-    no = np.array([False])
-    closed = table.close([counters], no, no, now)
+    closed = table.close([counters], np.array([False]), now)
     return None if closed is None else _window(closed)
 
 

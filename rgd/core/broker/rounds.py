@@ -173,7 +173,7 @@ class Rounds:
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
         short = self._sharing.is_short(places)
         counters = self._counters(states)
-        measured = self.demand.measure(counters, short, now)
+        measured = self.demand.measure(counters, now)
         rows = _rows(states, measured)
         picked = self._suppression.pick(places, rows, anyway=False)
         self._told_early.update(places[picked].tolist())
@@ -256,7 +256,7 @@ class Rounds:
         self._at_hand = len(placed)
         short = self._sharing.is_short(places)
         is_told = self._suppression.is_told(places)
-        closed = self.demand.close(self._counters(placed), is_told, short, now)
+        closed = self.demand.close(self._counters(placed), is_told, now)
         if closed is None:
             self._at_hand = 0
             return

@@ -38,4 +38,6 @@ class Columns:
             setattr(self, field.name, np.concatenate((column, fresh)))
 
     def _columns(self) -> Iterable[NDArray[Any]]:
-        return [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        # Twice as fast as `dataclasses.fields`.
+        names: Iterable[str] = self.__dataclass_fields__  # type: ignore[attr-defined]
+        return [getattr(self, name) for name in names]

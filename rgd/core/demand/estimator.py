@@ -28,21 +28,16 @@ from rgd.core.demand.marks import SCALE, Flags, Floats, Ints, whole
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.runs import run_of
 
-#: A change of more than so many standard deviations is a step. One in 16,000 normal deviates is
-#: that far off, so twenty noisy brokers take noise for a step about once in 800 rounds.
-STEP_SIGMAS: Final = 4.0
-
-#: The same for a fall where nothing is refused here while others go short: what is not needed is
-#: given back sooner, and a fall that was none costs one round of a share.
-FALL_SIGMAS: Final = 3.5
+#: A change of more than so many standard deviations is a step. With 4 the movement of shares under noise
+#: is a fifth larger, and no step is found sooner.
+STEP_SIGMAS: Final = 5.0
 
 #: Part of an insignificant change that is believed: the estimate keeps 23 % of the noise.
 GAIN: Final = 0.1
 
-#: Page's reference value and decision limit, in standard deviations: a lasting change of one
-#: deviation is found in about ten rounds, and noise raises an alarm about once in 900.
+#: Page's reference value and decision limit, in standard deviations.
 CUSUM_SLACK: Final = 0.5
-CUSUM_LIMIT: Final = 5.0
+CUSUM_LIMIT: Final = 8.0
 
 #: No row is taken for steadier than this part of its rate, so that rounding is no step. Times
 #: `STEP_SIGMAS` it stays below the half percent that a steady demand may be misjudged by.
@@ -87,10 +82,6 @@ class Seen:
     requests: Floats
     #: Time that `offered` was counted over, [rows].
     elapsed_ns: Floats
-    #: Whether this broker refused anything that counts for the row, [rows].
-    refused: Flags
-    #: Whether the group as a whole is short, so that others want what is free here, [rows].
-    hungry: Flags
     #: What callers hold back, as a rate.
     held: Floats
     #: Standard deviation of the rate of a slot of `min_interval_ns`; NaN where it is unknown and
@@ -183,8 +174,7 @@ def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimat
     _learn_noise(columns, offered if seen.settled is None else seen.settled)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
-    falls = (seen.hungry & ~seen.refused)[:, None] & (change < 0)
-    is_step = np.abs(change) > np.where(falls, FALL_SIGMAS, STEP_SIGMAS) * sigma
+    is_step = np.abs(change) > STEP_SIGMAS * sigma
     is_step |= columns.age == 0
     deviation = np.divide(change, sigma, out=np.zeros_like(change), where=sigma > 0)
     drift = _follow(columns.above, columns.above_rounds, deviation)

@@ -22,7 +22,6 @@ from rgd.core.demand.estimator import Estimates, Estimator, Seen
 from rgd.core.demand.marks import (
     ADMITTED,
     AT,
-    REFUSALS,
     REFUSED,
     REQUESTS,
     UNSAID,
@@ -78,11 +77,10 @@ class Closed:
 
 
 class _Moment(NamedTuple):
-    """When rows are measured, what callers hold back then, and which groups are short."""
+    """When rows are measured, and what callers hold back then."""
 
     now: int
     held: Floats
-    short: Flags
     is_round: bool
 
 
@@ -151,32 +149,28 @@ class DemandTable:
             self._slots.put(rows, of)
         return [touched[at] for at in due[jumped].tolist()]
 
-    def measure(self, counters: Sequence[Counters], short: Flags, now: int) -> Measured:
+    def measure(self, counters: Sequence[Counters], now: int) -> Measured:
         """What is known of the rates now, for an early report; windows stay open.
 
         Args:
             counters: whose, all of which have a row.
-            short: [rows] whether the group as a whole is short.
             now: the moment.
         """
         rows, marks = _rows_of(counters), read(counters)
         self._start(rows, marks)
         of = self._slots.rows(rows)
         held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
-        moment = _Moment(now, held, short, is_round=False)
+        moment = _Moment(now, held, is_round=False)
         measured = self._measure(counters, of, marks, moment)
         self._slots.put(rows, of)
         return measured
 
-    def close(
-        self, counters: Sequence[Counters], is_told: Flags, short: Flags, now: int
-    ) -> Closed | None:
+    def close(self, counters: Sequence[Counters], is_told: Flags, now: int) -> Closed | None:
         """End the window of some rows and open the next; None where none of them is worth a word.
 
         Args:
             counters: whose, all of which have a row.
             is_told: [rows] whether the peers know something of it, so that they hear that it is idle.
-            short: [rows] whether the group as a whole is short.
             now: the moment.
         """
         rows, marks = _rows_of(counters), read(counters)
@@ -198,7 +192,7 @@ class DemandTable:
         wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
         total = self._wanted_total[rows]
         total += np.minimum(whole(wanted), COUNT_MAX - total)
-        moment = _Moment(now, held, short[kept], is_round=True)
+        moment = _Moment(now, held, is_round=True)
         measured = self._measure(counters, of, marks, moment)
         # Last: what raises before it leaves the windows open.
         self._wanted_total[rows] = measured.wanted_total[...] = total
@@ -286,8 +280,6 @@ class DemandTable:
             offered=offered,
             requests=requests,
             elapsed_ns=span.elapsed_ns,
-            refused=sounds & (span.end[:, REFUSALS] > span.begin[:, REFUSALS]),
-            hungry=moment.short,
             held=per_second(moment.held, np.full(len(of.flows), float(self._settings.round_ns))),
             slot_noise=np.where(sounds[:, None], slots_.sigma(of), np.nan),
             settled=slots_.settled(of, span.begin, offered) * sounds[:, None],

@@ -127,4 +127,4 @@ def learn_credit(of: "Slots", admitted: "Floats", unsaid: "Floats", offered: "Fl
     part = np.where(grows, np.minimum(1, part * REGROWTH), np.where(taught, learnt, part))
     of.doubt[...] = 1 - part
     of.last_admitted[...] = np.where(refused, admitted, of.last_admitted)
-    of.last_unsaid[...] = np.where(refused, unsaid, np.where(taught, 0, of.last_unsaid))
+    of.last_unsaid[...] = np.where(refused, unsaid, np.where(offered > 0, 0, of.last_unsaid))

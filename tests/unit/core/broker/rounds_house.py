@@ -8,7 +8,6 @@ from rgd.core.broker.rounds import BLOCK_ROWS, Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.group_index import GroupIndex
@@ -69,13 +68,6 @@ class House:
         assert isinstance(answer, Decision)
         self.granted += answer.messages
         self.rounds.tick(ms(at))
-
-    def place_of(self, row: int) -> int:
-        """The slot of the group that has a row of the table of demand."""
-        counters = self.rounds.demand.counters[row]
-        assert counters is not None
-        assert isinstance(counters.state, GroupState)
-        return self.sharing.slot_of(counters.state.key)
 
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))

@@ -8,9 +8,7 @@ import pytest
 from rgd.core.broker import rounds as rounds_module
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.rounds import BLOCK_ROWS
-from rgd.core.demand.estimator import Estimates, Estimator, Seen
 from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Speaker
 from rgd.core.exchange.rows_hash import told_hash
@@ -21,27 +19,6 @@ from tests.unit.core.broker.rounds_house import GROUPS, MANY, House
 from tests.unit.core.values import key, ms, rates, report, usage
 
 # Whether a group is short, by the map.
-
-
-@pytest.mark.parametrize("is_short", [True, False])
-def test_the_estimator_hears_which_groups_are_short(
-    monkeypatch: pytest.MonkeyPatch, is_short: bool
-) -> None:
-    heard: dict[str, bool] = {}
-    update = Estimator.update
-
-    def listen(self: Estimator, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
-        names = [house.index.keys[house.place_of(row)].group for row in places.tolist()]
-        heard.update(zip(names, seen.hungry.tolist(), strict=True))
-        return update(self, places, seen, is_round=is_round)
-
-    monkeypatch.setattr(Estimator, "update", listen)
-    house = House()
-    house.usage.apply(report("b1", usage(500 if is_short else 50), usage(5, group="trial")))
-    for name in ("trial", "gold"):
-        house.ask(1, at=0, group=name)
-    house.end(1000)
-    assert heard == {"gold": is_short, "trial": False}
 
 
 def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:

@@ -47,7 +47,7 @@ class Flow:
         early_due = 0
         for now in range(GAP_NS, self.end_ns, GAP_NS):
             while due <= now:
-                demand = self.meter.drain(Nanos(due), hungry=True)
+                demand = self.meter.drain(Nanos(due))
                 assert demand is not None
                 self.tell(demand.measured)
                 yield due, self.told
@@ -57,7 +57,7 @@ class Flow:
             jumps = self.ask(wanted - asked, now)
             asked = wanted
             if jumps and now >= early_due:
-                self.tell(self.meter.measure(Nanos(now), hungry=True))
+                self.tell(self.meter.measure(Nanos(now)))
                 early_due = now + NS_PER_S // 10
 
     @property
