@@ -1,13 +1,12 @@
-"""What a round of this broker says: rows out of the meters, picked for the peers.
+"""Ticks and rounds of this broker: slots and windows are closed in blocks, rows are picked for the peers.
 
-Laws: each window of each group is counted once, at the end of the round; the
-peers are told estimates (`rgd.core.demand.estimator`), the log what was counted.
-A round of many groups ends in slices: windows are closed `SLICE_GROUPS` at a time,
-and `BATCH_GROUPS` reckoned with at a time, so that no request waits for all of
-them; an early report tells what has jumped and counts nothing.
+Laws: each window of each group is counted once, at the end of the round; the peers receive estimates
+(`rgd.core.demand.estimator`), the log what was counted. A tick closes slots, a round's end windows, both
+`BLOCK_ROWS` rows at a time, so that no request waits for all of them. An early report says what has jumped
+and counts nothing.
 
-Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round
-ends is `rgd.core.broker.broker`'s business.
+Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round ends is
+`rgd.core.broker.broker`'s business.
 """
 
 from collections import deque
@@ -84,8 +83,8 @@ class Rounds:
         self._is_small = True
         self._block: _Block | None = None
         self._closed: list[Ints] = []
-        #: The policies when the round began, and when rows were freed last.
-        self._book = self._swept = sharing.book
+        #: The policies when the round began.
+        self._book = sharing.book
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
         #: Places told early in the open round: the log says so.
@@ -187,7 +186,9 @@ class Rounds:
         self._suppression.next_round()
         self._book = self._sharing.book
         self._faults_in_round = 0
-        self._pending = deque(self._counters(self._limiter.states()))
+        for counters in (*self._ticking, *self._limiter.touched):
+            self.demand.row_of(counters)
+        self._pending = deque(one for one in self.demand.counters if one is not None)
         self._pending.rotate(-self._faults * FAULT_SHIFT)
         self._is_small = len(self._pending) <= SLICE_GROUPS
 
@@ -248,9 +249,12 @@ class Rounds:
         """Close the windows of a block of groups, and pick what is worth a report."""
         count = min(BLOCK_ROWS, len(self._pending))
         states = [_state_of(self._pending.popleft()) for _ in range(count)]
-        slot_of = self._sharing.slot_of
-        placed = [one for one in states if slot_of(one.key) != NO_PLACE]
+        placed = [state for state in states if self._is_in_use(state)]
         places = self._places(placed)
+        has_place = places != NO_PLACE
+        if not has_place.all():
+            placed = [placed[at] for at in np.flatnonzero(has_place).tolist()]
+            places = places[has_place]
         self._closed.append(places)
         # Until it is logged: whatever raises meanwhile, these windows are lost.
         self._at_hand = len(placed)
@@ -263,6 +267,13 @@ class Rounds:
         states = [placed[at] for at in closed.kept.tolist()]
         self._block = _Block(states, places[closed.kept], short[closed.kept], closed)
         self._at_hand = len(states)
+
+    def _is_in_use(self, state: GroupState) -> bool:
+        """Whether a group still has policies; its row of the table is freed if it has none."""
+        if self._limiter.state(state.key) is state:
+            return True
+        self.demand.free(state.counters)
+        return False
 
     def _log(self, block: _Block) -> None:
         """Pick what is worth a report, note what the peers know then, and log the block."""
@@ -314,13 +325,7 @@ class Rounds:
         return _column([self._sharing.slot_of(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
-        """Take back what was advertised of groups that are deleted, and their rows of the table."""
-        if self._swept is not self._sharing.book:
-            self._swept = self._sharing.book
-            for counters in [one for one in self.demand.counters if one is not None]:
-                state = _state_of(counters)
-                if self._limiter.state(state.key) is not state:
-                    self.demand.free(counters)
+        """Take back what was advertised of groups that are deleted."""
         keys = self._index.keys
         told = self._suppression.told_places()
         if self._sharing.book is self._book:

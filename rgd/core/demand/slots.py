@@ -34,18 +34,12 @@ from rgd.core.demand.marks import (
 )
 from rgd.core.demand.settings import DemandSettings
 
-#: A flow that changes more often than this in one round is bursty, and taken as a whole.
-CHANGES_MAX: Final = 1
-
 #: A silence of more than so many usual gaps, and a slot, counts as time without demand.
 GAPS_QUIET: Final = 2
 
 #: What was advertised of the slot of a step is corrected if it is off by more than this part of it; and
 #: half a round that is off by less is no step.
 CORRECTED_PART: Final = 100
-
-#: A change of less than this part of what was advertised waits for the round's end.
-EARLY_PART: Final = 20
 
 #: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
 FRESH_PART: Final = 0.5
@@ -70,18 +64,16 @@ _DIFFERENCE_OF_SIGMA: Final = 1.128
 class Slots(Columns):
     """What is remembered of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli/s."""
 
-    #: Where the open window began, the newest segment, the segment when the window began, what the next
-    #: slot is compared with, the newest slot's end, and the open half of a round.
+    #: Where the open window began, the newest segment, what the next slot is compared with, the newest
+    #: slot's end, and the open half of a round.
     window: Floats
     begin: Floats
-    window_begin: Floats
     base: Floats
     end: Floats
     half: Floats
     #: When the first request of the flow came, and the usual time between two.
     first_at: Floats
     gap_ns: Floats
-    changes: Ints
     #: Whether something was asked since the group was idle; in this window for the first time.
     flows: Flags
     is_first: Flags
@@ -116,9 +108,8 @@ class Slots(Columns):
         mark, pair = (rows, FIELDS), (rows, 2)
         ints, flags, floats = np.int64, np.bool_, np.float64
         shapes = [
-            *[(mark, floats)] * 6,
+            *[(mark, floats)] * 5,
             *[((rows,), floats)] * 2,
-            ((rows,), ints),
             *[((rows,), flags)] * 6,
             *[(pair, floats)] * 4,
             ((rows,), ints),
@@ -147,7 +138,7 @@ def rates(of: Slots, begin: Floats, end: Floats) -> Floats:
 
 def start(of: Slots, mark: Floats) -> None:
     """Begin the flow of rows that were idle."""
-    for column in (of.begin, of.window_begin, of.base, of.half, of.end):
+    for column in (of.begin, of.base, of.half, of.end):
         column[...] = mark
     of.first_at[...] = mark[:, SINCE]
     of.flows[...] = of.is_first[...] = True
@@ -166,7 +157,7 @@ def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
     _assign(of.base, of.begin, ~was_mixed & ~is_change)
     of.is_mixed[...] = is_change
     of.was_told_mixed &= ~was_mixed
-    of.changes += is_change
+    of.is_first &= ~is_change
     refuses = mark[:, REFUSALS] > end[:, REFUSALS]
     of.was_clear |= ~refuses
     of.end[...] = mark
@@ -237,28 +228,19 @@ def span(
     """
     quiet_ns = now[:, AT] - last_at
     requests = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
-    lasts = of.end[:, AT] - of.begin[:, AT]
-    gap_ns = lasts // np.maximum(requests, 1)
+    gap_ns = (of.end[:, AT] - of.begin[:, AT]) / np.maximum(requests, 1)
     _assign(of.gap_ns, gap_ns, requests > 0)
+    # Not one whole slot: all there was, the first request too if there was none before.
     is_short = of.begin[:, AT] == of.end[:, AT]
+    is_fresh = is_short & of.is_first
     is_silent = ~of.flows
     if is_round:
         least_ns = np.maximum(settings.round_ns // 2, GAPS_QUIET * of.gap_ns)
-        is_silent |= (
-            ~(of.is_first & is_short)
-            & _is_steady(of)
-            & (quiet_ns - settings.min_interval_ns >= least_ns)
-        )
-    is_bursty = (of.changes > CHANGES_MAX)[:, None]
-    begin = np.where(is_bursty, of.window_begin, of.begin)
-    # Not one whole slot: all there was, the first request too if there was none before.
-    is_short = begin[:, AT] == of.end[:, AT]
-    is_fresh = is_short & of.is_first & (of.window_begin[:, AT] == begin[:, AT])
-    gap_ns = (of.end[:, AT] - begin[:, AT]) // np.maximum(
-        of.end[:, REQUESTS] - begin[:, REQUESTS], 1
-    )
+        has_stopped = quiet_ns - settings.min_interval_ns >= least_ns
+        is_silent |= ~is_fresh & _is_steady(of) & has_stopped
     is_quiet = quiet_ns > settings.min_interval_ns + GAPS_QUIET * gap_ns
     end = np.where((is_short | is_quiet)[:, None], now, of.end)
+    begin = of.begin
     since = np.where(is_fresh, of.first_at, begin[:, AT])
     begin = np.where(is_fresh[:, None], of.window, begin)
     if is_round:
@@ -279,11 +261,10 @@ def requests(of: Span) -> Floats:
 def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
     """Begin the next window of each row; idle ones forget their flow."""
     of.window[...] = now
-    of.changes[...] = 0
     of.was_clear[...] = False
     # What follows a step's slot is not compared with it.
     of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
-    for column in (of.begin, of.window_begin, of.half):
+    for column in (of.begin, of.half):
         column[...] = of.end
     of.is_mixed[...] = of.is_first[...] = False
     of.flows &= ~is_idle
@@ -340,7 +321,7 @@ def _is_steady(of: Slots) -> Flags:
 def _far(of: Slots, settings: DemandSettings) -> Floats:
     # One unit more or less in a slot is no jump.
     unit = SCALE // settings.min_interval_ns
-    return np.maximum(np.maximum(of.threshold, of.told / EARLY_PART), unit)
+    return np.maximum(of.threshold, unit)
 
 
 def _assign(column: Floats, values: Floats, where: Flags) -> None:
