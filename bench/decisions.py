@@ -5,6 +5,8 @@
 Two names: one with a single limit (a namespace's group, messages only), and one in three groups
 (topic, namespace, tenant) of two dimensions each. Beside them, in the same run: a pair of buckets
 alone, and a float token bucket as one would write it in ten lines.
+An item of an array is measured from the bytes of
+the body to the bytes of the answer: decoded, decided and encoded by the HTTP adapter's own code.
 Every figure is the best of `REPEATS` passes, which take turns, so that a busy machine hits all alike.
 Making the question is part of it: the fields are given one by one, as the daemon gives them.
 Not measured: HTTP, the clock that the daemon reads, the first question for a name.
@@ -13,19 +15,25 @@ Not measured: HTTP, the clock that the daemon reads, the first question for a na
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, cast
 
+from rgd.adapters.http.acquire import Acquire
+from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.bucket import PICO, Buckets
-from rgd.core.buckets.decision import NOTHING, Decision, Request
+from rgd.core.buckets.decision import NOTHING, Answer, Decision, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
+from rgd.ports.daemon import Daemon
 
-CALLS: Final = 20_000
-REPEATS: Final = 15
+CALLS: Final = 2_000
+REPEATS: Final = 150
+#: Questions in an array.
+ITEMS: Final = 100
 #: Between two questions: 100,000 a second.
 STEP_NS: Final = 10_000
 
@@ -77,7 +85,7 @@ def three_groups(units: int) -> PolicyBook:
 
 def limiter_of(book: PolicyBook, *, spent: int) -> Ask:
     """Asks a limiter, of which `spent` messages were taken before, for one message of 1,000 bytes."""
-    limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
     limiter.set_book(book, Nanos(0))
     if spent:
         limiter.acquire(Request(messages=spent, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
@@ -117,6 +125,66 @@ def float_bucket_of(rate: float, *, spent: float) -> Ask:
     return ask
 
 
+class LimiterAlone:
+    """As much of a daemon as an array needs (`rgd.ports.daemon.Daemon`)."""
+
+    def __init__(self) -> None:
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.limiter.set_book(one_limit(AMPLE), Nanos(0))
+        self.now = Nanos(0)
+
+    def acquire(self, request: Request) -> Answer:
+        """Decide one question."""
+        return self.limiter.acquire(request, self.now)
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all or nothing."""
+        return self.limiter.grant_together(asked, self.now)
+
+    def names_resolved(self) -> int:
+        """How many names were new."""
+        return self.limiter.resolved_total
+
+
+def array_of(topics: int) -> Ask:
+    """Asks with an array of questions about so many topics: from the body's bytes to the answer's."""
+    daemon = LimiterAlone()
+    acquire = Acquire(cast("Daemon", daemon), HttpSettings())
+    items = [
+        {"tenant": "acme", "namespace": "orders", "topic": f"t{order % topics}"}
+        | {"messages": 1 + order % 3, "bytes": 1000 + order, "attempt": 1}
+        for order in range(ITEMS)
+    ]
+    call = Call({}, {}, json.dumps(items).encode())
+    granted = b'"granted":true'
+    for order in range(topics):
+        name = f"persistent://{NAMESPACE}/t{order}"
+        daemon.acquire(Request(messages=0, namespace=NAMESPACE, topic=name))
+
+    def ask(now: Nanos) -> bool:
+        daemon.now = now
+        return answered(acquire, call).count(granted) == ITEMS
+
+    return ask
+
+
+def answered(acquire: Acquire, call: Call) -> bytes:
+    """The body of the reply; an array of one slice never waits."""
+    try:
+        acquire.answer(call).send(None)
+    except StopIteration as done:
+        reply: Reply = done.value
+        return reply.body
+    raise AssertionError("an array of one slice has waited")
+
+
+#: Arrays, by what is asked.
+ARRAYS: Final[dict[str, Ask]] = {
+    "array_item_us": array_of(topics=1),
+    "array_item_ten_topics_us": array_of(topics=10),
+    "array_item_each_topic_us": array_of(topics=ITEMS),
+}
+
 #: What is asked, and whether it grants.
 CASES: Final[dict[str, tuple[Ask, bool]]] = {
     "one_limit_granted_us": (limiter_of(one_limit(AMPLE), spent=0), True),
@@ -130,25 +198,29 @@ CASES: Final[dict[str, tuple[Ask, bool]]] = {
 }
 
 
-def pass_us(ask: Ask, begin: int) -> tuple[float, int]:
-    """Microseconds a question over one pass, and how many were granted."""
-    moments = cast("Sequence[Nanos]", range(begin, begin + CALLS * STEP_NS, STEP_NS))
+def pass_us(ask: Ask, begin: int, calls: int = CALLS) -> tuple[float, int]:
+    """Microseconds a call over one pass, and how many were granted."""
+    moments = cast("Sequence[Nanos]", range(begin, begin + calls * STEP_NS, STEP_NS))
     begun = time.perf_counter_ns()
     granted = sum(map(ask, moments))
-    return (time.perf_counter_ns() - begun) / CALLS / 1000, granted
+    return (time.perf_counter_ns() - begun) / calls / 1000, granted
 
 
 def measure() -> dict[str, float]:
     """All figures."""
-    best = dict.fromkeys(CASES, float("inf"))
+    best = dict.fromkeys((*CASES, *ARRAYS), float("inf"))
     for repeat in range(1, REPEATS + 1):
         for name, (ask, grants) in CASES.items():
             took_us, granted = pass_us(ask, repeat * CALLS * STEP_NS)
             assert granted == (CALLS if grants else 0), f"{name}: granted {granted}"
             best[name] = min(best[name], took_us)
+        for name, ask in ARRAYS.items():
+            took_us, granted = pass_us(ask, repeat * CALLS * STEP_NS, CALLS // ITEMS)
+            assert granted == CALLS // ITEMS, f"{name}: granted {granted}"
+            best[name] = min(best[name], took_us / ITEMS)
     figures = {name: round(took_us, 3) for name, took_us in best.items()}
     float_us = best["float_bucket_granted_us"]
-    for name in CASES:
+    for name in (*CASES, *ARRAYS):
         if not name.startswith("float"):
             figures[f"{name.removesuffix('_us')}_to_float_bucket"] = round(best[name] / float_us, 2)
     bare_us = best["bucket_granted_us"]

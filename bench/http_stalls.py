@@ -116,11 +116,11 @@ class Daemon:
         assert process.stdin is not None
         assert process.stdout is not None
         self._stdin, self._stdout = process.stdin, process.stdout
-        self._port = int(self._stdout.readline())
+        self.port = int(self._stdout.readline())
 
     def call(self, method: str, path: str, body: bytes | None = None) -> str | None:
         """Call; the next page's path, if there is one."""
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)) as client:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as client:
             client.request(method, path, body)
             response = client.getresponse()
             response.read()

@@ -3,7 +3,8 @@
 Contract (design 13): with `--json` the last line of standard output is one object; progress goes to
 standard error, and only on a terminal. Exit codes: 0 done, 1 a law was broken, 2 asked wrongly.
 
-A sweep (`--seeds A:B`) prints one object a line for every seed, and keeps those that broke a law.
+A sweep (`--seeds A:B`) stops at the first broken law, keeps that seed and prints how to repeat it. It
+prints one line at the end, and with `--json` one object for every seed.
 """
 
 import argparse
@@ -13,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sim.jobs import Journal
 from sim.output import draw_rounds, write_rounds, write_summary
 from sim.policies import POLICIES
 from sim.run import Outcome, run
 from sim.scenario import CallerKind, Scenario
 from sim.scenarios import SCENARIOS
-from sim.sweep import FAILING_SEEDS, failing_seed_of, keep_failing_seeds
+from sim.sweep import FAILING_SEEDS, keep_failing_seeds, run_seeds
 from sim.text import listing, report
 from sim.usage_log import write_usage_logs
 
@@ -60,21 +62,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def sweep(scenario: Scenario, options: argparse.Namespace) -> int:
-    """Run many seeds; keep those that broke a law."""
-    first, end = options.seeds
-    failing = []
-    tell = _Progress(end - first, "seeds")
-    for done, seed in enumerate(range(first, end), 1):
-        outcome = run(scenario, policy=options.policy, seed=seed)
+    """Run many seeds, up to the first that breaks a law."""
+    seeds = range(*options.seeds)
+    tell = _Progress(len(seeds), "seeds")
+    outcomes = run_seeds(
+        scenario, options.policy, seeds, jobs=options.jobs, journal=Journal(options.journal)
+    )
+    for done, (line, failing) in enumerate(outcomes, 1):
         tell(done)
-        print(json.dumps(outcome.line()), flush=True)
-        if outcome.violations:
-            failing.append(failing_seed_of(outcome))
-            print(f"seed {seed}: {outcome.violations[0]}", file=sys.stderr)
-    if failing:
-        keep_failing_seeds(failing, options.keep)
-        print(f"{len(failing)} of {end - first} seeds broke a law: {options.keep}", file=sys.stderr)
-    return EXIT_FAILED if failing else EXIT_DONE
+        if options.json:
+            print(json.dumps(line), flush=True)
+        if failing is not None:
+            keep_failing_seeds([failing], options.keep)
+            print(f"seed {failing.seed} broke a law: {failing.story}", file=sys.stderr)
+            print(f"again: {failing.command}", file=sys.stderr)
+            return EXIT_FAILED
+    if not options.json:
+        print(f"{scenario.name}: {len(seeds)} seeds, no law broken")
+    return EXIT_DONE
 
 
 def with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
@@ -124,6 +129,13 @@ def make_parser() -> argparse.ArgumentParser:
     add("--log", type=Path, metavar="DIR", help="write usage logs as the daemons would")
     add("--json", action="store_true", help="the last line is the figures as one object")
     add("--keep", type=Path, default=FAILING_SEEDS, help="where a sweep keeps failing seeds")
+    add("--jobs", type=int, default=1, metavar="N", help="processes of a sweep")
+    add(
+        "--journal",
+        type=Path,
+        metavar="FILE",
+        help="seeds in it are not run again by the same code",
+    )
     return parser
 
 

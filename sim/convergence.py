@@ -1,26 +1,24 @@
-"""`python -m sim.convergence --out docs`: makes the tables and pictures of docs/convergence.md anew.
+"""`python -m sim.convergence --out docs`: makes the tables and pictures of docs/convergence.md.
 
 Law: every figure in the document between markers was made by one run of this command; the prose around
-them is written by hand and stays as it is.
+them is written by hand and stays as it is. The document names the commit that the figures are of.
 
 Tables go between `<!-- table NAME -->` and `<!-- end NAME -->` in `convergence.md`, pictures into the
-folder `convergence` beside it. What is compared is in `sim.comparison`. All of it takes an hour of two
-cores: `--only` makes some tables, and with `--keep` each run's figures stay in a file and are not run again
-(they are of the code that ran: let another commit begin with another file). Exit codes: 0 done, 1 a marker
-is missing, 2 asked wrongly.
+folder `convergence` beside it. What is compared is in `sim.comparison`. `--only` makes some tables, and
+`--keep` continues a command that was stopped. Exit codes: 0 done, 1 a marker is missing, 2 asked wrongly.
 """
 
 import argparse
-import json
+import dataclasses
 import math
-import multiprocessing
-import multiprocessing.pool
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from sim import jobs
 from sim.comparison import (
     FULL,
     QUICK,
@@ -31,23 +29,28 @@ from sim.comparison import (
     Size,
     Table,
     model_table,
+    name_of,
     step_runs,
     tables,
 )
 from sim.exiting import exit_with
+from sim.jobs import Journal
 from sim.model.sweep import Sweep
 from sim.model.sweep import run as run_sweep
 from sim.model.tally import Figures
 from sim.model.workload import STEPS, Workload, WorkloadName
 from sim.output import table_of
 from sim.plots import Cell, draw_comparison, draw_run
-from sim.run import run
+from sim.run import Outcome, run
 
 DOCUMENT: Final = "convergence.md"
 PICTURES: Final = "convergence"
 
 #: The table that the vectorised model fills.
 MODEL: Final = "model"
+
+#: The sentence that names the commit.
+MADE: Final = "made"
 
 PROCESSES: Final = 2
 
@@ -63,80 +66,111 @@ class MarkerMissing(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m sim.convergence", description="Make the tables of docs/convergence.md anew."
-    )
-    add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help=f"where {DOCUMENT} is")
-    add("--quick", action="store_true", help="fewer rounds, at most 10 daemons")
-    add("--only", nargs="+", metavar="TABLE", help=f"these tables only, or {PICTURES}")
-    add("--keep", type=Path, metavar="FILE", help="keep each run's figures there, and use them")
-    add("--processes", type=int, default=PROCESSES)
+    parser = _make_parser()
     options = parser.parse_args(arguments)
     document = options.out / DOCUMENT
     if not document.is_file():
         parser.error(f"{document} is not there: it holds the prose around the tables")
     size = QUICK if options.quick else FULL
     known = tables(size)
-    names = [*(table.name for table in known), MODEL, PICTURES]
+    names = [MADE, *(table.name for table in known), MODEL, PICTURES]
     if unknown := set(options.only or ()) - set(names):
         parser.error(f"--only: no {', '.join(sorted(unknown))}; the tables are {', '.join(names)}")
     chosen = options.only or names
-    wanted = [table for table in known if table.name in chosen]
     try:
         text = document.read_text()
         for name in chosen:
             if name != PICTURES:
                 find_marks(text, name)
-        results = run_all(wanted, options.processes, Kept(options.keep))
-        for table in wanted:
-            text = put(text, table.name, table.write(results))
-        if MODEL in chosen:
-            figures = sweep_all(size.model_groups, options.processes)
-            text = put(text, MODEL, model_table(figures, size.model_groups))
+        # The commit at the start: the code may change before the last run has ended.
+        commit = made_of()
+        results = _make(known, chosen, size, options)
     except MarkerMissing as missing:
         print(f"sim.convergence: {document}: {missing}", file=sys.stderr)
         return 1
+    for name, table in {MADE: commit, **results}.items():
+        if name in chosen:
+            text = put(text, name, table)
     document.write_text(text)
-    if PICTURES in chosen:
-        draw(size, options.out / PICTURES, options.processes)
     return 0
 
 
-class Kept:
-    """Results of runs in a file, one a line."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self.results: dict[Run, Result] = {}
-        if path is not None and path.exists():
-            for line in path.read_text().splitlines():
-                one, result = json.loads(line)
-                options = tuple((name, value) for name, value in one["options"])
-                verdicts = tuple(tuple(verdict) for verdict in result["verdicts"])
-                self.results[Run(one["scenario"], one["policy"], options)] = Result(
-                    result["line"], result["violations"], verdicts
-                )
-
-    def add(self, one: Run, result: Result) -> None:
-        """Keep one more."""
-        self.results[one] = result
-        if self._path is not None:
-            with self._path.open("a") as file:
-                print(json.dumps((asdict(one), asdict(result))), file=file)
+def _make(
+    known: Sequence[Table], chosen: Sequence[str], size: Size, options: argparse.Namespace
+) -> dict[str, str]:
+    """Run what the chosen tables need; each table's text. Draws the pictures, if they are chosen."""
+    wanted = [table for table in known if table.name in chosen]
+    plan = step_runs(size) if PICTURES in chosen else {}
+    drawn = [one for row in plan.values() for one in row.values()]
+    results, cells = run_all(wanted, options.jobs, Journal(options.keep), drawn)
+    texts = {table.name: table.write(results) for table in wanted}
+    if MODEL in chosen:
+        figures = sweep_all(size.model_groups, options.jobs)
+        texts[MODEL] = model_table(figures, size.model_groups)
+    if plan:
+        draw(plan, cells, options.out / PICTURES)
+    return texts
 
 
-def run_all(wanted: Sequence[Table], processes: int, kept: Kept) -> Results:
-    """Every run of some tables, each once."""
-    runs = [one for table in wanted for one in table.runs]
-    runs = [one for one in dict.fromkeys(runs) if one not in kept.results]
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.convergence", description="Make the tables of docs/convergence.md."
+    )
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help=f"where {DOCUMENT} is")
+    add("--quick", action="store_true", help="fewer rounds, at most 10 daemons")
+    add("--only", nargs="+", metavar="TABLE", help=f"these tables only, or {PICTURES}")
+    add("--keep", type=Path, metavar="FILE", help="a journal of results, which are not run again")
+    add("--jobs", type=int, default=PROCESSES, metavar="N", help="processes")
+    return parser
+
+
+def made_of() -> str:
+    """One sentence: which commit the figures are of."""
+    root = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        command = ("git", *words)
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)  # noqa: S603
+        return done.stdout.strip()
+
+    try:
+        commit = f"commit `{git('rev-parse', '--short=12', 'HEAD')}`"
+        if git("status", "--porcelain", "--", "rgd", "sim"):
+            commit += " with changes that are not in it"
+    except (OSError, subprocess.CalledProcessError):
+        commit = "a copy of the sources without git"
+    return f"These figures are of {commit} (code hash `{jobs.code_hash()}`)."
+
+
+def run_all(
+    wanted: Sequence[Table], processes: int, journal: Journal, drawn: Sequence[Run] = ()
+) -> tuple[Results, dict[Run, Cell]]:
+    """Every run of some tables, each once, and what is drawn of some runs."""
+    results = {}
+    to_run = []
+    for one in dict.fromkeys([*(one for table in wanted for one in table.runs), *drawn]):
+        kept = journal.results.get(_key_of(one))
+        if kept is not None:
+            results[one] = Result(**kept)
+        if kept is None or one in drawn:
+            to_run.append(one)
     # The longest first, so that no process waits for another at the end.
-    runs.sort(key=_work, reverse=True)
-    if runs:
-        with _pool(processes, len(runs)) as pool:
-            for one, result in _told(pool.imap_unordered(_result, runs), len(runs)):
-                kept.add(one, result)
-    return kept.results
+    to_run.sort(key=_work, reverse=True)
+    cells = {}
+    work = partial(_result, frozenset(drawn))
+    found = jobs.run_all(work, to_run, jobs=processes, tasks_per_process=8)
+    for one, result, cell in _told(found, len(to_run)):
+        if one not in results:
+            results[one] = result
+            journal.add(_key_of(one), dataclasses.asdict(result))
+        if cell is not None:
+            cells[one] = cell
+    return results, cells
+
+
+def _key_of(one: Run) -> str:
+    return f"{one.policy}: {name_of(one)}"
 
 
 def sweep_all(groups: int, processes: int) -> dict[str, Figures]:
@@ -150,13 +184,9 @@ def sweep_all(groups: int, processes: int) -> dict[str, Figures]:
     return figures
 
 
-def draw(size: Size, folder: Path, processes: int) -> None:
-    """The step scenarios under several policies, and one run of max-min in full."""
+def draw(plan: Mapping[str, Mapping[str, Run]], cells: Mapping[Run, Cell], folder: Path) -> None:
+    """Draw the step scenarios under several policies, and one run of max-min in full."""
     folder.mkdir(parents=True, exist_ok=True)
-    plan = step_runs(size)
-    runs = [one for row in plan.values() for one in row.values()]
-    with _pool(processes, len(runs)) as pool:
-        cells = dict(_told(pool.imap_unordered(_cell, runs), len(runs)))
     drawn = {
         scenario: {policy: cells[one] for policy, one in row.items()}
         for scenario, row in plan.items()
@@ -187,22 +217,16 @@ def put(text: str, name: str, table: str) -> str:
     return f"{text[:first]}\n{table}\n\n{text[last:]}"
 
 
-def _pool(processes: int, runs: int) -> "multiprocessing.pool.Pool":
-    # One run a task and few tasks a process: what a run leaves in memory goes with it.
-    context = multiprocessing.get_context("spawn")
-    return context.Pool(max(1, min(processes, runs)), maxtasksperchild=8)
-
-
-def _result(one: Run) -> tuple[Run, Result]:
+def _result(drawn: frozenset[Run], one: Run) -> tuple[Run, Result, Cell | None]:
     outcome = run(one.as_scenario, policy=one.policy, seed=SEED)
     verdicts = tuple(
         (verdict.figure, verdict.asked, verdict.is_met) for verdict in outcome.verdicts
     )
-    return one, Result(outcome.line(), len(outcome.violations), verdicts)
+    result = Result(outcome.line(), len(outcome.violations), verdicts)
+    return one, result, _cell(outcome) if one in drawn else None
 
 
-def _cell(one: Run) -> tuple[Run, Cell]:
-    outcome = run(one.as_scenario, policy=one.policy, seed=SEED)
+def _cell(outcome: Outcome) -> Cell:
     recording = outcome.recording
     steps = [
         step / recording.round_ns - recording.warmup for step in outcome.cluster.demand.steps_ns
@@ -214,7 +238,7 @@ def _cell(one: Run) -> tuple[Run, Cell]:
     table = table.between(-ROUNDS_BEFORE, rounds_after)
     rounds = outcome.figures.rounds_to_fair
     verdict = "never fair in these rounds" if rounds is None else f"rounds to fair: {rounds}"
-    return one, Cell(table, verdict, [steps[-1] - first])
+    return Cell(table, verdict, [steps[-1] - first])
 
 
 def _unwatched(_done: int) -> None:
@@ -227,7 +251,7 @@ def _work(one: Run) -> float:
     return scenario.rounds_all * scenario.daemons * (asks + scenario.daemons**2)
 
 
-def _told(results: Iterable[_Item], count: int) -> Iterable[_Item]:
+def _told(results: Iterable[_Item], count: int) -> Iterator[_Item]:
     """Pass results on, and say on a terminal how many there were."""
     for done, result in enumerate(results, 1):
         if sys.stderr.isatty():

@@ -1,8 +1,8 @@
-"""What the core raises alarms about, in the log: each, but no more than a reader can use.
+"""Logs the core's alarms at a bounded rate.
 
-Law: of one alarm and broker at most `LINES_A_MINUTE` lines are written in a minute, and of one alarm
-at most `LINES_OF_CODE_A_MINUTE`, whatever the peers do; what is left out is counted, and said in the
-next line of its kind, or when the minute is over and something else is logged.
+Law: at most `LINES_A_MINUTE` lines a minute are written for one alarm and broker, and at most
+`LINES_OF_CODE_A_MINUTE` for one alarm, whatever the peers do. Omitted alarms are counted. The
+next line of the kind reports the count, or the next line of any kind after the minute.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from rgd.core.units import NS_PER_S, Nanos
 LINES_A_MINUTE: Final = 6
 LINES_OF_CODE_A_MINUTE: Final = 60
 
-#: Alarms and brokers that are followed at once; of more, all share the count of their alarm.
+#: Most pairs of alarm and broker with a count of their own; further ones share the count of their alarm.
 FOLLOWED_MAX: Final = 1_000
 
 _WINDOW_NS: Final = 60 * NS_PER_S
 
-#: Alarms that call for a person's eye.
+#: Alarms that an operator should see.
 _WARNINGS: Final = frozenset(
     {
         AlarmCode.PEER_EXPIRED,
@@ -84,7 +84,7 @@ class AlarmLog:
         say(_words(alarm.code), broker=broker, **more)
 
     def _close(self, now: Nanos) -> None:
-        """Say what was left out in the minutes that are over."""
+        """Log the number of omitted alarms of past minutes."""
         for key, window in list(self._windows.items()):
             if now - window.since >= _WINDOW_NS:
                 del self._windows[key]

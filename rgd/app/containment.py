@@ -1,12 +1,12 @@
-"""Keeps the daemon going when something in it raises, and ends it in order where that is no use.
+"""Keeps the daemon running after unexpected exceptions, and stops it in an orderly way after too many.
 
-Laws: an exception that nobody foresaw is logged with its traceback once for each place, and counted each
-time (`rgd_internal_errors_total{where}`); what raised it is dropped, and the rest goes on. The daemon is
-degraded, and says so, for as long as one was met within the last minute. It ends, in order and with a
-goodbye, when an invariant is broken or when it meets more than `INTERNAL_ERRORS_MAX` within a minute.
-What a caller or a reader can bring about by asking again and again is counted, and ends nothing.
+Laws: an unexpected exception is logged with its traceback once for each code location, and counted each
+time (`rgd_internal_errors_total{where}`). The work that raised it is dropped, and the rest continues. The daemon
+reports itself as degraded for a minute after each one. It stops with a
+goodbye when an invariant is broken or after more than `INTERNAL_ERRORS_MAX` within a minute.
+Exceptions that a caller or a reader can cause at will are counted, but never stop it.
 
-What the core does with its own exceptions is `rgd.core.broker.boundary`'s business; here they arrive as
+`rgd.core.broker.boundary` contains the core's own exceptions; here they arrive as
 effects (`Fault`).
 """
 
@@ -23,19 +23,19 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError, RgdError
 
-#: Most internal errors within `WINDOW_S`: two a second, so that one in each round of a second, which
-#: loses a part of each round, is gone on with.
+#: Most internal errors within `WINDOW_S`: two a second, so that one error in each round of a second, which
+#: loses a part of each round, does not stop the daemon.
 INTERNAL_ERRORS_MAX: Final = 120
 WINDOW_S: Final = 60
 
-#: Most places whose traceback is logged; what raises elsewhere after that is only counted.
+#: Most code locations whose traceback is logged; errors at further ones are only counted.
 PLACES_MAX: Final = 100
 
 #: Longest traceback and longest description that are logged, in characters.
 TRACEBACK_CHARS_MAX: Final = 8_000
 ABOUT_CHARS_MAX: Final = 200
 
-#: Pause before a task that raised goes on: one that raises at once each time ends the daemon in
+#: Pause before a task that raised continues. A task that always raises at once stops the daemon in
 #: half a minute.
 RESTART_PAUSE_S: Final = 0.25
 
@@ -46,27 +46,27 @@ _Result = TypeVar("_Result")
 
 
 class InternalErrors:
-    """Counts, logs and bounds what nobody foresaw.
+    """Counts, logs and bounds unexpected exceptions.
 
     Args:
-        now: the moment, on a monotonic clock.
-        on_end: told why, once, when the daemon may not go on.
+        now: returns the time of a monotonic clock.
+        on_end: called once with the reason when the daemon must stop.
     """
 
     def __init__(self, now: Callable[[], Nanos], on_end: Callable[[str], None]) -> None:
         self._now = now
         self._on_end = on_end
-        #: All so far, by where they were met.
+        #: All so far, by the part that met them.
         self.counts: Counter[str] = Counter()
         self._logged: set[tuple[object, ...]] = set()
-        #: When the last ones were met that count against `INTERNAL_ERRORS_MAX`.
+        #: The times of the last ones that count against `INTERNAL_ERRORS_MAX`.
         self._recent: deque[Nanos] = deque(maxlen=INTERNAL_ERRORS_MAX + 1)
         self._last: tuple[str, Nanos] | None = None
         self._is_ending = False
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong, in words; None where nothing was met within the last minute."""
+        """A description of the problem; None if there was no error within the last minute."""
         if self._last is None or self._now() - self._last[1] > WINDOW_S * NS_PER_S:
             return None
         count = self.counts.total()
@@ -75,18 +75,18 @@ class InternalErrors:
         )
 
     def note(self, where: str, error: Exception, *, about: str = "", may_end: bool = True) -> None:
-        """Log and count one, and end the daemon if it is one too many.
+        """Log and count one, and stop the daemon if it is one too many.
 
         Args:
-            where: which part met it; one of few words, for it labels a metric.
-            error: what was raised.
-            about: what was being done, for the log.
-            may_end: False where somebody outside can bring it about again and again.
+            where: the part that met it; one of few names, because it labels a metric.
+            error: the exception.
+            about: the work in progress, for the log.
+            may_end: False if an outsider can cause it at will.
         """
         now = self._now()
         self.counts[where] += 1
         self._last = (where, now)
-        # A group was raised where its tasks were awaited, which is one place for all that go wrong in them.
+        # All errors of a task group are raised at one location, so look at the errors inside.
         for leaf in _leaves(error):
             self._log_once(where, leaf, about)
             if isinstance(leaf, InvariantBroken):
@@ -102,7 +102,7 @@ class InternalErrors:
             )
 
     async def keep(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run a task's work until it returns; where it raises it is begun again after a pause."""
+        """Run a task's work until it returns; after an exception restart it after a pause."""
         while True:
             try:
                 await work()
@@ -132,7 +132,7 @@ class InternalErrors:
 
 
 class HasErrors(Protocol):
-    """Something that notes its internal errors."""
+    """An object that counts its internal errors."""
 
     errors: InternalErrors
 
@@ -146,7 +146,7 @@ def contained(
     [Callable[Concatenate[_Owner, _Params], _Result]],
     Callable[Concatenate[_Owner, _Params], _Result],
 ]:
-    """Note what a view of the daemon raises unforeseen, and raise `InternalError` in its place."""
+    """Count unexpected exceptions of a view, and raise `InternalError` in their place."""
 
     def wrap(
         view: Callable[Concatenate[_Owner, _Params], _Result],
@@ -167,12 +167,12 @@ def contained(
 
 
 def is_answer(error: Exception) -> bool:
-    """Whether it was raised on purpose, for whoever asked; a broken invariant is a bug, whoever asked."""
+    """Whether it was raised on purpose for the caller; a broken invariant is always a bug."""
     return isinstance(error, RgdError) and not isinstance(error, InvariantBroken)
 
 
 def _leaves(error: Exception) -> Iterator[Exception]:
-    """What a group is of, groups in it too; the error itself where it is none."""
+    """The errors in an exception group, also in nested ones; otherwise the error itself."""
     if not isinstance(error, ExceptionGroup):
         yield error
         return

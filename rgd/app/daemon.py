@@ -11,7 +11,7 @@ Which parts it is made of is decided in `rgd.app.wiring`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -40,7 +40,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
@@ -120,6 +120,14 @@ class RgdDaemon(Looks):
                 raise
             self.errors.note("acquire", error, may_end=False)
             raise InternalError from error
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing."""
+        try:
+            return self.core.limiter.grant_together(asked, self.parts.clock.now())
+        except Exception as error:  # noqa: BLE001 -- nothing was taken; each is decided by itself
+            self.errors.note("acquire", error, may_end=False)
+            return False
 
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""

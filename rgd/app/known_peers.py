@@ -1,7 +1,7 @@
 """The names of the peers that the last run knew, kept across restarts.
 
-Law: losing this file costs two rounds of caution at the next start, never
-correctness; so writing it never raises and never makes anybody wait.
+Law: losing this file costs two rounds of waiting at the next start, never
+correctness. So writing it never raises and never blocks.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-#: Most names read back; a larger file is not ours.
+#: Most names that are read; a larger file is invalid.
 NAMES_MAX: Final = 100_000
 
 

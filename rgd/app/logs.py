@@ -1,8 +1,8 @@
 """Structured logs: one event, one short verb phrase, fixed keys; JSON in a pipe.
 
 Law: no secret reaches a log. Values under a secret's key, credentials in a URL
-and bearer tokens are replaced before anything is rendered. Libraries that log
-through the standard library go the same way.
+and bearer tokens are replaced before anything is rendered. Log lines of libraries
+that use the standard library are treated the same.
 """
 
 import logging
@@ -19,7 +19,7 @@ _BEARER: Final = re.compile(r"(?i)(bearer\s+)\S+")
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace what must not be read (a structlog processor)."""
+    """Replace secrets (a structlog processor)."""
     for key, value in event.items():
         if _SECRET_KEYS.search(key):
             event[key] = "[redacted]"
@@ -60,5 +60,5 @@ def configure_logs(*, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    # The client library narrates each try to connect; the daemon says once what is wrong.
+    # The client library logs each attempt to connect; the daemon logs the problem once.
     logging.getLogger("rgd.pulsar").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Tries to reach something outside until it can be reached, and says so once each way."""
+"""Retries until an outside service is reachable, and logs its loss and its return once each."""
 
 import asyncio
 from collections.abc import Callable, MutableMapping
@@ -8,19 +8,19 @@ import structlog
 
 from rgd.ports.exchange import ExchangeDown
 
-#: Pause between two tries.
+#: Pause between two attempts.
 RECONNECT_S: Final = 1.0
 
 _log = structlog.get_logger("rgd.daemon")
 
 
 async def reach(attempt: Callable[[], object], what: str, notes: MutableMapping[str, str]) -> None:
-    """Try until it can be reached; say once that it cannot, and once that it can.
+    """Retry until it is reachable; log once that it is not, and once that it is.
 
     Args:
-        attempt: makes an awaitable that raises ExchangeDown where it cannot be reached.
-        what: its name, for people.
-        notes: by name, what is degraded and why; kept true.
+        attempt: makes an awaitable that raises ExchangeDown if it is unreachable.
+        what: its name, for the log.
+        notes: what is degraded and why, by name; kept up to date.
     """
     is_known_down = False
     while True:

@@ -1,9 +1,9 @@
-"""Carries round records to the usage log: a bounded queue, divided and encoded in order.
+"""Passes round records to the usage log: a bounded queue, divided and encoded in order.
 
-Law: the event loop never waits for a large record to be encoded; a round that is too large for one
-entry becomes several; a queue that is full loses its oldest record, a record that cannot be written is
-lost, and both are counted (`rgd_log_lost_total`). Logging never holds limiting up.
-Where entries go from here is the `UsageLog`'s business.
+Law: the event loop never waits for the encoding of a large record. A round that is too large for one
+entry becomes several. A full queue loses its oldest record, an unwritable record is
+lost, and both are counted (`rgd_log_lost_total`). Logging never delays limiting.
+The `UsageLog` writes the entries.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from rgd.ports.usagelog import UsageLog
 from rgd.wire.record import encode_record
 from rgd.wire.record_parts import parts_of
 
-#: Rounds that wait to be logged; then the oldest is lost, and counted (`lost`).
+#: Most waiting rounds; beyond that the oldest is lost, and counted (`lost`).
 RECORDS_MAX: Final = 64
 
-#: Rows and peers of all rounds that wait, about 250 bytes of memory each; the same.
+#: Most rows and peers of all waiting rounds, about 250 bytes of memory each; the same.
 WAITING_ROWS_MAX: Final = 500_000
 
-#: A record of more rows and peers is divided and encoded in a thread: inline it would keep requests
-#: waiting for more than a millisecond.
+#: A record with more rows and peers is divided and encoded in a thread, because inline it would delay
+#: requests by more than a millisecond.
 INLINE_ROWS_MAX: Final = 1_000
 
 #: A record, and the broker's time in milliseconds since 1970.
@@ -32,14 +32,14 @@ _Stamped = tuple[RoundRecord, int]
 
 
 class Recorder:
-    """Round records on their way to the usage log, in order."""
+    """A queue of round records for the usage log, in order."""
 
     def __init__(self, usage_log: UsageLog, errors: InternalErrors) -> None:
         self._usage_log = usage_log
         self._errors = errors
         self._waiting: deque[_Stamped] = deque()
         self._waiting_rows = 0
-        #: What is left to append of the record that is being written.
+        #: The remaining entries of the record that is being written.
         self._parts: deque[_Stamped] = deque()
         self._has_records = asyncio.Event()
         #: Records that were lost before they reached the log, or parts of one.
@@ -63,13 +63,13 @@ class Recorder:
         self._has_records.set()
 
     async def run(self) -> None:
-        """Append what is queued until cancelled."""
+        """Append queued records until cancelled."""
         while True:
             await self._has_records.wait()
             self._has_records.clear()
             while self._waiting:
-                # What is taken stays with us until it is appended: `finish` appends what a cancelled
-                # run leaves.
+                # A taken record stays in `_left` until it is appended, so that `finish` can append the rest
+                # of a cancelled run.
                 record, unix_ms = self._waiting[0]
                 if _size_of(record) > INLINE_ROWS_MAX:
                     await self._write_large(record, unix_ms)
@@ -78,7 +78,7 @@ class Recorder:
                     self._write(record, unix_ms)
 
     def finish(self) -> None:
-        """Append what is still queued; `run` has ended."""
+        """Append the remaining records after `run` has ended."""
         while self._parts:
             self._write(*self._parts.popleft())
         while self._waiting:
@@ -97,7 +97,7 @@ class Recorder:
             parts = deque()
             self._lose(error)
         if not self._waiting or self._waiting[0][0] is not record:
-            # The queue was full meanwhile, and this was the oldest: it is counted as lost.
+            # The queue became full meanwhile and dropped this record as the oldest; it is counted as lost.
             return
         self._next()
         self._parts.extend((part, unix_ms) for part in parts)

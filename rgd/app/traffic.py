@@ -1,10 +1,10 @@
 """Messages in and out of the exchange: a bounded outbox, encoding and decoding.
 
-Law: what a peer sends can cost this daemon time only in small pieces: what is decoded on the event loop
-is at most `INLINE_BYTES_MAX` as it is when decompressed, which is known beforehand, and the daemon lets
-requests in between any two messages. What it cannot decode is counted and dropped; a message that cannot be sent is counted and dropped too, because every report is
-absolute and a later one says the same again.
-What messages mean is the core's business; reaching the exchange, the adapters'.
+Law: a peer's messages cost this daemon time only in small pieces. A message is decoded on the event loop
+only if its decompressed size, which is known beforehand, is at most `INLINE_BYTES_MAX`. Requests are
+served between any two messages. Undecodable messages are counted and dropped. A message that cannot be
+sent is counted and dropped too, because every report is absolute and a later one repeats it.
+The core interprets messages; the adapters reach the exchange.
 """
 
 import asyncio
@@ -22,34 +22,34 @@ from rgd.wire.codec import decode, encode, plain_bytes
 from rgd.wire.errors import WireError
 from rgd.wire.numbering import Numbering, Numberings
 
-#: Messages that wait to be sent; then the oldest goes, for a later one says it again.
+#: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
 OUTBOX_MAX: Final = 256
 
-#: Encoding more rows than this is done in a thread, and so is decoding more bytes, as they are when
-#: decompressed: inline it would keep requests waiting for more than a millisecond.
+#: More rows than this are encoded in a thread, and more decompressed bytes are decoded in one,
+#: because inline they would delay requests by more than a millisecond.
 INLINE_ROWS_MAX: Final = 1_000
 INLINE_BYTES_MAX: Final = 16 * 1024
 
-#: The longest a goodbye may take to be sent.
+#: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
 
-#: Why a message was dropped whose decoding met a bug of ours.
+#: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
 
 _log = structlog.get_logger("rgd.daemon")
 
 
 class Traffic:
-    """What this daemon sends and receives."""
+    """The messages that this daemon sends and receives."""
 
     def __init__(self, exchange: Exchange, errors: InternalErrors) -> None:
         self._exchange = exchange
         self._errors = errors
-        #: Reports that were not taken in, by reason; sends that failed under `unsent`.
+        #: Dropped reports, by reason; failed sends under `unsent`.
         self.dropped: Counter[str] = Counter()
-        #: The numbers that stand for groups on the wire: ours, and everybody's.
+        #: The name dictionaries of the wire: ours, and those of all senders.
         self._numbering, self._numberings = Numbering(), Numberings()
-        #: Senders whose names are to be kept, if others are to be forgotten before the next message.
+        #: Senders whose dictionaries are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
         self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
         self._has_outgoing = asyncio.Event()
@@ -63,7 +63,7 @@ class Traffic:
         return self._is_reached.is_set()
 
     def reached(self) -> None:
-        """The exchange was reached: what waits may be sent."""
+        """Note that the exchange was reached, so that waiting messages may be sent."""
         self._is_reached.set()
 
     def post(self, message: Message) -> None:
@@ -72,7 +72,7 @@ class Traffic:
         self._has_outgoing.set()
 
     async def send(self) -> None:
-        """Send what is queued until cancelled or closed."""
+        """Send queued messages until cancelled or closed."""
         # What waited for the exchange meanwhile is old, but a hello of it is as good as a new one.
         await self._is_reached.wait()
         while True:
@@ -86,7 +86,7 @@ class Traffic:
             self._is_sent.set()
 
     async def flush(self) -> None:
-        """Wait, not for long, until all that is queued was sent; at once if nothing was ever reached."""
+        """Wait for a bounded time until the queue is sent; return at once if the exchange was never reached."""
         if not self._is_reached.is_set():
             return
         self._is_sent.clear()
@@ -96,13 +96,13 @@ class Traffic:
                 await self._is_sent.wait()
 
     def keep_names(self, brokers: Collection[str]) -> None:
-        """Forget the names that all other senders' numbers stand for: they are gone."""
-        # Not now: a message may be being decoded in a thread.
+        """Remove the dictionaries of all other senders, which have left."""
+        # Deferred, because a thread may be decoding a message now.
         self._kept = frozenset(brokers)
 
     async def decoded(self, payload: bytes) -> Message | None:
-        """The message of a payload; None, and counted, if it is none."""
-        # Totals are for people and logs: a daemon reckons with rates.
+        """The message of a payload; None, and counted, if it is invalid."""
+        # Totals are for people and logs; a daemon computes with rates.
         if self._kept is not None:
             self._numberings.keep(self._kept)
             self._kept = None
@@ -128,7 +128,7 @@ class Traffic:
             self.dropped["unsent"] += 1
             _log.error("cannot send a report", reason=str(error))
         except ExchangeError as error:
-            # What was said is said again: every report is absolute.
+            # A lost message is repeated, because every report is absolute.
             self.dropped["unsent"] += 1
             _log.debug("lost a report", reason=str(error))
         except Exception as error:  # noqa: BLE001 -- the next message has nothing to do with it

@@ -1,9 +1,9 @@
-"""Builds the daemon out of settings, and runs it: startup, serve, shutdown.
+"""Builds the daemon from settings, and runs it: startup, serve, shutdown.
 
-The one place where adapters, configuration and core meet. Each adapter gets a
-dataclass of its own filled from the settings; nobody below reads settings.
+Only this module combines adapters, configuration and core. Each adapter gets a
+dataclass of its own filled from the settings; lower layers read no settings.
 
-What the parts do with one another is `rgd.app.daemon`'s business.
+`rgd.app.daemon` has the interaction of the parts.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from rgd.core.units import NS_PER_MS
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
 
-#: Bits of the seed of the incarnations after the first, which nobody else may foresee.
+#: Bits of the seed of later incarnations, which must be unpredictable for others.
 SEED_BITS: Final = 128
 
 
@@ -70,12 +70,12 @@ def serve(settings: Settings, *, insecure: bool = False, say: Callable[[str], No
     Args:
         settings: every setting, checked.
         insecure: listen beyond loopback without tokens.
-        say: given the one line with broker, address and exchange, once it listens.
+        say: called with one line with broker, address and exchange, once it listens.
 
     Raises:
-        ConfigError: something configured cannot be used.
+        ConfigError: a configured value cannot be used.
         Unavailable: a port is taken, or the embedded broker has no build here.
-        Halted: another daemon speaks for this broker's name, or too much went wrong in this one.
+        Halted: another daemon uses this broker's name, or this one had too many errors.
     """
     configure_logs()
     check_credential_files(settings, "settings")
@@ -117,7 +117,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                 for task in beside:
                     task.cancel()
         finally:
-            # However it ends: a disk that is stuck holds nobody up, least of all one that has to end.
+            # In every case without blocking: a stuck disk must not delay the exit.
             await _close_within(stack, settings.shutdown_timeout_ms / 1000)
     if daemon.halted is not None:
         raise Halted(daemon.halted)
@@ -150,7 +150,7 @@ async def _close_within(stack: AsyncExitStack, seconds: float) -> None:
 
 
 def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
-    """Put a daemon together; nothing is opened yet."""
+    """Assemble a daemon; nothing is opened yet."""
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
     known = KnownPeers(folder / "peers.json")

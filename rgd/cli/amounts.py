@@ -1,7 +1,7 @@
-"""Amounts as people write and read them: `5M`, `1.5Gi`, `none`; 5MB, 333.3.
+"""Amounts in human-readable form: `5M`, `1.5Gi`, `none`; 5MB, 333.3.
 
-Law: no limit has a word (`unlimited` or `none`); 0 is refused, for it reads like "nothing passes" and
-would mean the opposite elsewhere (design 2, "Zero").
+Law: "no limit" is written `unlimited` or `none`. 0 is refused, because it reads like "nothing passes" and
+means the opposite elsewhere (design 2, "Zero").
 """
 
 import re
@@ -30,7 +30,7 @@ EXPECTED: Final = (
 
 
 def parse_rate(text: str) -> float | None:
-    """Units per second from a person's words; None is no limit.
+    """Units per second from text; None is no limit.
 
     Raises:
         ValueError: it is no rate, or 0.
@@ -61,7 +61,7 @@ def show(units: float | None, *, is_bytes: bool = False, empty: str = "-") -> st
 
 
 def _plain(units: float, digits: int = 1) -> str:
-    # A rate below 1 is a rate, too.
+    # A rate below 1 is not shown as 0.
     digits = digits if abs(units) >= 1 else 3
     text = f"{units:,.{digits}f}"
     text = text.rstrip("0").rstrip(".")

@@ -1,8 +1,8 @@
-"""What all commands that ask a running daemon have in common: where it listens, the token, the call.
+"""The common part of the client commands: the daemon's address, the token, the call.
 
 Laws: a token is read from a file or from `RGD_TOKEN`, never from an option (others could read it in
-the list of processes), and never printed. Who cannot be reached is 1 with the remedy; what the daemon
-calls malformed was asked wrongly, so it is 2.
+the list of processes), and never printed. An unreachable daemon is exit code 1 with a remedy. A request
+that the daemon calls malformed is a usage error, so it is 2.
 
 The calls themselves are `rgd.adapters.http.client`'s.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "command line"
 
-#: Of these `rgd.config` knows that they set nothing of the daemon.
+#: `rgd.config` knows that these variables are no settings of the daemon.
 URL_VARIABLE: Final = "RGD_URL"
 TOKEN_VARIABLE: Final = "RGD_TOKEN"  # noqa: S105 -- a name, not a token
 TOKEN_FILE_VARIABLE: Final = "RGD_TOKEN_FILE"  # noqa: S105 -- the same
@@ -58,17 +58,17 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where to ask, and with what."""
+    """The daemon's address and the token."""
 
     url: str
     token_file: Path | None = None
 
     def ask(self, calls: Callable[["DaemonClient"], Awaitable[_Answer]]) -> _Answer:
-        """Open the door and do some calls.
+        """Open a client and make some calls.
 
         Raises:
-            ConfigError: the address, the token file or what was asked is malformed.
-            RgdError: nobody answers, or the daemon refused; the message has the remedy.
+            ConfigError: the address, the token file or the request is malformed.
+            RgdError: no daemon answers, or it refused; the message has the remedy.
         """
         import asyncio
 

@@ -1,7 +1,7 @@
-"""`rgd demo`: a cluster on this machine, shown live and judged; then Spark reports on its log.
+"""`rgd demo`: a cluster on this machine, shown live with a verdict; then Spark reports on its log.
 
-On a terminal a table that moves, in a pipe plain lines. The last line is one JSON object
-(design 13); the exit code is 1 if a phase failed. What happens is `rgd.app.demo`'s business.
+It prints a live table on a terminal, and plain lines in a pipe. The last line is one JSON object
+(design 13); the exit code is 1 if a phase failed. `rgd.app.demo` has the phases.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rgd.app.demo.run import Show, Snapshot
     from rgd.app.demo.verdict import PhaseVerdict
 
-#: What a former demo left and a new one may throw away.
+#: The files of an earlier demo, which a new one may delete.
 _OWN = frozenset({"exchange", "log", "report", "groups.yaml"})
 
 
@@ -33,7 +33,7 @@ def demo(
         bool, typer.Option("--no-report", help="Leave out the report by Spark.")
     ] = False,
 ) -> None:
-    """Run three daemons under load through every trouble, and report on it."""
+    """Run three daemons under load and faults, and report on it."""
     import asyncio
 
     from rgd.app.demo.run import play
@@ -59,7 +59,7 @@ def demo(
 
 
 def _make_room(out: Path) -> None:
-    """Remove what a former demo left in `out`, and nothing else."""
+    """Remove the files of an earlier demo from `out`, and nothing else."""
     from rgd.errors import ConfigError, Fault
 
     if not out.exists():
@@ -102,7 +102,7 @@ class _Screen:
 
     @property
     def show(self) -> "Show":
-        """What the demo calls with each snapshot and verdict."""
+        """The callback for each snapshot and verdict."""
         return self._show
 
     def _show(self, seen: "Snapshot | PhaseVerdict") -> None:

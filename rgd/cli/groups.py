@@ -1,10 +1,10 @@
-"""`rgd groups`: resource groups and what is attached to them, from a shell.
+"""`rgd groups`: resource groups and their attachments, from a shell.
 
-Laws: `set` changes what its options say and keeps the rest, in one call that the daemon merges where
-it writes, so two shells that change different things never undo each other. A rate of 0 is asked
-wrongly. `--json` prints what the daemon answered.
+Laws: `set` changes the fields of its options and keeps the rest, in one call that the daemon merges at
+the write, so two shells that change different fields never undo each other. A rate of 0 is a usage
+error. `--json` prints the daemon's answer.
 
-What is shown of shares is this daemon's own view; the calls are `rgd.adapters.http.client`'s.
+The shares are this daemon's own view. `rgd.adapters.http.client` makes the calls.
 """
 
 # ruff: noqa: PLR0913 -- a command's parameters are its options
@@ -27,7 +27,7 @@ from rgd.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from rgd.adapters.http.client import DaemonClient
 
-#: Stands for the daemon's own choice where a group may say one.
+#: The value that selects the daemon's own default.
 DEFAULT: Final = "default"
 
 _FORMS: Final = "TENANT, TENANT/NAMESPACE or TENANT/NAMESPACE/TOPIC"
@@ -62,7 +62,7 @@ def list_groups(
 def get(
     group: Group, *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
 ) -> None:
-    """Show one group: what it is, what is attached, every broker's part."""
+    """Show one group: its fields, its attachments, every broker's part."""
     check_group(group)
     view = Door(url, token_file).ask(lambda client: client.group(group))
     if as_json:
@@ -109,7 +109,7 @@ def set_group(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what the options say of a group and keep the rest; make the group if there is none."""
+    """Change the fields in the options and keep the rest; create the group if it is missing."""
     check_group(group)
     patch = _patch(
         {
@@ -139,7 +139,7 @@ def delete(
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
 ) -> None:
-    """Delete groups that nothing is attached to."""
+    """Delete groups without attachments."""
     for group in groups:
         check_group(group)
 
@@ -155,7 +155,7 @@ def delete(
 def attach(
     group: Group, names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None
 ) -> None:
-    """Put tenants, namespaces and topics into a group, in place of the ones they were in."""
+    """Attach tenants, namespaces and topics to a group, in place of their previous groups."""
     check_group(group)
     places = places_of(names)
 
@@ -169,7 +169,7 @@ def attach(
 
 @app.command("detach")
 def detach(names: Names, *, url: Url = DEFAULT_URL, token_file: TokenFile = None) -> None:
-    """Take tenants, namespaces and topics out of their groups."""
+    """Detach tenants, namespaces and topics from their groups."""
     places = places_of(names)
 
     async def detach_all(client: "DaemonClient") -> None:
@@ -184,7 +184,7 @@ def _patch(
     rates: Mapping[tuple[Kind, Dimension], str | None],
     choices: Mapping[str, tuple[str | None, type[StrEnum]]],
 ) -> dict[str, object]:
-    """The body of `PATCH /v1/groups/{g}`: only what was said.
+    """The body of `PATCH /v1/groups/{g}`: only the given fields.
 
     Raises:
         ConfigError: every option that is malformed.
@@ -221,27 +221,27 @@ def _kind_rows(view: Mapping[str, Any]) -> Iterator[list[str]]:
         limited = list(Kind)
     is_limited = view["blocked"] or any(view[limited[0]]["quota"].values())
     for kind in limited:
-        told = view[kind]
+        rates = view[kind]
         yield [
             view["group"],
             kind.value if is_limited else "any",
-            *_quota_and_share(told, Dimension.MESSAGES),
-            *_quota_and_share(told, Dimension.BYTES),
+            *_quota_and_share(rates, Dimension.MESSAGES),
+            *_quota_and_share(rates, Dimension.BYTES),
             view["state"],
             _notes(view) or "-",
         ]
 
 
-def _quota_and_share(told: Mapping[str, Any], dimension: Dimension) -> tuple[str, str]:
+def _quota_and_share(rates: Mapping[str, Any], dimension: Dimension) -> tuple[str, str]:
     is_bytes = dimension is Dimension.BYTES
     return (
-        show(told["quota"][dimension], is_bytes=is_bytes, empty="unlimited"),
-        show(told["share"][dimension], is_bytes=is_bytes),
+        show(rates["quota"][dimension], is_bytes=is_bytes, empty="unlimited"),
+        show(rates["share"][dimension], is_bytes=is_bytes),
     )
 
 
 def _notes(view: Mapping[str, Any]) -> str:
-    """What is special about a group."""
+    """The special states of a group."""
     notes = [flag for flag in ("blocked", "shadow") if view[flag]]
     if view["policy"] != SharePolicyName.MAX_MIN:
         notes.append(f"policy={view['policy']}")
@@ -273,11 +273,11 @@ def _print_group(view: Mapping[str, Any]) -> None:
     print_columns(columns, rows, text_columns=2)
 
 
-def _broker_rows(kind: Kind, told: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The quota, and what each broker has of it."""
+def _broker_rows(kind: Kind, rates: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The quota, and each broker's part of it."""
     nothing: dict[str, None] = dict.fromkeys(Dimension)
-    yield [kind.value, "(quota)", *_cells(told["quota"], nothing, nothing, empty="unlimited")]
-    for row in told["rows"]:
+    yield [kind.value, "(quota)", *_cells(rates["quota"], nothing, nothing, empty="unlimited")]
+    for row in rates["rows"]:
         yield [kind.value, row["broker"], *_cells(row["share"], row["wanted"], row["admitted"])]
 
 

@@ -1,10 +1,10 @@
 """`rgd log`: the usage log, for people and scripts.
 
-Law: `cat` prints every entry that can be read, whatever stands between; what cannot be read goes to
+Law: `cat` prints every readable entry, also after damage. Unreadable bytes are reported on
 standard error with file and offset, and the exit code is 1. The keys of `--json` are a contract
 (design 13): scripts rely on them.
 
-Files are read by `rgd.adapters.usagelog`, bytes by `rgd.wire`; here they are only shown.
+`rgd.adapters.usagelog` reads files and `rgd.wire` decodes bytes; this module only shows them.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
@@ -29,7 +29,7 @@ app = typer.Typer(help="Read usage logs.", no_args_is_help=True)
 
 @app.callback()
 def log() -> None:
-    """Keep `cat` a command of its own while it is the only one."""
+    """Keep `cat` a subcommand although it is the only one."""
 
 
 @app.command("cat")
@@ -40,7 +40,7 @@ def cat(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print what logs hold, oldest first."""
+    """Print the entries of logs, oldest first."""
     faults = 0
     for path in paths:
         for line, fault in _lines(path, as_json=as_json):
@@ -54,7 +54,7 @@ def cat(
 
 
 def _lines(path: Path, *, as_json: bool) -> Iterator[tuple[str, str]]:
-    """What to print of one path: lines for standard output, beside them faults."""
+    """The lines of one path for standard output, each with its faults."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 
     shown = _shown_as_json if as_json else _shown_as_text
@@ -71,7 +71,7 @@ def _lines(path: Path, *, as_json: bool) -> Iterator[tuple[str, str]]:
 
 
 def _report_of(entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
-    """The report that an entry holds, and why it cannot be read although it says that it is one."""
+    """The report in an entry, or the reason why an entry that claims to be a report cannot be read."""
     from rgd.wire.errors import WireError
     from rgd.wire.record import record_of, record_to_dict
 
@@ -83,7 +83,7 @@ def _report_of(entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
 
 
 def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
-    told: dict[str, Json] = {
+    view: dict[str, Json] = {
         "index": entry.index,
         "broker_timestamp": entry.broker_timestamp,
         "publish_time": entry.publish_time,
@@ -92,8 +92,8 @@ def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
         "report": report,
     }
     if report is None:
-        told["payload_hex"] = entry.payload.hex()
-    return json.dumps(told)
+        view["payload_hex"] = entry.payload.hex()
+    return json.dumps(view)
 
 
 def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
@@ -115,7 +115,7 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
 
 
 def _row_lines(row: dict[str, Any]) -> Iterator[str]:
-    """A line for each dimension of a row in which anything happened or is limited."""
+    """A line for each dimension of a row with any counts or a limit."""
     for dimension in ("messages", "bytes"):
         admitted, wanted, refused = (
             row[name][dimension] for name in ("admitted", "wanted", "refused")

@@ -1,8 +1,8 @@
 """The entry point: every command in one table, every error as one line and an exit code.
 
-Law: 0 it is done, 1 it failed, 2 it was asked wrongly (options, settings, files); 130 after
-Ctrl-C and 141 if nobody reads on (`rgd log cat | head`), as in a shell. What rgd raises on purpose is a line on standard error and never a traceback;
-anything else is a bug, and its traceback is the report.
+Law: 0 means done, 1 failed, 2 a usage error (options, settings, files); 130 after
+Ctrl-C and 141 if the reader of a pipe left (`rgd log cat | head`), as in a shell. An `RgdError` is one line on
+standard error and never a traceback. Any other exception is a bug, and its traceback is printed.
 
 A new command is a module beside this one and one line below.
 """
@@ -21,7 +21,7 @@ from rgd.version import __version__
 
 EXIT_FAILED = 1
 EXIT_ASKED_WRONGLY = 2
-#: 128 and the number of SIGPIPE, which ends other tools where their reader has left.
+#: 128 plus the number of SIGPIPE, which ends other tools when their reader has left.
 EXIT_UNREAD = 141
 
 app = typer.Typer(
@@ -58,20 +58,20 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Hold the options that stand before a command."""
+    """Define the options before a command."""
 
 
 def run() -> None:
     """Run the command that `sys.argv` names, and exit the process."""
     _open_missing_streams()
-    is_told = False
+    is_reported = False
     stdout = sys.stdout
     try:
         app(prog_name="rgd")
     except SystemExit:
         if sys.stdout is stdout:
             raise
-        # Typer took a broken pipe for the end of the reader and wrapped the stream; it may be a socket's.
+        # Typer wraps the stream after any broken pipe, but the pipe may have been a socket.
         if not _has_reader_left():
             _complain("a connection was closed on the other side")
             raise
@@ -86,42 +86,42 @@ def run() -> None:
     except OSError as error:
         # The operating system said no; mostly to standard output (a full disk).
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
-        is_told = True
+        is_reported = True
         sys.exit(EXIT_FAILED)
     finally:
-        _flush(is_told=is_told)
+        _flush(is_reported=is_reported)
 
 
 def _complain(message: str) -> None:
-    """Say one thing in one line."""
+    """Print a message in one line."""
     print(f"rgd: {' '.join(message.split())}", file=sys.stderr)
 
 
 def _open_missing_streams() -> None:
-    """Give a process that was started without standard streams some that swallow everything."""
+    """Replace missing standard streams with ones that discard everything."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 -- open till the end
 
 
 def _has_reader_left() -> bool:
-    """Whether nobody reads what goes to standard output."""
+    """Whether the reader of standard output has left."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), select.POLLOUT)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
-def _flush(*, is_told: bool) -> None:
-    """Write out what is buffered, while it can still be told that it failed."""
+def _flush(*, is_reported: bool) -> None:
+    """Flush the buffers while a failure can still be reported."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes once more at exit: let it do so where nothing can fail.
+        # Python flushes again at exit, so redirect the stream to a file that cannot fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if is_told:
+        if is_reported:
             return
         if isinstance(error, BrokenPipeError):
-            # A reader that left has what it wanted: no reason to complain.
+            # A reader that left is no error.
             sys.exit(EXIT_UNREAD)
         _complain(f"output: {error.strerror}")
         sys.exit(EXIT_FAILED)

@@ -1,6 +1,6 @@
-"""Names as they are written behind a command: `acme`, `acme/orders`, `acme/orders/eu`.
+"""Names as arguments of a command: `acme`, `acme/orders`, `acme/orders/eu`.
 
-Law: what is malformed is said before anything is asked or changed.
+Law: malformed names are reported before any call or change.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def places_of(names: Sequence[str]) -> list[str]:
 
 
 def check_group(name: str) -> None:
-    """Refuse what cannot name a group.
+    """Refuse a name that is invalid for a group.
 
     Raises:
         ConfigError: it cannot.
@@ -48,7 +48,7 @@ def check_group(name: str) -> None:
 
 
 def query_of(name: str, subscription: str | None) -> dict[str, str]:
-    """The parameters of `/v1/explain` for a namespace or topic, and perhaps a subscription.
+    """The parameters of `/v1/explain` for a namespace or topic, and an optional subscription.
 
     Raises:
         ConfigError: a name is malformed, or the subscription has no topic.

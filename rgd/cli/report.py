@@ -1,6 +1,6 @@
-"""`rgd report`: run the Spark job over usage logs, and show what it found.
+"""`rgd report`: run the Spark job over usage logs, and show its findings.
 
-What the figures mean and how they are reckoned is `rgd.analysis`'s; here are the options, the
+`rgd.analysis` defines and computes the figures. This module has the options, the
 progress on a terminal (none in a pipe), and the table.
 """
 
@@ -43,7 +43,7 @@ def write_report(
     master: str | None = None,
     window_s: float | None = None,
 ) -> None:
-    """Make the report and print what it found; `rgd demo` ends with this too.
+    """Make the report and print its findings; `rgd demo` ends with this too.
 
     Raises:
         ConfigError, AnalysisError, Unavailable: as `run_report`.

@@ -1,7 +1,7 @@
-"""`rgd serve`: put the settings together, then be the daemon.
+"""`rgd serve`: merge the settings, then run the daemon.
 
-Options are the strongest of the four sources of settings (`rgd.config.load`); the daemon itself is
-put together by `rgd.app.wiring`. Nothing is opened before every setting is known to be sound.
+Options override the other three sources of settings (`rgd.config.load`). `rgd.app.wiring` assembles
+the daemon. Nothing is opened before all settings are checked.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast

@@ -1,11 +1,11 @@
-"""`rgd shares`: what a share policy gives, by the daemon's own code.
+"""`rgd shares`: the shares of a policy, computed by the daemon's own code.
 
-Law: what is printed is what a daemon with the same map would grant. `limits` are the shares as
+Law: a daemon with the same usage map would grant the printed shares. `limits` are the shares as
 whole numbers with the same (rounded) sum, remainders to the largest fractions (Hamilton's method).
 
-PIP-82's policies look at what was admitted, max-min at what is wanted: where only one of the two is
-given it stands for both. Without `--quota-bytes` there is one dimension, whatever its unit; with it,
-max-min shares messages and bytes as one decision, PIP-82's policies each by itself.
+PIP-82's policies use admitted rates, max-min uses demand. If only one of the two is
+given, it is used for both. Without `--quota-bytes` there is one dimension in any unit. With it,
+max-min divides messages and bytes as one decision, and PIP-82's policies divide them separately.
 """
 
 # ruff: noqa: PLR0913 -- a command's parameters are its options
@@ -40,7 +40,7 @@ class ManyValuesCommand(typer.core.TyperCommand):
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write `--wanted 80 20` as `--wanted 80 --wanted 20`, which the parser knows."""
+        """Rewrite `--wanted 80 20` as `--wanted 80 --wanted 20`, which the parser understands."""
         return super().parse_args(ctx, spread(args, MANY_VALUED))
 
 
@@ -69,7 +69,7 @@ def shares(
     ] = SharePolicyName.MAX_MIN,
     quota: Annotated[float, typer.Option(metavar="Q", help="The cluster-wide quota.")],
     wanted: Annotated[
-        list[str] | None, typer.Option(metavar="A B C", help="What each broker wants.")
+        list[str] | None, typer.Option(metavar="A B C", help="Each broker's demand.")
     ] = None,
     admitted: Annotated[
         list[str] | None, typer.Option(metavar="A B C", help="What each broker was admitted.")
@@ -84,7 +84,7 @@ def shares(
         float | None, typer.Option(metavar="Q", help="The quota in bytes, for both dimensions.")
     ] = None,
     wanted_bytes: Annotated[
-        list[str] | None, typer.Option(metavar="A B C", help="What each wants in bytes.")
+        list[str] | None, typer.Option(metavar="A B C", help="Each broker's demand in bytes.")
     ] = None,
     admitted_bytes: Annotated[
         list[str] | None, typer.Option(metavar="A B C", help="What each was admitted in bytes.")
@@ -94,7 +94,7 @@ def shares(
     ] = 0.01,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Show the shares that a policy gives."""
+    """Show the shares of a policy."""
     from rgd.core.shares.registry import allocate
 
     faults: list[Fault] = []
@@ -114,10 +114,10 @@ def shares(
     rows = _rows(columns, names=brokers or [])
     quotas = Rates(to_milli(quota), None if quota_bytes is None else to_milli(quota_bytes))
     shares_milli = allocate(policy, quotas, rows, floor_ppm=round(floor * PPM))
-    messages = _Told.of(quota, [share.messages for share in shares_milli])
+    messages = _Dimension.of(quota, [share.messages for share in shares_milli])
     size = None
     if quota_bytes is not None:
-        size = _Told.of(quota_bytes, [share.bytes for share in shares_milli])
+        size = _Dimension.of(quota_bytes, [share.bytes for share in shares_milli])
     if as_json:
         _print_json(policy, messages, size)
     else:
@@ -125,7 +125,7 @@ def shares(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Dimension:
     """One dimension of the answer."""
 
     quota: float
@@ -133,13 +133,13 @@ class _Told:
     limits: list[int]
 
     @classmethod
-    def of(cls, quota: float, shares: Sequence[Rate]) -> "_Told":
+    def of(cls, quota: float, shares: Sequence[Rate]) -> "_Dimension":
         """The shares of a limited quota."""
         limited = [share for share in shares if share is not None]
         return cls(quota, limited, whole(limited))
 
     def as_json(self) -> dict[str, object]:
-        """What scripts rely on (design 13)."""
+        """The JSON contract for scripts (design 13)."""
         return {
             "quota": int(self.quota) if self.quota.is_integer() else self.quota,
             "shares": [to_units(share) for share in self.shares],
@@ -165,7 +165,7 @@ def _is_option(arg: str) -> bool:
 
 
 def _numbers(flag: str, texts: Sequence[str], faults: list[Fault]) -> list[float]:
-    """The values of one option; NaN stands for one that is none."""
+    """The values of one option; NaN stands for an invalid one."""
     low, high = (1 / WEIGHT_ONE, WEIGHT_MAX) if flag == "--weights" else (0, QUOTA_MAX)
     numbers = [_number(text) for text in texts]
     wrong = [text for text, number in zip(texts, numbers, strict=True) if not low <= number <= high]
@@ -194,7 +194,7 @@ def _check_rates(quotas: Mapping[str, float | None], floor: float, faults: list[
 def _check_bytes(
     columns: Mapping[str, Sequence[object]], faults: list[Fault], *, has_quota: bool
 ) -> None:
-    """Rates in bytes and a quota in bytes are given together."""
+    """Refuse rates in bytes without a quota in bytes, and the reverse."""
     given = [flag for flag in _RATES_BYTES if columns[flag]]
     if has_quota and not given:
         expected = "expected a number for each broker, here or in --admitted-bytes"
@@ -227,7 +227,7 @@ def _rows(columns: Mapping[str, list[float]], *, names: Sequence[str]) -> list[R
     else:
         wanted_bytes = admitted_bytes = [0.0] * len(wanted)
     weights = columns["--weights"] or [1.0] * len(wanted)
-    # Remainders go by the order of names, so the numbers are padded to keep the order given.
+    # The order of names decides remainders, so padded numbers keep the given order.
     digits = len(str(len(wanted)))
     names = names or [f"broker-{number:0{digits}}" for number in range(1, len(wanted) + 1)]
     return [
@@ -244,18 +244,18 @@ def _rows(columns: Mapping[str, list[float]], *, names: Sequence[str]) -> list[R
 def _wanted_and_admitted(
     columns: Mapping[str, list[float]], flags: tuple[str, str]
 ) -> tuple[list[float], list[float]]:
-    """Where one of the two is not given, the other stands for both."""
+    """Use one of the two for both where the other is absent."""
     wanted, admitted = (columns[flag] for flag in flags)
     return wanted or admitted, admitted or wanted
 
 
-def _print_json(policy: SharePolicyName, messages: _Told, size: _Told | None) -> None:
-    told = {"policy": policy.value, **messages.as_json()}
-    print(json.dumps(told if size is None else {**told, "bytes": size.as_json()}))
+def _print_json(policy: SharePolicyName, messages: _Dimension, size: _Dimension | None) -> None:
+    result = {"policy": policy.value, **messages.as_json()}
+    print(json.dumps(result if size is None else {**result, "bytes": size.as_json()}))
 
 
 def _print_table(
-    policy: SharePolicyName, rows: Sequence[Row], messages: _Told, size: _Told | None
+    policy: SharePolicyName, rows: Sequence[Row], messages: _Dimension, size: _Dimension | None
 ) -> None:
     title = f"{policy}, quota {messages.quota:,}"
     columns = ["broker", "admitted", "wanted", "weight", "share", "limit"]
@@ -285,5 +285,5 @@ def _print_table(
     print_table(columns, cells, title=title, total=total)
 
 
-def _sums(told: _Told) -> tuple[str, str]:
-    return f"{to_units(sum(told.shares)):,.3f}", f"{sum(told.limits):,}"
+def _sums(result: _Dimension) -> tuple[str, str]:
+    return f"{to_units(sum(result.shares)):,.3f}", f"{sum(result.limits):,}"

@@ -1,7 +1,7 @@
-"""Tables on a terminal and in a pipe: nothing is ever cut off.
+"""Tables on a terminal and in a pipe: no cell is ever truncated.
 
-On a terminal a table is as wide as it is; in a pipe it is as wide as its cells need. `print_columns`
-draws no lines in a pipe, so that `grep` and `awk` read it.
+On a terminal a table has the terminal's width; in a pipe it has the width of its cells. `print_columns`
+draws no lines in a pipe, so that `grep` and `awk` can read it.
 """
 
 # ruff: noqa: PLC0415 -- rich is imported by what prints, so that --help stays fast
@@ -9,7 +9,7 @@ draws no lines in a pipe, so that `grep` and `awk` read it.
 import sys
 from collections.abc import Iterable, Sequence
 
-#: Width in a pipe, where nobody wraps lines, in characters.
+#: Width in a pipe, where lines are not wrapped, in characters.
 PIPE_WIDTH = 1000
 
 
@@ -46,7 +46,7 @@ def print_table(
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     with console.capture() as drawn:
         console.print(table)
-    # Not by rich itself, which ends the process with 1 where nobody reads on.
+    # Not printed by rich itself, which ends the process with 1 when the reader has left.
     print(drawn.get(), end="")
 
 

@@ -1,9 +1,9 @@
 """`rgd validate`: every fault of settings and groups files, without starting anything.
 
-A file is told by its top-level keys. All files are read before anything is said to be wrong, so one
-run shows all there is to mend, each with file, line and key (`groups.yaml:12: groups.gold.blocked: ...`,
-which editors take for a place to go to). What a daemon would add (environment, options) is left out: a file is
-judged on top of the defaults.
+A file's top-level keys determine its kind. All files are read before any error is reported, so one
+run shows all errors, each with file, line and key (`groups.yaml:12: groups.gold.blocked: ...`,
+which editors accept as a link). A daemon's further sources (environment, options) are left out: a file is
+checked on top of the defaults.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
@@ -44,7 +44,7 @@ def validate(
 
 
 def _check(file: Path, *, insecure: bool) -> str:
-    """What a sound file holds, in words."""
+    """A summary of a valid file."""
     from rgd.config import groups, load
     from rgd.config.credential_files import check_credential_files
     from rgd.config.document import read_document
@@ -59,7 +59,7 @@ def _check(file: Path, *, insecure: bool) -> str:
 
 
 def _holds(book: "PolicyBook") -> str:
-    """What a book holds, in words."""
+    """A summary of a policy snapshot."""
     from rgd.core.policies.model import NOT_SET
 
     attach, limits, backlogs = book.attach, book.limits, book.backlogs
@@ -83,7 +83,7 @@ def _holds(book: "PolicyBook") -> str:
 
 
 def _is_groups_file(document: "Document") -> bool:
-    """Tell by the keys; a file with none that is known gets the faults of both.
+    """Determine the kind by the keys; a file without a known key gets the faults of both.
 
     Raises:
         ConfigError: it is neither, or both.
@@ -98,5 +98,5 @@ def _is_groups_file(document: "Document") -> bool:
             f"expected a groups file ({', '.join(groups.TOP_KEYS)}) or a settings file "
             f"({', '.join(load.TOP_KEYS)}), got {', '.join(sorted(keys)) or 'neither'}",
         )
-        raise ConfigError(*document.faults.told())
+        raise ConfigError(*document.faults.listed())
     return bool(for_groups)

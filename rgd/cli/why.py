@@ -1,8 +1,8 @@
 """`rgd why`: `/v1/explain` in words; the first line is the verdict.
 
-Law: what is said is what the daemon answered (`--json` prints that): nothing is reckoned here but
-which words fit. The verdict names the limit and the dimension that cut most in the last minute, and
-the table every limit in the order of decision, with the bucket as it is now.
+Law: the text has only the daemon's answer (`--json` prints that); this module only chooses
+the wording. The verdict names the limit and the dimension that refused most in the last minute, and
+the table has every limit in the order of decision, with the current state of its bucket.
 """
 
 import json
@@ -91,8 +91,8 @@ def verdict(view: _Json) -> str:
         for level in view["levels"]
         if (level["level"], level["group"]) == (cutter["level"], cutter["group"])
     )
-    told = ", ".join(_rate_words(level, cutter["dimension"]))
-    return f"{name} is cut by {_title(level)} ({cutter['dimension']}): {told}"
+    figures = ", ".join(_rate_words(level, cutter["dimension"]))
+    return f"{name} is cut by {_title(level)} ({cutter['dimension']}): {figures}"
 
 
 def details(view: _Json) -> Iterator[str]:
@@ -144,15 +144,15 @@ def remarks(view: _Json) -> Iterator[str]:
 
 
 def _rate_words(level: _Json, dimension: str) -> Iterator[str]:
-    told, is_bytes = level[dimension], dimension == Dimension.BYTES
+    figures, is_bytes = level[dimension], dimension == Dimension.BYTES
     reach = "each broker" if level["group"] is None else "cluster-wide"
-    if told["quota"] is not None:
-        yield f"{show(told['quota'], is_bytes=is_bytes)}/s {reach}"
-    if level["group"] is not None and told["share"] is not None:
-        yield f"share here {show(told['share'], is_bytes=is_bytes)}/s"
-    if told["part"] is not None:
-        yield f"this topic's part {show(told['part'], is_bytes=is_bytes)}/s"
-    tokens = told["tokens"]
+    if figures["quota"] is not None:
+        yield f"{show(figures['quota'], is_bytes=is_bytes)}/s {reach}"
+    if level["group"] is not None and figures["share"] is not None:
+        yield f"share here {show(figures['share'], is_bytes=is_bytes)}/s"
+    if figures["part"] is not None:
+        yield f"this topic's part {show(figures['part'], is_bytes=is_bytes)}/s"
+    tokens = figures["tokens"]
     if tokens is not None and tokens < 0:
         yield f"in debt by {show(-tokens, is_bytes=is_bytes)}"
     elif tokens is not None:
@@ -163,22 +163,22 @@ def _rate_words(level: _Json, dimension: str) -> Iterator[str]:
 
 def _rows(level: _Json) -> Iterator[list[str]]:
     """A row for each dimension that is limited; one where none is."""
-    through = ",".join(f"{said['place']}:{said['name']}" for said in level["said"])
+    through = ",".join(f"{origin['place']}:{origin['name']}" for origin in level["said"])
     limited = [dimension for dimension in Dimension if level[dimension]["quota"] is not None]
     for dimension in limited or [Dimension.MESSAGES]:
-        told, is_bytes = level[dimension], dimension is Dimension.BYTES
+        figures, is_bytes = level[dimension], dimension is Dimension.BYTES
         cut = level["cut_last_minute"][f"by_{dimension}"][dimension]
-        share = told["share"] if told["part"] is None else told["part"]
+        share = figures["share"] if figures["part"] is None else figures["part"]
         yield [
             level["group"] or f"({level['level']})",
             through,
             dimension.value if limited else "anything",
-            show(told["quota"], is_bytes=is_bytes, empty="unlimited"),
+            show(figures["quota"], is_bytes=is_bytes, empty="unlimited"),
             *(
                 show(value, is_bytes=is_bytes)
-                for value in (share, told["tokens"], told["depth"], told["wanted"])
+                for value in (share, figures["tokens"], figures["depth"], figures["wanted"])
             ),
-            show(told["admitted"], is_bytes=is_bytes),
+            show(figures["admitted"], is_bytes=is_bytes),
             show(cut, is_bytes=is_bytes),
         ]
 
@@ -193,8 +193,8 @@ def _title(level: _Json) -> str:
     return f"the {level['level']}'s limit"
 
 
-def _place(said: _Json) -> str:
-    return f"{said['place']} {said['name']}"
+def _place(origin: _Json) -> str:
+    return f"{origin['place']} {origin['name']}"
 
 
 def _name(view: _Json) -> str:

@@ -1,12 +1,12 @@
-"""The hash by which daemons that read the same groups file know that they did.
+"""The hash of a groups file, by which daemons compare their policies.
 
-Law: files that say the same have the same hash, on every machine, in every run, whatever their order;
-files that differ in anything that is in force have another. What is at its default is left out, so that
-a version that knows more keys agrees with one that does not, as long as nobody uses them.
+Law: files with the same content have the same hash, on every machine, in every run, whatever their order.
+Files that differ in any effect have different hashes. Default values are left out, so that
+a version with more keys agrees with an older one, as long as no file uses these keys.
 
-The text that is hashed is JSON with sorted keys, written entry by entry: of 100,000 namespaces in one
-piece it would hold the interpreter for a tenth of a second. Its names are not the file's: they stay when
-those change.
+The hashed text is JSON with sorted keys, written entry by entry. With 100,000 namespaces in one
+piece it would hold the interpreter for a tenth of a second. Its keys are independent of the file's keys,
+and stay when those change.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from typing import Any, Final
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import BacklogQuotas, Group, Limit, LocalLimit, Rates
 
-#: Most names that are sorted in one go.
+#: Most names that are sorted in one call.
 SLICE: Final = 1000
 
-_Said = dict[str, object]
-#: A section's entries: what is hashed as each one's name, what it is, and how that is told.
+_Data = dict[str, object]
+#: A section's entries by key, the name that is hashed for a key, and the data that are hashed for a value.
 _Section = tuple[Mapping[Any, Any], Callable[[Any], str], Callable[[Any], object]]
 
 
 def book_hash(book: PolicyBook) -> int:
-    """A hash of what a book says: 1 to 2^63 - 1, the same on every machine, run and version."""
+    """A hash of a policy snapshot: 1 to 2^63 - 1, the same on every machine, run and version."""
     digest = hashlib.blake2b(digest_size=8)
     for text in _texts(book):
         digest.update(text.encode())
@@ -36,7 +36,7 @@ def book_hash(book: PolicyBook) -> int:
 
 
 def _texts(book: PolicyBook) -> Iterator[str]:
-    """JSON with sorted keys, piece by piece; sections that say nothing are left out."""
+    """JSON with sorted keys, piece by piece; empty sections are left out."""
     separator = "{"
     for name, section in sorted(_sections(book).items()):
         entries = _entries(section)
@@ -52,41 +52,41 @@ def _texts(book: PolicyBook) -> Iterator[str]:
 def _sections(book: PolicyBook) -> dict[str, _Section]:
     attach, limits, backlogs = book.attach, book.limits, book.backlogs
     return {
-        "groups": (book.groups, str, _said_of_group),
+        "groups": (book.groups, str, _data_of_group),
         "tenants": (attach.tenants, str, str),
         "namespaces": (attach.namespaces, str, str),
         "topics": (attach.topics, str, str),
-        # Its kinds stand where the other limits have names.
-        "limit_broker": (_said_of_local_limit(limits.broker), str, lambda value: value),
-        "limit_namespaces": (limits.namespaces, str, _said_of_local_limit),
-        "limit_topics": (limits.topics, str, _said_of_local_limit),
-        "limit_subscriptions": (limits.subscriptions, json.dumps, _said_of_local_limit),
+        # Its kinds take the position of the other limits' names.
+        "limit_broker": (_data_of_local_limit(limits.broker), str, lambda value: value),
+        "limit_namespaces": (limits.namespaces, str, _data_of_local_limit),
+        "limit_topics": (limits.topics, str, _data_of_local_limit),
+        "limit_subscriptions": (limits.subscriptions, json.dumps, _data_of_local_limit),
         "limit_namespace_subscriptions": (
             limits.namespace_subscriptions,
             str,
-            _said_of_local_limit,
+            _data_of_local_limit,
         ),
-        "limit_topic_subscriptions": (limits.topic_subscriptions, str, _said_of_local_limit),
-        "backlog_namespaces": (backlogs.namespaces, str, _said_of_backlog),
-        "backlog_topics": (backlogs.topics, str, _said_of_backlog),
+        "limit_topic_subscriptions": (limits.topic_subscriptions, str, _data_of_local_limit),
+        "backlog_namespaces": (backlogs.namespaces, str, _data_of_backlog),
+        "backlog_topics": (backlogs.topics, str, _data_of_backlog),
     }
 
 
 def _entries(section: _Section) -> Iterator[str]:
     """The entries of a section in the order of their names, as JSON.
 
-    A place where nothing is set is as good as one that is not named; a group is there by its name.
+    An entry that sets nothing counts as absent, but a group counts by its name alone.
     """
-    by_key, name_of, told = section
+    by_key, name_of, data_of = section
     for name, key in _in_order((name_of(key), key) for key in by_key):
         value = by_key[key]
-        said = told(value)
-        if said != {} or isinstance(value, Group):
-            yield f"{json.dumps(name)}: {json.dumps(said, sort_keys=True)}"
+        data = data_of(value)
+        if data != {} or isinstance(value, Group):
+            yield f"{json.dumps(name)}: {json.dumps(data, sort_keys=True)}"
 
 
 def _in_order(names: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Sort, never much in one go."""
+    """Sort in slices."""
     rest = iter(names)
     slices = []
     while some := list(islice(rest, SLICE)):
@@ -94,43 +94,43 @@ def _in_order(names: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     return merge(*slices)
 
 
-def _said_of_group(group: Group) -> _Said:
+def _data_of_group(group: Group) -> _Data:
     flags = {
         "blocked": group.blocked,
         "shadow": group.shadow,
         "policy": group.policy,
         "topic_split": group.topic_split,
     }
-    return {key: value for key, value in flags.items() if value} | _said_of_limit(group.quota)
+    return {key: value for key, value in flags.items() if value} | _data_of_limit(group.quota)
 
 
-def _said_of_limit(limit: Limit) -> _Said:
-    return _said_of_rates("publish", limit.publish) | _said_of_rates("dispatch", limit.dispatch)
+def _data_of_limit(limit: Limit) -> _Data:
+    return _data_of_rates("publish", limit.publish) | _data_of_rates("dispatch", limit.dispatch)
 
 
-def _said_of_local_limit(limit: LocalLimit) -> _Said:
-    said: _Said = {}
+def _data_of_local_limit(limit: LocalLimit) -> _Data:
+    data: _Data = {}
     for kind, rates in (("publish", limit.publish), ("dispatch", limit.dispatch)):
         if rates is not None:
             # Set to no limit is not the same as not set.
-            said |= _said_of_rates(kind, rates) or {kind: "unlimited"}
+            data |= _data_of_rates(kind, rates) or {kind: "unlimited"}
     if limit.dispatch_period_s != 1:
-        said["dispatch_period_s"] = limit.dispatch_period_s
+        data["dispatch_period_s"] = limit.dispatch_period_s
     if limit.dispatch_relative:
-        said["dispatch_relative"] = True
-    return said
+        data["dispatch_relative"] = True
+    return data
 
 
-def _said_of_rates(kind: str, rates: Rates) -> _Said:
-    said = {f"{kind}_messages": rates.messages, f"{kind}_bytes": rates.bytes}
-    return {key: value for key, value in said.items() if value is not None}
+def _data_of_rates(kind: str, rates: Rates) -> _Data:
+    data = {f"{kind}_messages": rates.messages, f"{kind}_bytes": rates.bytes}
+    return {key: value for key, value in data.items() if value is not None}
 
 
-def _said_of_backlog(quotas: BacklogQuotas) -> _Said:
-    said: _Said = {}
+def _data_of_backlog(quotas: BacklogQuotas) -> _Data:
+    data: _Data = {}
     for name, quota in (("size", quotas.size), ("age", quotas.age)):
         if quota is not None:
-            # Whatever is below 0 is unlimited; an age of 0 is, too.
+            # A size below 0 is unlimited, and so is an age of 0 or less.
             size_bytes, age_s = max(quota.size_bytes, -1), quota.age_s if quota.age_s > 0 else -1
-            said[name] = [size_bytes, age_s, quota.action]
-    return said
+            data[name] = [size_bytes, age_s, quota.action]
+    return data

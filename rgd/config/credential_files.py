@@ -1,10 +1,10 @@
-"""The files with what a daemon shows to Pulsar, looked at before it starts.
+"""Checks the files with a daemon's credentials for Pulsar before it starts.
 
-Law: every fault is told at once, with the setting that names the file, and none shows what is in it. A
-secret that everybody on the machine may read or replace is none, so it is refused.
+Law: all faults are listed at once, with the setting that names the file, and none shows the content. A
+secret that every user of the machine may read or replace is refused.
 
-A daemon reads the files again whenever it connects (`rgd.adapters.exchange.credentials`); here is only
-what a person can mend before that.
+A daemon reads the files again whenever it connects (`rgd.adapters.exchange.credentials`). These checks
+find the errors that an operator can fix before that.
 """
 
 import os
@@ -24,8 +24,8 @@ def check_credential_files(settings: Settings, source: str) -> None:
     """Refuse files that cannot be used.
 
     Args:
-        settings: which files there are.
-        source: who says so, for the faults: a settings file, or all of a daemon's sources.
+        settings: has the names of the files.
+        source: the source of the names, for the faults: a settings file, or all of a daemon's sources.
 
     Raises:
         ConfigError: carries every fault.

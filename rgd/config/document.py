@@ -1,12 +1,12 @@
 """One YAML file as plain values, read strictly and within limits.
 
-Law: what the file says is what rgd sees. A key said twice is a fault (most YAML readers silently
-keep the last); a key is its text, so a tenant may be called `no`, `on` or `2026`; `5e6` is a
-number. That is YAML 1.2's core schema, where PyYAML by itself has YAML 1.1's.
+Law: values are read exactly as written. A duplicate key is a fault (most YAML readers silently
+keep the last one). A key is its text, so a tenant may be called `no`, `on` or `2026`. `5e6` is a
+number. This is YAML 1.2's core schema, while PyYAML by itself implements YAML 1.1's.
 
-Works on libyaml's events, not on its nodes, because only so every expansion is counted: an alias
-costs what it stands for, and a file that unfolds to more than `NODES_MAX` values is refused before
-anybody walks it. Tags are refused. What the values mean is for `groups`, `load` and `tokens`.
+It reads libyaml's events and not its nodes, because only events count every expansion: an alias
+costs as much as its value, and a file that expands to more than `NODES_MAX` values is refused before
+it is processed. Tags are refused. `groups`, `load` and `tokens` interpret the values.
 """
 
 import re
@@ -24,9 +24,9 @@ from rgd.errors import ConfigError, Fault
 
 #: Largest file that is read; 100,000 attached namespaces are about 4 MB, with limits of their own 12.
 FILE_BYTES_MAX: Final = 32 << 20
-#: Most values in a file, aliases unfolded; 100,000 namespaces with everything said are 2.6 million.
+#: Most values in a file, with aliases expanded; 100,000 namespaces with every setting are 2.6 million.
 NODES_MAX: Final = 4_000_000
-#: Deepest nesting; ours go to 6.
+#: Deepest nesting; rgd's files use 6 levels.
 DEPTH_MAX: Final = 16
 #: Longest text of a number; also keeps `int` below its own limit on digits.
 NUMBER_CHARS_MAX: Final = 100
@@ -43,7 +43,7 @@ _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file holds, and what is wrong with its YAML so far."""
+    """The content of a file, and the faults of its YAML so far."""
 
     #: dict (with str keys), list, str, int, float, bool or None; None also for an empty file.
     value: object
@@ -72,7 +72,7 @@ class _Anchored:
 
 @dataclass(slots=True)
 class _Builder:
-    """Puts events together; `faults` takes what can be passed over."""
+    """Builds values from events; `faults` collects errors after which reading can continue."""
 
     faults: Faults
     root: object = None
@@ -101,7 +101,7 @@ class _Builder:
             return
         if event.tag is not None:
             self._refuse_tag(self._here(), event)
-        # Only unquoted text means something else than itself.
+        # Only unquoted text can be another type than text.
         value = event.value if event.style else _plain(event.value)
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1)
@@ -179,8 +179,8 @@ class _Builder:
         if not self._open:
             return ""
         top = self._open[-1]
-        place = str(len(top.container)) if isinstance(top.container, list) else (top.key or "")
-        return joined(top.path, place) if place else top.path
+        name = str(len(top.container)) if isinstance(top.container, list) else (top.key or "")
+        return joined(top.path, name) if name else top.path
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         yaml.ScalarEvent: _on_scalar,
@@ -240,7 +240,7 @@ def _events(text: str) -> Iterator[Any]:
 
 
 def _plain(text: str) -> object:
-    """What an unquoted scalar means in YAML 1.2's core schema (without octal and hexadecimal)."""
+    """The value of an unquoted scalar in YAML 1.2's core schema (without octal and hexadecimal)."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789" or len(text) > NUMBER_CHARS_MAX:
@@ -270,6 +270,6 @@ def _line(event: Any) -> int:
 def _fatal(
     faults: Faults, key: str, expected: str, event: Any = None, *, line: int | None = None
 ) -> ConfigError:
-    """The error for a file of which nothing more can be read."""
+    """The error for a file that cannot be read any further."""
     faults.add(key, expected, line if event is None else _line(event))
-    return ConfigError(*faults.told())
+    return ConfigError(*faults.listed())

@@ -1,10 +1,10 @@
-"""Collecting everything that is wrong, so that a person mends it in one go.
+"""Collects all errors of a file, so that its author can fix them in one go.
 
-Law: one run names every fault with its file, its line, its dotted key and what was expected; nothing
-stops at the first. `Faults` is handed down while a file is read and raised once at the end; only then,
-and only where there are faults, the lines of their keys are looked for.
+Law: one run names every fault with its file, its line, its dotted key and the expectation; it does not
+stop at the first. `Faults` is passed down while a file is read and raised once at the end. Only then,
+and only if there are faults, the lines of their keys are searched.
 
-The wording lives here too: how a value is shown, and which known name was probably meant.
+The wording is here too: how a value is shown, and which known name was probably meant.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,38 +14,38 @@ from typing import Final
 
 from rgd.errors import ConfigError, Fault
 
-#: Most faults that are told one by one; the rest are counted, so that a file of nothing but
+#: Most faults that are listed one by one. The rest are counted, so that a file with only
 #: mistakes stays readable and cheap.
 FAULTS_MAX: Final = 1000
 
-#: Most known names that are compared with a wrong one, and most wrong names for which that is
-#: done: a comparison costs up to 100 us.
+#: Most known names that are compared with a wrong one, and most wrong names that are
+#: compared, because a comparison costs up to 100 us.
 CANDIDATES_MAX: Final = 1000
 GUESSES_MAX: Final = 50
 
 SHOWN_CHARS_MAX: Final = 80
 
-#: The lines of dotted keys, as far as they are known.
+#: Returns the lines of dotted keys, as far as they are known.
 Locate = Callable[[Collection[str]], Mapping[str, int]]
 
 
 class Faults:
-    """What is wrong with one source, in the order it was found."""
+    """The faults of one source, in the order they were found."""
 
     def __init__(self, source: str, locate: Locate = lambda _: {}) -> None:
         self.source = source
-        #: Finds the lines of keys; set by who has read the source.
+        #: Finds the lines of keys; the reader of the source sets it.
         self.locate = locate
         self.found: list[Fault] = []
-        self._untold = 0
+        self._omitted = 0
         self._guesses = 0
 
     def add(self, key: str, expected: str, line: int | None = None) -> None:
-        """Note one fault; `expected` says what should be there and what is."""
+        """Add one fault; `expected` has the expected and the actual value."""
         if len(self.found) < FAULTS_MAX:
             self.found.append(Fault(self.source, key, expected, line))
         else:
-            self._untold += 1
+            self._omitted += 1
 
     def meant(self, name: str, known: Collection[str]) -> str:
         """The end of a sentence that names the nearest known name, or nothing."""
@@ -53,35 +53,35 @@ class Faults:
         guess = nearest(name, known) if self._guesses <= GUESSES_MAX else None
         return f"; did you mean {guess!r}?" if guess is not None else ""
 
-    def told(self) -> tuple[Fault, ...]:
-        """Every fault with its line; beyond `FAULTS_MAX`, how many more there are."""
+    def listed(self) -> tuple[Fault, ...]:
+        """Every fault with its line; beyond `FAULTS_MAX`, the number of further ones."""
         if keys := {fault.key for fault in self.found if fault.line is None and fault.key}:
             lines = self.locate(keys)
             self.found = [
                 fault if fault.line else replace(fault, line=lines.get(fault.key))
                 for fault in self.found
             ]
-        if not self._untold:
+        if not self._omitted:
             return tuple(self.found)
-        return (*self.found, Fault(self.source, "", f"and {self._untold} more faults"))
+        return (*self.found, Fault(self.source, "", f"and {self._omitted} more faults"))
 
     def raise_if_any(self) -> None:
-        """Raise what was found.
+        """Raise the faults.
 
         Raises:
             ConfigError: there is at least one fault.
         """
         if self.found:
-            raise ConfigError(*self.told())
+            raise ConfigError(*self.listed())
 
 
-class Place:
-    """A place in one source, where something may be wrong; its dotted key is made when it is."""
+class KeyPath:
+    """The path of a value in one source; its dotted key is built only for a fault."""
 
-    # Not a dataclass: a large file is a million places, and a frozen one takes thrice as long to make.
+    # Not a dataclass: a large file has a million paths, and a frozen dataclass takes three times as long to make.
     __slots__ = ("_name", "_parent", "faults")
 
-    def __init__(self, faults: Faults, name: str = "", parent: "Place | None" = None) -> None:
+    def __init__(self, faults: Faults, name: str = "", parent: "KeyPath | None" = None) -> None:
         self.faults = faults
         self._name = name
         self._parent = parent
@@ -91,18 +91,18 @@ class Place:
         """The dotted key; "" is the source as a whole."""
         return self._name if self._parent is None else joined(self._parent.key, self._name)
 
-    def below(self, name: str) -> "Place":
-        """The place of one entry of the mapping here."""
-        return Place(self.faults, name, self)
+    def below(self, name: str) -> "KeyPath":
+        """The path of one entry of the mapping here."""
+        return KeyPath(self.faults, name, self)
 
     def wrong(self, expected: str) -> None:
-        """Note that what is here is not what was expected."""
+        """Add a fault for this value."""
         self.faults.add(self.key, expected)
 
     def mapping(self, value: object) -> dict[str, object]:
         """The mapping here; anything else is a fault and reads as empty.
 
-        A section left empty is one without entries.
+        An empty section has no entries.
         """
         if isinstance(value, dict):
             return value
@@ -110,23 +110,23 @@ class Place:
             self.wrong(f"expected a mapping, got {shown(value)}")
         return {}
 
-    def known_keys(self, said: Collection[str], known: Collection[str]) -> None:
-        """Note every key that is not known, with the nearest one that is."""
-        for key in said:
+    def check_keys(self, keys: Collection[str], known: Collection[str]) -> None:
+        """Add a fault for every unknown key, with the nearest known one."""
+        for key in keys:
             if key not in known:
                 hint = self.faults.meant(key, known)
                 self.below(key).wrong(f"unknown key; expected one of {', '.join(known)}{hint}")
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that `name` resembles most; None where there is nothing to compare with."""
+    """The known name that is most similar to `name`; None if there are too many or none."""
     if len(known) > CANDIDATES_MAX:
         return None
     return next(iter(get_close_matches(name[:SHOWN_CHARS_MAX], known, n=1, cutoff=0.0)), None)
 
 
 def shown(value: object) -> str:
-    """A value as a person wrote it, cut to a readable length."""
+    """A value as it was written, truncated to a readable length."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -1,10 +1,10 @@
-"""What the sections of a groups file have in common: rates, limits, names, words.
+"""The common parts of a groups file's sections: rates, limits, names, choices.
 
-Law: what is wrong goes to the faults and the reading goes on, with what the entry would be without it;
-the book of a file with faults is never used.
+Law: an error is added to the faults and reading continues, as if the wrong value were absent.
+The policy snapshot of a file with faults is never used.
 
-Values that are equal are one object, since of 100,000 namespaces most have one of a few limits. What
-the sections are is in `groups` and `group_limits`.
+Equal values are one object, because most of 100,000 namespaces have one of a few limits.
+`groups` and `group_limits` have the sections.
 """
 
 import math
@@ -13,14 +13,14 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from rgd.config.faults import Place, shown
+from rgd.config.faults import KeyPath, shown
 from rgd.core.errors import InvalidName
 from rgd.core.policies.model import UNLIMITED, Limit, Rate, Rates, rate_of
 
 RATE_KEYS: Final = ("messages", "bytes")
 KIND_KEYS: Final = ("publish", "dispatch")
 
-#: How many different values are remembered to be shared; those beyond are made anew.
+#: Most different values that are cached to be shared; further ones are separate objects.
 SHARED_MAX: Final = 4096
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -28,27 +28,27 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 _rates_of = lru_cache(SHARED_MAX)(Rates)
 
 
-def limit_of(said: dict[str, object], at: Place) -> Limit:
-    """The `publish` and `dispatch` of a mapping whose keys are checked."""
+def limit_of(entry: dict[str, object], at: KeyPath) -> Limit:
+    """The `publish` and `dispatch` of a mapping whose keys are already checked."""
     return Limit(
-        rates_in(said, "publish", at) or UNLIMITED, rates_in(said, "dispatch", at) or UNLIMITED
+        rates_in(entry, "publish", at) or UNLIMITED, rates_in(entry, "dispatch", at) or UNLIMITED
     )
 
 
-def rates_in(said: dict[str, object], kind: str, at: Place) -> Rates | None:
-    """The rates of one kind; None where the kind is not said."""
-    if kind not in said:
+def rates_in(entry: dict[str, object], kind: str, at: KeyPath) -> Rates | None:
+    """The rates of one kind; None where the kind is absent."""
+    if kind not in entry:
         return None
     kind_at = at.below(kind)
-    rates = filled_mapping(said[kind], kind_at)
-    kind_at.known_keys(rates, RATE_KEYS)
+    rates = filled_mapping(entry[kind], kind_at)
+    kind_at.check_keys(rates, RATE_KEYS)
     return _rates_of(_rate_in(rates, "messages", kind_at), _rate_in(rates, "bytes", kind_at))
 
 
-def _rate_in(said: dict[str, object], dimension: str, at: Place) -> Rate:
-    if dimension not in said:
+def _rate_in(entry: dict[str, object], dimension: str, at: KeyPath) -> Rate:
+    if dimension not in entry:
         return None
-    value = said[dimension]
+    value = entry[dimension]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return rate_of(value)
     expected = f"expected a number (units per second; 0 or less is unlimited), got {shown(value)}"
@@ -56,8 +56,8 @@ def _rate_in(said: dict[str, object], dimension: str, at: Place) -> Rate:
     return None
 
 
-def choice(value: object, choices: type[_Choice], at: Place) -> _Choice | None:
-    """One of a few words."""
+def choice(value: object, choices: type[_Choice], at: KeyPath) -> _Choice | None:
+    """One of a few choices."""
     known = [one.value for one in choices]
     if isinstance(value, str) and value in known:
         return choices(value)
@@ -66,17 +66,17 @@ def choice(value: object, choices: type[_Choice], at: Place) -> _Choice | None:
     return None
 
 
-def filled_mapping(value: object, at: Place) -> dict[str, object]:
-    """A mapping that must be there: a name with nothing after it is more often a wrong indent."""
+def filled_mapping(value: object, at: KeyPath) -> dict[str, object]:
+    """A required mapping, because a name without a value is usually a wrong indent."""
     if value is None:
         at.wrong("expected a mapping, got nothing; `{}` sets no limits")
     return at.mapping(value)
 
 
-def check_name(name: str, check: Callable[[str], str], *, at: Place) -> None:
-    """Note where a name is none."""
+def check_name(name: str, check: Callable[[str], str], *, at: KeyPath) -> None:
+    """Add a fault if a name is invalid."""
     try:
         check(name)
     except InvalidName as exc:
-        # The core's message names its field first; here the dotted key does.
+        # The core's message begins with its field; here the dotted key replaces it.
         at.wrong(str(exc).partition(": ")[2])

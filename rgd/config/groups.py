@@ -1,13 +1,13 @@
-"""The groups file: groups, what they are attached to, and what is set beside them, as a `PolicyBook`.
+"""The groups file: groups, their attachments, and further limits, as a `PolicyBook`.
 
-Law: a file is taken whole or refused whole, with every fault at once (file, line, dotted key, what was
-expected). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true` (design 2).
+Law: a file is accepted or refused as a whole, with all faults at once (file, line, dotted key,
+expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true` (design 2).
 
-The shape is design 11's, and strict: an unknown key, a misspelt group, `true` where a number goes
-or a name Pulsar would refuse is a fault, never a guess. Here are the sections `groups` and `attach`;
-`group_limits` has `limits` and `backlog_quotas`, `group_entries` what is read everywhere, `book_hash` the
-hash, YAML itself is `document`'s. `groups_apart` reads a file without keeping an event loop waiting;
-when to read it again is `rgd.app`'s.
+The format is design 11's, and strict: an unknown key, a misspelt group, `true` in place of a number
+or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
+`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `book_hash` the
+hash, and `document` the YAML. `groups_apart` reads a file without blocking an event loop.
+`rgd.app` decides when to read it again.
 """
 
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from rgd.config.book_hash import book_hash
 from rgd.config.document import Document, read_document
-from rgd.config.faults import Place, shown
+from rgd.config.faults import KeyPath, shown
 from rgd.config.group_entries import KIND_KEYS, check_name, choice, filled_mapping, limit_of
 from rgd.config.group_limits import backlogs_of, limits_of
 from rgd.core.policies.book import PolicyBook
@@ -27,9 +27,9 @@ from rgd.core.policies.names import check_entity, parse_namespace, parse_topic
 
 __all__ = ["TOP_KEYS", "book_hash", "book_of", "load_groups"]
 
-#: The keys at the top of a groups file; `rgd validate` tells it from a settings file by them.
+#: The keys at the top of a groups file; `rgd validate` distinguishes it from a settings file by them.
 TOP_KEYS: Final = ("groups", "attach", "limits", "backlog_quotas")
-_TOLD_KEYS: Final = "groups, attach, limits or backlog_quotas"
+_TOP_KEYS_TEXT: Final = "groups, attach, limits or backlog_quotas"
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -54,52 +54,53 @@ def load_groups(path: Path) -> PolicyBook:
 
 
 def book_of(document: Document) -> PolicyBook:
-    """The book a document says; what is wrong goes to its faults, and then the book is not to be used."""
-    at = Place(document.faults)
+    """The policy snapshot of a document; an empty one if the document has faults."""
+    at = KeyPath(document.faults)
     if document.value is None:
-        # A file that is cut off while it is written is empty; it must not lift every limit.
-        at.wrong(f"expected {_TOLD_KEYS}, got an empty file; `{{}}` says no groups")
+        # A file that is being written may be empty; it must not lift every limit.
+        at.wrong(f"expected {_TOP_KEYS_TEXT}, got an empty file; `{{}}` says no groups")
         return PolicyBook()
     top = at.mapping(document.value)
-    at.known_keys(top, TOP_KEYS)
+    at.check_keys(top, TOP_KEYS)
     groups_at = at.below("groups")
     groups = {
         name: _group(name, value, at=groups_at.below(name))
         for name, value in groups_at.mapping(top.get("groups")).items()
     }
-    return PolicyBook(
-        groups=groups,
-        attach=_attachments(top.get("attach"), at.below("attach"), groups=groups),
-        limits=limits_of(top.get("limits"), at.below("limits")),
-        backlogs=backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas")),
-    )
+    attach = _attachments(top.get("attach"), at.below("attach"), groups=groups)
+    limits = limits_of(top.get("limits"), at.below("limits"))
+    backlogs = backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas"))
+    if document.faults.found:
+        # Names that are none cannot be indexed.
+        return PolicyBook()
+    return PolicyBook(groups, attach, limits, backlogs=backlogs)
 
 
 # --- groups ------------------------------------------------------------------------------------------
 
 
-def _group(name: str, value: object, *, at: Place) -> Group:
+def _group(name: str, value: object, *, at: KeyPath) -> Group:
     check_name(name, partial(check_entity, field="group"), at=at)
-    said = filled_mapping(value, at)
-    at.known_keys(said, _GROUP_KEYS)
+    entry = filled_mapping(value, at)
+    at.check_keys(entry, _GROUP_KEYS)
     return Group(
         name,
-        quota=limit_of(said, at),
-        blocked=_flag(said.get("blocked", False), at.below("blocked")),
-        shadow=_flag(said.get("shadow", False), at.below("shadow")),
-        policy=_word(said, "policy", SharePolicyName, at=at),
-        topic_split=_word(said, "topic_split", TopicSplit, at=at),
+        quota=limit_of(entry, at),
+        blocked=_flag(entry.get("blocked", False), at.below("blocked")),
+        shadow=_flag(entry.get("shadow", False), at.below("shadow")),
+        policy=_word(entry, "policy", SharePolicyName, at=at),
+        topic_split=_word(entry, "topic_split", TopicSplit, at=at),
     )
 
 
 def _word(
-    said: dict[str, object], key: str, choices: type[_Choice], *, at: Place
+    entry: dict[str, object], key: str, choices: type[_Choice], *, at: KeyPath
 ) -> _Choice | None:
-    """One of a few words, where the key is said at all."""
-    return choice(said[key], choices, at.below(key)) if key in said else None
+    """One of a few choices, if the key is present."""
+    return choice(entry[key], choices, at.below(key)) if key in entry else None
 
 
-def _flag(value: object, at: Place) -> bool:
+def _flag(value: object, at: KeyPath) -> bool:
     if isinstance(value, bool):
         return value
     at.wrong(f"expected true or false, got {shown(value)}")
@@ -109,22 +110,22 @@ def _flag(value: object, at: Place) -> bool:
 # --- attach ------------------------------------------------------------------------------------------
 
 
-def _attachments(value: object, at: Place, *, groups: Collection[str]) -> Attachments:
-    said = at.mapping(value)
-    at.known_keys(said, _ATTACH_CHECKS)
+def _attachments(value: object, at: KeyPath, *, groups: Collection[str]) -> Attachments:
+    entry = at.mapping(value)
+    at.check_keys(entry, _ATTACH_CHECKS)
     return Attachments(
         **{
-            level: _attached(said.get(level), at.below(level), check=check, groups=groups)
+            level: _attached(entry.get(level), at.below(level), check=check, groups=groups)
             for level, check in _ATTACH_CHECKS.items()
         }
     )
 
 
 def _attached(
-    value: object, at: Place, *, check: Callable[[str], str], groups: Collection[str]
+    value: object, at: KeyPath, *, check: Callable[[str], str], groups: Collection[str]
 ) -> dict[str, str]:
     attached: dict[str, str] = {}
-    # One text for each group, however often it is said.
+    # One string object for each group, however often it is named.
     spelt = {group: group for group in groups}
     for name, group in at.mapping(value).items():
         check_name(name, check, at=at.below(name))

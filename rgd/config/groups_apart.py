@@ -1,13 +1,13 @@
-"""Reading a large groups file while an event loop goes on answering.
+"""Reads a large groups file in a separate process, so that the event loop keeps answering.
 
-Law: no piece of work here holds the interpreter for more than a few milliseconds, whatever the file
-has, so that `await asyncio.to_thread(load_groups_apart, path)` keeps no request waiting.
+Law: no piece of work here holds the interpreter for more than a few milliseconds, whatever the size of the
+file, so that `await asyncio.to_thread(load_groups_apart, path)` delays no request.
 
-Parsing takes seconds of Python, and a thread that wants the interpreter all the while slows every
-answer down. So a large file is read, checked and hashed by a process of its own (it runs `main`), which
-tells the book in slices; here they are only put together. What is left are single calls over everything:
-freeing the book of before (`let_go` does it in slices) and the collector looking at each of the new
-values, which `_uncollected` keeps it from.
+Parsing takes seconds of Python, and a thread that needs the interpreter all the time slows every
+answer down. So a separate process (it runs `main`) reads, checks and hashes a large file, and
+sends the policy snapshot in slices; this process only joins them. Two single calls over all values remain:
+freeing the previous snapshot (`let_go` does it in slices) and the garbage collector's visit of all new
+values, which `_uncollected` prevents.
 """
 
 import gc
@@ -29,14 +29,14 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Backlogs, Limits
 from rgd.errors import ConfigError, Fault
 
-#: A file up to this size is read by the caller's own thread: it is done before a process has begun.
+#: A file up to this size is read by the caller's own thread, because that is faster than starting a process.
 SMALL_BYTES_MAX: Final = 128 << 10
-#: How much the other process gives way.
+#: The niceness of the other process.
 _NICE: Final = 10
-#: Entries that are told, put together or freed in one call.
+#: Entries that are sent, joined or freed in one call.
 SLICE: Final = 64
 
-#: The parts of a book that have an entry for each name.
+#: The parts of a snapshot that have an entry for each name.
 _PARTS: Final = (
     "groups",
     "attach.tenants",
@@ -50,9 +50,9 @@ _PARTS: Final = (
     "backlogs.namespaces",
     "backlogs.topics",
 )
-#: What is indexed of them: an entry for each group or tenant.
+#: The index of these parts: an entry for each group or tenant.
 _INDEXED: Final = ("index.tenants", "index.namespaces", "index.topics", "index.existing")
-#: What else the other process tells: values that entries point to, the end, or what is wrong instead.
+#: The other messages of the process: values that entries refer to, the end, or the faults instead.
 _VALUES: Final = "values"
 _END: Final = "end"
 _FAULTS: Final = "faults"
@@ -60,7 +60,7 @@ _FAULTS: Final = "faults"
 
 @dataclass(frozen=True, slots=True)
 class LoadedGroups:
-    """A groups file as it was read."""
+    """The content of a groups file."""
 
     book: PolicyBook
     #: `book_hash` of it.
@@ -68,11 +68,11 @@ class LoadedGroups:
 
 
 class GroupsUnread(ConfigError):
-    """The file could not be read; it may be fine, and another reading of it may succeed."""
+    """The file could not be read; it may be valid, and another attempt may succeed."""
 
 
 class Reading:
-    """One reading of a groups file, which another thread may end."""
+    """One reading of a groups file, which another thread may stop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -80,14 +80,14 @@ class Reading:
         self._is_stopped = False
 
     def begin(self, process: "subprocess.Popen[bytes]") -> None:
-        """The process that reads has begun."""
+        """Register the process that reads."""
         with self._lock:
             self._process = process
             if self._is_stopped:
                 process.kill()
 
     def stop(self) -> None:
-        """End it: nobody waits for what it reads any more."""
+        """Stop it, because its result is no longer needed."""
         with self._lock:
             self._is_stopped = True
             if self._process is not None:
@@ -99,16 +99,16 @@ def load_groups_apart(path: Path, reading: Reading | None = None) -> LoadedGroup
 
     Args:
         path: the file.
-        reading: by which another thread may end this.
+        reading: allows another thread to stop this.
 
     Raises:
-        GroupsUnread: this process or the one that reads lacks something, whatever is in the file.
+        GroupsUnread: this process or the reading one lacks a resource; the file may be valid.
         ConfigError: the file cannot be used; carries every fault.
     """
     try:
         return _loaded(path, reading)
     except OSError as exc:
-        expected = f"expected to be read; the process that does could not be begun: {exc}"
+        expected = f"expected to be read; the process for it could not be started: {exc}"
         raise GroupsUnread(Fault(str(path), "", expected)) from exc
 
 
@@ -116,7 +116,7 @@ def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
     try:
         is_small = path.stat().st_size <= SMALL_BYTES_MAX
     except OSError:
-        is_small = True  # It says what is wrong, in one place.
+        is_small = True  # `load_groups` reports the error.
     if is_small:
         try:
             book = load_groups(path)
@@ -125,7 +125,7 @@ def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
                 raise GroupsUnread(*error.faults) from error
             raise
         return LoadedGroups(book, book_hash(book))
-    # The very modules that run here, wherever they came from; nothing of the present folder.
+    # The same modules as in this process, from the same folders; nothing of the working directory.
     script = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
     command = [sys.executable, "-P", "-c", script, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 -- our own interpreter and module
@@ -135,20 +135,20 @@ def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
         try:
             return _put_together(process.stdout)
         except (EOFError, pickle.UnpicklingError) as exc:
-            expected = f"expected to be read; the process that did ended with {process.wait()}"
+            expected = f"expected to be read; the process for it ended with {process.wait()}"
             raise GroupsUnread(Fault(str(path), "", expected)) from exc
 
 
 def let_go(books: list[PolicyBook]) -> None:
-    """Empty a list that holds the last references to books, freeing what is in them in slices.
+    """Empty a list with the last references to policy snapshots, and free their content in slices.
 
-    To be called in a thread. Where somebody else still has a book, it stays as it is.
+    To be called in a thread. A snapshot with other references stays unchanged.
     """
     parts = [attrgetter(part)(book) for book in books for part in _PARTS + _INDEXED]
     books.clear()
     while parts:
         held = [*_slices(parts[-1]), *_slices(parts[-1].values())]
-        # The dict goes here; its keys and values are still held.
+        # This frees the dict; `held` still has its keys and values.
         parts.pop()
         while held:
             held.pop()
@@ -156,11 +156,11 @@ def let_go(books: list[PolicyBook]) -> None:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keep the collector from looking at what is made meanwhile, and from then on.
+    """Exclude the objects that are created meanwhile from garbage collection for good.
 
-    Policies are values without cycles, so there is nothing in them to collect; a full collection over
-    300,000 of them holds the interpreter for 50 ms and more. Garbage of others that is in a cycle just
-    then stays for good: what a process leaves in about a second, once a reload.
+    Policies are values without cycles, so they never need collection, while a full collection over
+    300,000 of them holds the interpreter for 50 ms and more. Unrelated cyclic garbage of
+    that moment is never freed: about one second's garbage for each reload.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -175,33 +175,33 @@ def _uncollected() -> Iterator[None]:
 # --- between the two processes: slices, each value once, and entries that point to theirs -------------
 
 
-def _put_together(told: IO[bytes]) -> LoadedGroups:
-    # Nothing comes before everything is checked, and until then the collector may go on.
-    first = pickle.load(told)  # noqa: S301 -- from our own process
+def _put_together(stream: IO[bytes]) -> LoadedGroups:
+    # The first message comes after all checks; until then the collector may run.
+    first = pickle.load(stream)  # noqa: S301 -- from our own process
     with _uncollected():
-        return _taken(chain([first], _rest(told)))
+        return _taken(chain([first], _rest(stream)))
 
 
-def _rest(told: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _rest(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     while True:
-        yield pickle.load(told)  # noqa: S301 -- from our own process
+        yield pickle.load(stream)  # noqa: S301 -- from our own process
 
 
-def _taken(told: Iterable[tuple[str, Any]]) -> LoadedGroups:
+def _taken(stream: Iterable[tuple[str, Any]]) -> LoadedGroups:
     parts: dict[str, dict[Any, Any]] = {part: {} for part in _PARTS}
     values: list[Any] = []
-    for what, said in told:
-        if what == _FAULTS:
-            raise ConfigError(*said)
-        if what == _VALUES:
-            values.extend(said)
-        elif what == _END:
-            broker, hash_of_book = said
+    for part, payload in stream:
+        if part == _FAULTS:
+            raise ConfigError(*payload)
+        if part == _VALUES:
+            values.extend(payload)
+        elif part == _END:
+            broker, hash_of_book = payload
             return LoadedGroups(_book_of(parts, broker), hash_of_book)
         else:
-            names, places = said
-            parts[what].update(zip(names, map(values.__getitem__, places), strict=True))
-    raise EOFError  # Without an end it is as good as torn.
+            names, indices = payload
+            parts[part].update(zip(names, map(values.__getitem__, indices), strict=True))
+    raise EOFError  # Without an end the stream is incomplete.
 
 
 def _book_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicyBook:
@@ -221,24 +221,24 @@ def _below(section: str, parts: dict[str, dict[Any, Any]]) -> dict[str, Any]:
     }
 
 
-def _told(path: Path) -> Iterator[tuple[str, Any]]:
-    """What the other process says, in order."""
+def _messages(path: Path) -> Iterator[tuple[str, Any]]:
+    """The messages of the other process, in order."""
     try:
         book = load_groups(path)
     except ConfigError as error:
         yield _FAULTS, error.faults
         return
     end = (book.limits.broker, book_hash(book))
-    # By identity: what is one object there is to be one object here.
-    place_of: dict[int, int] = {}
+    # By identity, so that one object there becomes one object here.
+    index_of: dict[int, int] = {}
     for part in _PARTS:
         for entries in _slices(attrgetter(part)(book).items()):
-            new = {id(value): value for _, value in entries if id(value) not in place_of}
+            new = {id(value): value for _, value in entries if id(value) not in index_of}
             yield _VALUES, list(new.values())
-            place_of.update(zip(new, range(len(place_of), len(place_of) + len(new)), strict=True))
+            index_of.update(zip(new, range(len(index_of), len(index_of) + len(new)), strict=True))
             yield (
                 part,
-                ([name for name, _ in entries], [place_of[id(value)] for _, value in entries]),
+                ([name for name, _ in entries], [index_of[id(value)] for _, value in entries]),
             )
     yield _END, end
 
@@ -250,10 +250,10 @@ def _slices(entries: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def main() -> None:
-    """Tell what the file on the command line says."""
-    # Nobody waits for it; requests do not wait for it either.
+    """Send the content of the file on the command line."""
+    # No caller waits for this process, so requests take precedence.
     os.nice(_NICE)
     gc.disable()
-    for said in _told(Path(sys.argv[1])):
-        pickle.dump(said, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+    for payload in _messages(Path(sys.argv[1])):
+        pickle.dump(payload, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
     sys.stdout.buffer.flush()

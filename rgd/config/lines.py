@@ -1,10 +1,10 @@
-"""The lines of dotted keys in a YAML file, looked for only once something is wrong there.
+"""Finds the lines of dotted keys in a YAML file, only after a fault.
 
-Law: a key has the line where it is first said; one that is said nowhere by itself (what is missing, or
-stands behind an alias) has the line of the nearest key above it that is.
+Law: a key has the line of its first occurrence. A key without one (it is missing, or inside an
+alias) has the line of its nearest parent that has one.
 
-Reads the events once more: remembering a line for each of a million values, in case it is needed,
-would cost more memory than the values. What a file means is `document`'s.
+It reads the events a second time, because storing a line for each of a million values
+would cost more memory than the values. `document` reads the values.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,13 +18,13 @@ from rgd.config.faults import joined
 class _Open:
     """A mapping or list that has begun and not ended."""
 
-    __slots__ = ("is_list", "key", "path", "place")
+    __slots__ = ("is_list", "key", "path", "position")
 
     def __init__(self, path: str, *, is_list: bool) -> None:
         self.path = path
         self.is_list = is_list
-        #: In a list, how many items have begun.
-        self.place = 0
+        #: In a list, the number of items so far.
+        self.position = 0
         #: In a mapping, the key whose value comes next.
         self.key: str | None = None
 
@@ -41,7 +41,7 @@ def lines_of(events: Iterable[Any], keys: Collection[str]) -> dict[str, int]:
 
 
 def _with_parents(key: str) -> list[str]:
-    """A dotted key and what may be the keys above it, the longest first."""
+    """A dotted key and its possible parents, the longest first."""
     parts = key.split(".")
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
@@ -76,8 +76,8 @@ def _begun(top: _Open) -> str:
     """The path of the value that begins in an open mapping or list."""
     name = top.key or ""
     if top.is_list:
-        name = str(top.place)
-        top.place += 1
+        name = str(top.position)
+        top.position += 1
     top.key = None
     return joined(top.path, name) if name else top.path
 

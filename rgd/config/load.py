@@ -1,11 +1,11 @@
 """Process settings from their four sources: defaults < YAML file < environment < options.
 
-Law: every fault is told at once, each with its own source and key. So every source is checked by
-itself first, also where another one would have the last word; a value that is faulty is then left
-out, and the relations between settings are checked on what the sound ones make.
+Law: all faults are listed at once, each with its own source and key. So every source is checked
+separately first, also where another one overrides it. A faulty value is then left
+out, and the relations between settings are checked on the valid values.
 
-Environment variables are `RGD_SECTION__KEY` (`RGD_CLUSTER` at the top); one that starts with
-`RGD_` and means nothing is a fault, because a misspelt limit limits nothing. The environment is an
+Environment variables are `RGD_SECTION__KEY` (`RGD_CLUSTER` at the top). An unknown variable that starts with
+`RGD_` is a fault, because a misspelt limit limits nothing. The environment is an
 argument: only the command line reads the real one.
 """
 
@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from rgd.config import groups
 from rgd.config.document import Document, read_document
-from rgd.config.faults import Faults, Place, shown
+from rgd.config.faults import Faults, KeyPath, shown
 from rgd.config.relations import GUARDED, RELATIONS
 from rgd.config.settings import Settings
 from rgd.config.values import expectation, is_optional
@@ -28,7 +28,7 @@ from rgd.errors import ConfigError, Fault
 PREFIX: Final = "RGD_"
 NESTED: Final = "__"
 
-#: Variables of the commands that ask a daemon (`rgd.cli.asking`); they set nothing of a daemon.
+#: Variables of the client commands (`rgd.cli.asking`); they are no settings of a daemon.
 OF_COMMANDS: Final = frozenset({"RGD_URL", "RGD_TOKEN", "RGD_TOKEN_FILE"})
 
 ENVIRONMENT: Final = "environment"
@@ -50,7 +50,7 @@ FIELDS: Final[Mapping[str, FieldInfo]] = dict(fields_of(Settings))
 
 SECTIONS: Final = frozenset(key.partition(".")[0] for key in FIELDS if "." in key)
 
-#: The keys at the top of a settings file; `rgd validate` tells it from a groups file by them.
+#: The keys at the top of a settings file; `rgd validate` distinguishes it from a groups file by them.
 TOP_KEYS: Final = tuple(Settings.model_fields)
 
 
@@ -61,11 +61,11 @@ def variable_of(key: str) -> str:
 
 @dataclass(slots=True)
 class _Layer:
-    """What one source says, by dotted key; faulty values are taken out again."""
+    """The values of one source, by dotted key; faulty values are removed."""
 
     faults: Faults
     values: dict[str, object] = field(default_factory=dict)
-    #: What a fault calls a setting where that is not its dotted key.
+    #: The name of a setting in faults, where it is not its dotted key.
     names: dict[str, str] = field(default_factory=dict)
     #: Settings whose value here was faulty.
     faulty: set[str] = field(default_factory=set)
@@ -74,7 +74,7 @@ class _Layer:
         self.faults.add(self.names.get(key, key), expected)
 
     def nested(self) -> dict[str, Any]:
-        """The values as the model wants them."""
+        """The values in the shape of the model."""
         nested: dict[str, Any] = {}
         for key, value in self.values.items():
             section, dot, name = key.rpartition(".")
@@ -82,7 +82,7 @@ class _Layer:
         return nested
 
     def check_values(self) -> None:
-        """Check each value against its own setting, and drop those that are not sound."""
+        """Check each value against its own setting, and drop the invalid ones."""
         try:
             Settings.from_layers(self.nested())
         except ValidationError as exc:
@@ -134,12 +134,12 @@ def settings_of(document: Document, *, insecure: bool = False) -> Settings:
 
 
 def _settled(layers: list[_Layer], unread: Iterable[Fault], *, insecure: bool) -> Settings:
-    """Check the layers (the strongest first), then what they make together."""
+    """Check the layers (the strongest first), then their combination."""
     for layer in layers:
         layer.check_values()
     settings = Settings.from_layers(*(layer.nested() for layer in layers))
     _check_relations(settings, layers, insecure=insecure)
-    found = [*unread, *(fault for layer in reversed(layers) for fault in layer.faults.told())]
+    found = [*unread, *(fault for layer in reversed(layers) for fault in layer.faults.listed())]
     if found:
         raise ConfigError(*found)
     return settings
@@ -152,10 +152,10 @@ def _check_relations(settings: Settings, layers: list[_Layer], *, insecure: bool
             layer, key = next(
                 (layer, key) for layer in layers for key in relation.keys if key in layer.values
             )
-            layer.wrong(key, f"{relation.expected}; got {_told(settings, relation.keys)}")
+            layer.wrong(key, f"{relation.expected}; got {_values_text(settings, relation.keys)}")
 
 
-def _told(settings: Settings, keys: Iterable[str]) -> str:
+def _values_text(settings: Settings, keys: Iterable[str]) -> str:
     values = []
     for key in keys:
         value: Any = settings
@@ -167,14 +167,14 @@ def _told(settings: Settings, keys: Iterable[str]) -> str:
 
 def _file_layer(document: Document) -> _Layer:
     layer = _Layer(document.faults)
-    at = Place(document.faults)
+    at = KeyPath(document.faults)
     top = at.mapping(document.value)
     for name, value in top.items():
         if name in SECTIONS:
             section_at = at.below(name)
             section = section_at.mapping(value)
             known = [key.partition(".")[2] for key in FIELDS if key.startswith(f"{name}.")]
-            section_at.known_keys(section, known)
+            section_at.check_keys(section, known)
             layer.values.update((f"{name}.{key}", section[key]) for key in known if key in section)
         elif name in FIELDS:
             layer.values[name] = value
@@ -184,7 +184,7 @@ def _file_layer(document: Document) -> _Layer:
             )
             at.below(name).wrong(expected)
         else:
-            at.known_keys([name], TOP_KEYS)
+            at.check_keys([name], TOP_KEYS)
     return layer
 
 
@@ -199,7 +199,7 @@ def _environment_layer(environ: Mapping[str, str]) -> _Layer:
             layer.faults.add(name, f"unknown setting{layer.faults.meant(name, known)}")
             continue
         layer.names[key] = name
-        # Empty is how an environment says "not set": it also takes back what the file says.
+        # An empty variable means "not set", and also removes the file's value.
         layer.values[key] = None if not text and is_optional(FIELDS[key]) else text
     return layer
 

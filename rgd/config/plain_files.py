@@ -1,7 +1,7 @@
-"""Reading a file that somebody names, without ever waiting for it.
+"""Reads a file of a given name without ever blocking on it.
 
 Law: only regular files are read, up to a size. Opening a FIFO waits for a writer, and reading a device may
-never end: a thread that does either cannot be ended, and keeps the process from stopping.
+never end. A thread that does either cannot be stopped, and blocks the exit of the process.
 """
 
 import errno
@@ -28,7 +28,7 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
-    # Looked at before it is opened, which may do something to a device; and after, as it may be another.
+    # Checked before the open, which may have an effect on a device, and after it, because the file may have changed.
     _check(path.stat().st_mode)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

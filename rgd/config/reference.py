@@ -1,7 +1,7 @@
-"""Writes docs/configuration.md from the models, so that it cannot say anything else.
+"""Generates docs/configuration.md from the models, so that the page and the code always agree.
 
-`python -m rgd.config.reference` prints the page, and `make docs` puts it there. A test holds the
-committed page equal to what is generated here.
+`python -m rgd.config.reference` prints the page, and `make docs` writes it. A test compares the
+committed page with the generated one.
 """
 
 import socket
@@ -27,16 +27,16 @@ _INTRODUCTION: Final = """\
 
 rgd reads up to three YAML files: **process settings** (`rgd serve --config FILE`), the **groups file**
 (`--groups FILE` or `policies.file`) and the **tokens file** (`http.tokens_file`). `rgd validate FILE...`
-finds every fault of the first two at once and exits with 2. Where `policies.source` is `file`, the
-groups file may be edited while the daemon runs; process settings take a restart.
+lists every error in the first two and exits with 2 if there is one. Where `policies.source` is `file`, the
+groups file may be edited while the daemon runs. Process settings need a restart.
 
 ## Process settings
 
-A value comes from, the later one winning: the default, the file, the environment, an option of
+A value comes from one of four sources; a later one overrides an earlier one: the default, the file, the environment, an option of
 `rgd serve`. Every setting has an environment variable: `RGD_`, the section, two underscores and the
-key, all in capitals, such as `RGD_EXCHANGE__ROUND_MS`. Where a setting may be left out, an empty
-variable takes back what the file says. An unknown key, or a variable that begins with `RGD_` and
-means nothing, is a fault. Sizes are bytes or text such as `64 MiB` or `5 MB`.
+key, all in capitals, such as `RGD_EXCHANGE__ROUND_MS`. For an optional setting, an empty
+variable removes the file's value. An unknown key, or an unknown variable that begins with `RGD_`,
+is an error. Sizes are bytes or text such as `64 MiB` or `5 MB`.
 """
 
 _GROUPS: Final = """\
@@ -46,18 +46,18 @@ _GROUPS: Final = """\
 groups:
   gold:
     publish: {messages: 1000, bytes: 5e6}   # per second, for the whole cluster
-    dispatch: {messages: 2000}              # what is not said, 0 and less are unlimited
+    dispatch: {messages: 2000}              # absent rates, 0 and less are unlimited
     policy: max-min                         # default: shares.policy
     topic_split: shared                     # or even, proportional; default: shares.topic_split
     shadow: false                           # true: count what would be refused, refuse nothing
   trial:
     publish: {messages: 50}
     blocked: false                          # true: grant nothing
-attach:                                     # every group that a topic falls under is charged
+attach:                                     # a request charges every group that applies to its topic
   tenants: {acme: gold}
   namespaces: {acme/orders: trial}
   topics: {"persistent://acme/orders/eu": gold}
-limits:                                     # of each broker by itself, beside the groups
+limits:                                     # of each broker separately, in addition to the groups
   broker: {dispatch: {bytes: 1e8}}
   namespaces:                               # of each topic that has none of its own
     acme/orders: {publish: {messages: 100}, dispatch: {messages: 500}}
@@ -65,7 +65,7 @@ limits:                                     # of each broker by itself, beside t
     "persistent://acme/orders/eu": {publish: {messages: 20}}
   namespace_subscriptions:                  # of each subscription that has none of its own
     acme/orders: {dispatch: {messages: 50}}
-  topic_subscriptions:                      # and that of its topic's subscriptions, which comes first
+  topic_subscriptions:                      # the same for one topic; overrides the namespace's
     "persistent://acme/orders/eu": {dispatch: {messages: 20}}
   subscriptions:
     "persistent://acme/orders/eu":
@@ -80,36 +80,36 @@ backlog_quotas:                             # how much may wait to be consumed
       size: {limit_bytes: 1e7, action: producer_exception}
 ```
 
-**Limits** hold beside the groups, on each broker for itself. The narrowest place that says a kind (`publish`,
-`dispatch`) says it whole. For a topic that is the topic, else the partitioned topic that it is a partition of,
-else its namespace under `namespaces`; for a subscription it is the subscription, else its topic under
-`topic_subscriptions`, else its namespace under `namespace_subscriptions`. A kind that is not said is not set
-there, and the next wider place is asked; one that is said without a rate (`publish: {}`), or with 0 and less, is
-set to no limit, whatever the wider ones say. Nobody publishes through a subscription, so `publish` under
-`namespace_subscriptions` and `topic_subscriptions` is a fault.
+**Limits** apply in addition to the groups, on each broker separately. The narrowest scope that sets a kind (`publish`,
+`dispatch`) sets it completely. For a topic, the order is: the topic, the partitioned topic of a partition,
+its namespace under `namespaces`. For a subscription, the order is: the subscription, its topic under
+`topic_subscriptions`, its namespace under `namespace_subscriptions`. An absent kind is not set in this scope,
+and the next wider scope applies. A kind without a rate (`publish: {}`), or with 0 and less, is
+set to no limit and overrides the wider scopes. Subscriptions cannot publish, so `publish` under
+`namespace_subscriptions` and `topic_subscriptions` is an error.
 
-**Backlog quotas** are in whole bytes and seconds; 0 and less, or a limit that is not said, is unlimited. The
-`action` is Pulsar's word for what happens then: `producer_request_hold` (default), `producer_exception` or
-`consumer_backlog_eviction`. `size` and `age` are two quotas, and a topic's stand before its namespace's, each by
-itself. They are kept and shown; rgd does not enforce them yet.
+**Backlog quotas** are in whole bytes and seconds. 0 and less, or an absent limit, is unlimited. The
+`action` is Pulsar's name for the reaction: `producer_request_hold` (default), `producer_exception` or
+`consumer_backlog_eviction`. `size` and `age` are two quotas, and each of a topic's overrides its namespace's
+separately. They are stored and shown, but not enforced yet.
 
-`topic_split` says how a broker sub-divides its share of the group over the topics it serves. `shared`: one
+`topic_split` selects how a broker divides its share of the group over its topics. `shared`: one
 bucket for all. `even`: the same for each active topic. `proportional`: 1 % evenly, the rest by what each
 topic was granted and refused in the last two rounds. A topic is active from its first request until two
-whole rounds without one and without a debt; requests without a topic count as one topic, and beyond
-TOPICS_MAX topics the further ones have one part together. A new topic has its part at once (under
-`proportional` the even part of the 1 % until the round ends), with a bucket that lacks what the whole
-share's bucket lacks, so it waits `shares.burst_ms` at most. An idle topic has nothing. A change is in force
-at once; a group in debt that was `shared` is divided when its debt is paid.
+whole rounds without one and without a debt. Requests without a topic count as one topic. Topics beyond
+TOPICS_MAX share one part. A new topic has its part at once (under
+`proportional` the even part of the 1 % until the round ends). Its bucket lacks as many tokens as the whole
+share's bucket lacks, so it waits `shares.burst_ms` at most. An idle topic has no part. A change is in force
+at once. A `shared` group in debt is divided when its debt is paid.
 
-The file is taken whole or not at all: with a single fault, what was in force stays in force. Each fault is
-told with its line, `groups.yaml:12: groups.gold.blocked: expected true or false, got 1`. Nothing is guessed:
-unknown keys, a key said twice, a group that is not there, `true` or text where a number goes
-and names that Pulsar would refuse are faults. An empty file is one too, because a file that is cut off
-must not lift every limit; `{}` says that there are no groups. Keys are text as they stand (a tenant may
-be called `no` or `2026`); anchors and aliases work, tags and merge keys do not. Limits of a file:
-FILE_LIMITS. A file above SMALL_FILE is read by a process of its own, so that answers do not wait for it.
-Daemons that read the same say the same hash of it, whatever the order of its lines.
+A file is accepted or refused as a whole: after a single error the old policies stay in force. Each error is
+reported with its line, `groups.yaml:12: groups.gold.blocked: expected true or false, got 1`. rgd never guesses:
+unknown keys, duplicate keys, a missing group, `true` or text in place of a number
+and names that Pulsar would refuse are errors. An empty file is an error too, because a truncated file
+must not lift every limit; `{}` means no groups. Keys are plain text (a tenant may
+be called `no` or `2026`). Anchors and aliases work, tags and merge keys do not. Limits of a file:
+FILE_LIMITS. A separate process reads a file above SMALL_FILE, so that answers do not wait for it.
+Daemons with the same content report the same hash, whatever the order of its lines.
 """
 
 _TOKENS: Final = """\
@@ -120,9 +120,9 @@ _TOKENS: Final = """\
 - {name: grafana, token_sha256: 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8, scopes: [read]}
 ```
 
-A token has TOKEN_CHARS characters (RFC 6750's) and stands there itself or as its SHA-256. Scopes:
-`query` asks, `read` looks, `admin` does everything. Names and tokens differ from one another; at most
-TOKENS_MAX. The file must be closed to others (`chmod o-rwx`).
+A token has TOKEN_CHARS characters (RFC 6750's). The file has the token itself or its SHA-256. Scopes:
+`query` acquires, `read` reads, `admin` does everything. Names and tokens are unique; at most
+TOKENS_MAX. Other users must not be able to read the file (`chmod o-rwx`).
 """
 
 

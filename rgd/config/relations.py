@@ -1,7 +1,7 @@
-"""What must hold between two settings; what one setting must be by itself is `settings`'s.
+"""Constraints between two settings; `settings` has the constraints of one.
 
-Law: a relation is data (its settings, the test, the words), so that `load` can leave out those
-whose settings are already faulty, and put the blame on the source that set one of them last.
+Law: a relation is data (its settings, the test, the text), so that `load` can skip relations
+whose settings are already faulty, and name the source that set one of them last.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from rgd.config.values import EMBEDDED
 class Relation:
     """One condition over several settings."""
 
-    #: Dotted keys; a fault is put on the first of those that were set by the last source.
+    #: Dotted keys; a fault names the first of those that the last source set.
     keys: tuple[str, ...]
     holds: Callable[[Settings], bool]
-    #: What was expected, and what to do.
+    #: The expectation, and what to do.
     expected: str
 
 
@@ -27,7 +27,7 @@ class Relation:
 GUARDED: Final = Relation(
     ("http.listen", "http.tokens_file"),
     lambda settings: not settings.http.is_open,
-    "expected an address of this machine alone (127.0.0.1) as long as http.tokens_file is not set; "
+    "expected a loopback address (127.0.0.1) as long as http.tokens_file is not set; "
     "set it, or start with --insecure",
 )
 
@@ -45,14 +45,14 @@ RELATIONS: Final = (
     Relation(
         ("exchange.peers_max", "exchange.expected_brokers"),
         lambda settings: settings.exchange.expected_brokers <= settings.exchange.peers_max + 1,
-        "expected exchange.peers_max of at least exchange.expected_brokers, less this one: or some "
-        "of them are not listened to",
+        "expected exchange.peers_max of at least exchange.expected_brokers - 1, because further brokers "
+        "are ignored",
     ),
     Relation(
         ("exchange.isolation_hold_rounds", "exchange.expiry_rounds"),
         lambda settings: settings.exchange.isolation_hold_rounds <= settings.exchange.expiry_rounds,
-        "expected exchange.isolation_hold_rounds of at most exchange.expiry_rounds: peers forget a "
-        "silent broker then, and share out its part",
+        "expected exchange.isolation_hold_rounds of at most exchange.expiry_rounds, because peers remove a "
+        "silent broker then and divide its share",
     ),
     Relation(
         ("exchange.tls_cert", "exchange.tls_key"),

@@ -1,10 +1,10 @@
 """Process settings: one frozen model for each concern, all of them in `Settings`.
 
-Law: a setting exists only if it does something. Each has its default, bounds and unit here and
+Law: a setting exists only if it has an effect. Each has its default, bounds and unit here and
 nowhere else; docs/configuration.md is generated from these models, and a fault quotes them.
 
-Where values come from, and in which order one beats another, is `load`'s. Relations between two
-settings are `relations`'s. Adapters take dataclasses of their own, which `rgd.app` fills from these.
+`load` has the sources of values and their order. `relations` has the relations between two
+settings. Adapters have dataclasses of their own, which `rgd.app` fills from these.
 """
 
 import socket
@@ -46,7 +46,7 @@ from rgd.ports.usagelog import Fsync
 
 
 class PoliciesSource(StrEnum):
-    """Who owns the policies (design 4)."""
+    """The owner of the policies (design 4)."""
 
     #: A compacted topic, which a groups file seeds and the admin API changes.
     TABLE = "table"
@@ -63,11 +63,11 @@ class Section(BaseModel):
 
 
 class BrokerSettings(Section):
-    """For whom this daemon speaks."""
+    """The broker that this daemon represents."""
 
     name: Name = Field(
         default_factory=socket.gethostname,
-        description="The broker's name in the exchange: a stable one, never a random pod's.",
+        description="The broker's name in the exchange. It must be stable: never a random pod's name.",
     )
     weight: Number = Field(
         default=1,
@@ -78,42 +78,42 @@ class BrokerSettings(Section):
 
     @property
     def weight_milli(self) -> int:
-        """The weight in thousandths, as share policies take it."""
+        """The weight in thousandths, the unit of share policies."""
         return round(self.weight * WEIGHT_ONE)
 
 
 class ExchangeSettings(Section):
-    """How daemons tell one another their usage."""
+    """How daemons exchange their usage."""
 
     url: ExchangeUrl = Field(
-        default=EMBEDDED, description="Where the exchange is; `embedded` runs one on this machine."
+        default=EMBEDDED,
+        description="The URL of the exchange; `embedded` runs one on this machine.",
     )
     embedded_dir: Path = Field(
         default=Path("rgd-exchange"),
-        description="Folder of the embedded exchange: the same for all daemons that share it, on a "
-        "local file system, and of one user.",
+        description="Folder of the embedded exchange. All daemons that share it use the same folder, on a "
+        "local file system, as one user.",
     )
     token_file: Path | None = Field(
         default=None,
-        description="A file with the token for Pulsar; not readable by everybody; read again for every "
+        description="A file with the token for Pulsar, not readable by others. It is read again for every "
         "new connection.",
     )
     tls_ca: Path | None = Field(
         default=None,
-        description="Certificates to trust for `pulsar+ssl://`, PEM; without it those that come with "
-        "Python's certifi.",
+        description="Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi.",
     )
     tls_cert: Path | None = Field(
         default=None,
-        description="The daemon's certificate for Pulsar, PEM, where Pulsar asks for one.",
+        description="The daemon's certificate for Pulsar, PEM, where Pulsar requires one.",
     )
     tls_key: Path | None = Field(
         default=None,
-        description="The key of `exchange.tls_cert`, PEM; not readable by everybody.",
+        description="The key of `exchange.tls_cert`, PEM, not readable by others.",
     )
     admin_url: HttpUrl | None = Field(
         default=None,
-        description="Pulsar's admin API, to make the namespace with retention -1/-1, and for "
+        description="Pulsar's admin API, to create the namespace with retention -1/-1, and for "
         "`policies.source: pulsar-admin`.",
     )
     admin_token_file: Path | None = Field(
@@ -123,13 +123,16 @@ class ExchangeSettings(Section):
     )
     admin_ca_file: Path | None = Field(
         default=None,
-        description="Certificates to trust for the admin API, PEM; without it `exchange.tls_ca`.",
+        description="Trusted certificates for the admin API, PEM; without it `exchange.tls_ca`.",
     )
     topic: UsageTopic = Field(
-        default="non-persistent://public/rgd/usage", description="The topic on which usage is told."
+        default="non-persistent://public/rgd/usage", description="The topic for usage reports."
     )
     round_ms: Millis = Field(
-        default=1000, ge=50, le=60_000, description="One round: how often usage is reported."
+        default=1000,
+        ge=50,
+        le=60_000,
+        description="Length of a round; usage is reported every round.",
     )
     min_interval_ms: Millis = Field(
         default=100,
@@ -138,96 +141,96 @@ class ExchangeSettings(Section):
         description="Shortest time between two reports when demand jumps.",
     )
     settle_max_ms: Millis = Field(
-        default=100, ge=0, le=60_000, description="Longest wait before a raised share is used."
+        default=100, ge=0, le=60_000, description="Longest delay before an increased share is used."
     )
     tolerance: Number = Field(
         default=0.1,
         ge=0,
         le=1,
-        description="Change of a row, as a part of itself, that is worth a report.",
+        description="Relative change of a row that causes a report.",
     )
     full_every_rounds: Rounds = Field(
-        default=10, ge=1, le=1000, description="Every row is sent once in so many rounds."
+        default=10, ge=1, le=1000, description="Every row is sent once in this many rounds."
     )
     expiry_rounds: Rounds = Field(
-        default=3, ge=1, le=1000, description="A broker that is silent for so long is forgotten."
+        default=3, ge=1, le=1000, description="A broker that is silent for this long is removed."
     )
     isolation_hold_rounds: Rounds = Field(
         default=2,
         ge=0,
         le=1000,
-        description="Shares are kept for so long once the exchange is out of reach.",
+        description="Shares are kept for this long once the exchange is unreachable.",
     )
     on_isolation: OnIsolation = Field(
         default=OnIsolation.EQUAL,
-        description="What is granted after that: `equal` (quota / known brokers), `hold` (the last "
-        "share) or `open` (everything).",
+        description="The share after that: `equal` (quota / known brokers), `hold` (the last "
+        "share) or `open` (unlimited).",
     )
     expected_brokers: Count = Field(
         default=1,
         ge=1,
         le=100_000,
-        description="The number of known brokers is never taken to be less.",
+        description="Lower bound of the number of known brokers.",
     )
     yield_rounds: Rounds = Field(
         default=10,
         ge=1,
         le=1000,
-        description="A daemon that comes back and finds its name taken stays on its floor for so long, "
-        "and then ends.",
+        description="A daemon that returns and finds its name taken stays on its floor for this long, "
+        "and then exits.",
     )
     peers_max: Count = Field(
         default=PEERS_MAX,
         ge=1,
         le=100_000,
-        description="Most other brokers; a new one beyond them is not listened to until another is gone.",
+        description="Most other brokers; a further one is ignored until another is removed.",
     )
 
 
 class SharesSettings(Section):
-    """How quotas are shared and granted."""
+    """How quotas are divided and granted."""
 
     policy: SharePolicyName = Field(
-        default=SharePolicyName.MAX_MIN, description="The share policy of groups that name none."
+        default=SharePolicyName.MAX_MIN, description="The share policy of groups without their own."
     )
     floor_fraction: Number = Field(
         default=0.01,
         ge=0,
         le=1,
-        description="Part of a quota that is split evenly, so that idle brokers can start.",
+        description="Fraction of a quota that is split evenly, so that idle brokers can start.",
     )
     burst_ms: Millis = Field(
         default=250,
         ge=1,
         le=60_000,
-        description="Depth of every bucket, in time at its present rate.",
+        description="Depth of every bucket, in time at its current rate.",
     )
     topic_split: TopicSplit = Field(
         default=TopicSplit.SHARED,
-        description="How a broker sub-divides its share of a group that says nothing over the topics it "
-        "serves: `shared` (one bucket), `even`, or `proportional` to what each topic uses and is refused.",
+        description="How a broker divides its share of a group over its topics, for groups without their "
+        "own setting: `shared` (one bucket), `even`, or `proportional` to each topic's granted and refused work.",
     )
     request_max_s: Seconds = Field(
         default=10,
         ge=0.001,
         le=86_400,
-        description="A request for more than the whole quota of so long is refused as too large.",
+        description="A request for more than the whole quota of this time is refused as too large.",
     )
 
     @property
     def floor_ppm(self) -> int:
-        """The floors' part of the quota in millionths, as share policies take it."""
+        """The floors' fraction of the quota in millionths, the unit of share policies."""
         return round(self.floor_fraction * PPM)
 
 
 class PoliciesSettings(Section):
-    """Where groups, attachments and limits come from."""
+    """The source of groups, attachments and limits."""
 
     source: PoliciesSource = Field(
         default=PoliciesSource.TABLE,
-        description="`table`: a compacted topic, which the groups file seeds with what is absent; "
-        "`file`: the groups file is the truth and admin writes are refused; `pulsar-admin`: a stock "
-        "Pulsar at `exchange.admin_url` is the truth, and the groups file stands in until it was read.",
+        description="`table`: a compacted topic; the groups file adds policies that it lacks. "
+        "`file`: the groups file, and admin writes are refused. `pulsar-admin`: a stock "
+        "Pulsar at `exchange.admin_url`; the groups file is used until Pulsar was read.",
     )
     topic: TableTopic = Field(
         default="persistent://public/rgd/policies", description="The topic of the policies table."
@@ -235,16 +238,16 @@ class PoliciesSettings(Section):
     file: Path | None = Field(default=None, description="The groups file.")
     unknown: OnUnknown = Field(
         default=OnUnknown.DENY,
-        description="What becomes of requests while no policies are known: nothing was read yet, by this "
-        "run or an earlier one, and there is no groups file. `deny`: not ready, and refused with 503 and "
-        "a time to try again; `allow`: granted, ungoverned and counted.",
+        description="The answer while no policies are known: neither this run nor an earlier one has read "
+        "any, and there is no groups file. `deny`: the daemon is not ready, and refuses with 503 and "
+        "a time to retry; `allow`: requests are granted, ungoverned and counted.",
     )
     heartbeat_ms: Millis = Field(
         default=1000,
         ge=100,
         le=60_000,
-        description="How often the broker is asked whether it still serves the policies table. Without an "
-        "answer within three times that the connection is made anew, and what is in force counts as old.",
+        description="How often the daemon asks the broker whether it still serves the policies table. Without an "
+        "answer within three times that, the connection is opened again, and the policies count as old.",
     )
     poll_ms: Millis = Field(
         default=10_000,
@@ -256,21 +259,21 @@ class PoliciesSettings(Section):
         default=4000,
         ge=0,
         le=1_000_000,
-        description="Calls of one poll for the policies of topics: four a topic, one for each of its "
-        "subscriptions; topics beyond that take turns. 0: topics' policies are not read.",
+        description="Most calls of one poll for the policies of topics: four a topic, one for each of its "
+        "subscriptions. Further topics take turns. 0: topics' policies are not read.",
     )
 
 
 class HttpSettings(Section):
-    """The door for callers."""
+    """The HTTP server for callers."""
 
     listen: Address = Field(
         default="127.0.0.1:7700",
         description="Address to listen on; port 0 takes a free one. Beyond loopback, `http.tokens_file` "
-        "is a must unless `rgd serve --insecure` is said.",
+        "is required, except with `rgd serve --insecure`.",
     )
     unix_socket: Path | None = Field(
-        default=None, description="A unix socket to listen on as well."
+        default=None, description="An additional unix socket to listen on."
     )
     batch_max: Count = Field(
         default=10_000, ge=1, le=1_000_000, description="Most items in one array."
@@ -296,41 +299,41 @@ class HttpSettings(Section):
         default=75_000,
         ge=100,
         le=3_600_000,
-        description="A connection without a request is closed after so long.",
+        description="A connection without a request is closed after this time.",
     )
     request_timeout_ms: Millis = Field(
         default=10_000,
         ge=100,
         le=600_000,
-        description="Longest time that a request head takes to arrive, a body after it, and a TLS handshake.",
+        description="Longest time for a request head, for the body after it, and for a TLS handshake.",
     )
     answer_timeout_ms: Millis = Field(
         default=30_000,
         ge=100,
         le=600_000,
-        description="A connection that has not read its answer after so long is closed.",
+        description="A connection that has not read its answer after this time is closed.",
     )
     unread_max_bytes: Size = Field(
         default=64 << 20,
         ge=64 << 10,
         le=1 << 40,
-        description="Most bytes of answers that wait to be read, of all connections together; beyond "
+        description="Most bytes of unread answers, of all connections together; beyond "
         "that the connection whose answer waits longest is closed.",
     )
     bodies_max_bytes: Size = Field(
         default=64 << 20,
         ge=1 << 10,
         le=1 << 40,
-        description="Most bytes of bodies in work, of all connections together, beyond the first 128 KiB of each; then 503.",
+        description="Most bytes of request bodies, of all connections together, beyond the first 128 KiB of each; then 503.",
     )
     ungoverned: Ungoverned = Field(
         default=Ungoverned.ALLOW,
-        description="The answer for names that nobody attached to a group.",
+        description="The answer for names that are attached to no group.",
     )
     tokens_file: Path | None = Field(
         default=None,
         description="Bearer tokens: a YAML list of `{name, token or token_sha256, scopes}` with scopes "
-        "among `query`, `read`, `admin`; not readable by everybody.",
+        "among `query`, `read`, `admin`; not readable by others.",
     )
     tls_cert: Path | None = Field(default=None, description="TLS certificate chain, PEM.")
     tls_key: Path | None = Field(default=None, description="The certificate's key, PEM.")
@@ -342,12 +345,12 @@ class HttpSettings(Section):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the door."""
+        """Whether only this machine can reach the server."""
         return is_loopback(self.address[0])
 
     @property
     def is_open(self) -> bool:
-        """Whether strangers may ask: only `rgd serve --insecure` lets such settings through."""
+        """Whether anybody may ask: only `rgd serve --insecure` accepts such settings."""
         return self.tokens_file is None and not self.is_loopback
 
 
@@ -363,16 +366,19 @@ class LogSettings(Section):
     )
     fsync: Fsync = Field(
         default=Fsync.INTERVAL,
-        description="When entries are forced to the disk: `always` (each batch), `interval` (every "
+        description="When entries are synced to disk: `always` (each batch), `interval` (every "
         "`log.fsync_ms`) or `never`.",
     )
     fsync_ms: Millis = Field(
-        default=1000, ge=1, le=600_000, description="Time between two, for `log.fsync: interval`."
+        default=1000,
+        ge=1,
+        le=600_000,
+        description="Time between two syncs, for `log.fsync: interval`.",
     )
 
 
 class Settings(BaseSettings):
-    """Everything a process is told. Rebuilt only by a restart."""
+    """All settings of a process. Only a restart changes them."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
@@ -399,7 +405,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Merge the layers of `from_layers`, and nothing else: no environment behind one's back."""
+        """Merge only the layers of `from_layers`, so that pydantic reads no environment by itself."""
         assert isinstance(init_settings, InitSettingsSource)
         layers = init_settings.init_kwargs.get("layers")
         if layers is None:
@@ -408,10 +414,10 @@ class Settings(BaseSettings):
 
     @classmethod
     def from_layers(cls, *layers: dict[str, Any]) -> "Settings":
-        """Merge nested values, setting by setting; an earlier layer beats a later one.
+        """Merge nested values, setting by setting; an earlier layer overrides a later one.
 
         Raises:
-            pydantic.ValidationError: a value is not what its model wants.
+            pydantic.ValidationError: a value does not fit its model.
         """
         arguments: dict[str, Any] = {"layers": layers}
         return cls(**arguments)

@@ -1,10 +1,10 @@
-"""The tokens file: who may call, and what they may do.
+"""The tokens file: callers' tokens and their scopes.
 
-Law: a token is kept as its SHA-256 only, and no fault ever shows one. A file that everybody on the
-machine may read keeps no secret, so it is refused.
+Law: a token is stored as its SHA-256 only, and no fault ever shows one. A file that every user of the
+machine may read is refused.
 
-The file is a YAML list of `{name, token or token_sha256, scopes}`. How a caller presents a token is
-`rgd.adapters.http`'s business; when the file is read again is `rgd.app`'s.
+The file is a YAML list of `{name, token or token_sha256, scopes}`. `rgd.adapters.http` reads a caller's
+token; `rgd.app` decides when the file is read again.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rgd.config.document import read_document
-from rgd.config.faults import Place, shown
+from rgd.config.faults import KeyPath, shown
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity
 from rgd.errors import ConfigError, Fault
@@ -24,18 +24,18 @@ from rgd.ports.door import TOKENS_MAX, Scope, digest_of
 _KEYS: Final = ("name", "token", "token_sha256", "scopes")
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
-#: Shorter ones are guessed; longer ones do not fit a header line.
+#: Shorter tokens can be guessed; longer ones do not fit a header line.
 TOKEN_CHARS_MIN: Final = 8
 TOKEN_CHARS_MAX: Final = 4096
-#: RFC 6750's b64token, and nothing that a header would change.
+#: RFC 6750's b64token: characters that a header does not change.
 _TOKEN: Final = re.compile(r"[-A-Za-z0-9._~+/]+=*")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one token is good for."""
+    """The rights of one token."""
 
-    #: Who has it, for logs.
+    #: The name of its owner, for logs.
     name: str
     scopes: frozenset[Scope]
 
@@ -55,14 +55,14 @@ def load_tokens(path: Path) -> Mapping[bytes, Grant]:
     elif len(document.value) > TOKENS_MAX:
         document.faults.add("", f"expected at most {TOKENS_MAX}, got {len(document.value)}")
     else:
-        for place, entry in enumerate(document.value):
-            _take(entry, Place(document.faults, str(place)), grants=grants)
+        for index, entry in enumerate(document.value):
+            _take(entry, KeyPath(document.faults, str(index)), grants=grants)
     document.faults.raise_if_any()
     return grants
 
 
 def _shown_kind(value: object) -> str:
-    """A value without what is in it: it may be a secret."""
+    """The kind of a value without its content, which may be a secret."""
     return shown(value) if value is None or isinstance(value, dict) else f"a {type(value).__name__}"
 
 
@@ -70,17 +70,17 @@ def _check_mode(path: Path) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        return  # read_document says what is wrong, in one place.
+        return  # `read_document` reports the error.
     if mode & (stat.S_IROTH | stat.S_IWOTH):
         expected = f"expected a file closed to others, got mode {mode:04o}; chmod o-rwx it"
         raise ConfigError(Fault(str(path), "", expected))
 
 
-def _take(entry: object, at: Place, *, grants: dict[bytes, Grant]) -> None:
+def _take(entry: object, at: KeyPath, *, grants: dict[bytes, Grant]) -> None:
     if not isinstance(entry, dict):
         at.wrong(f"expected {{name, token or token_sha256, scopes}}, got {_shown_kind(entry)}")
         return
-    at.known_keys(entry, _KEYS)
+    at.check_keys(entry, _KEYS)
     name = _name(entry.get("name"), at.below("name"))
     digest = _digest(entry, at)
     scopes = _scopes(entry.get("scopes"), at.below("scopes"))
@@ -92,18 +92,18 @@ def _take(entry: object, at: Place, *, grants: dict[bytes, Grant]) -> None:
         grants[digest] = Grant(name, scopes)
 
 
-def _name(value: object, at: Place) -> str:
+def _name(value: object, at: KeyPath) -> str:
     if isinstance(value, str):
         try:
             return check_entity(value, "name")
         except InvalidName as exc:
             at.wrong(str(exc).partition(": ")[2])
     else:
-        at.wrong(f"expected the name of who has the token, got {shown(value)}")
+        at.wrong(f"expected the name of the token's owner, got {shown(value)}")
     return at.key  # Unique, so that it does not make a second fault.
 
 
-def _digest(entry: dict[str, object], at: Place) -> bytes:
+def _digest(entry: dict[str, object], at: KeyPath) -> bytes:
     if ("token" in entry) == ("token_sha256" in entry):
         at.wrong("expected token or token_sha256, one of them")
     elif "token" in entry:
@@ -126,7 +126,7 @@ def _digest(entry: dict[str, object], at: Place) -> bytes:
     return at.key.encode()  # Unique, so that it does not make a second fault.
 
 
-def _scopes(value: object, at: Place) -> frozenset[Scope]:
+def _scopes(value: object, at: KeyPath) -> frozenset[Scope]:
     known = [scope.value for scope in Scope]
     if not isinstance(value, list) or not value:
         at.wrong(f"expected a list of scopes among {', '.join(known)}, got {shown(value)}")

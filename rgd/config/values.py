@@ -1,10 +1,10 @@
-"""The types that settings are made of: each knows its unit and how to say what it expects.
+"""The types of settings: each has its unit and a text of what it expects.
 
-Law: what a fault says was expected and what docs/configuration.md says is allowed are the same
-words, made here from the same type and bounds.
+Law: the expectation in a fault and the allowed values in docs/configuration.md are the same
+text, generated here from the same type and bounds.
 
 Numbers refuse `true` (pydantic would read 1). Sizes are bytes or text such as `64 MiB`. Addresses
-are kept as text, with functions that take them apart. Which setting has which type is `settings`'s.
+are stored as text, with functions that parse them. `settings` assigns the types.
 """
 
 import ipaddress
@@ -38,14 +38,14 @@ EMBEDDED: Final = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit of a number, for people; names end in its short form."""
+    """The unit of a number, for the documentation; names end in its short form."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a text must be, as the end of the sentence "expected ..."."""
+    """The expectation of a text, as the end of the sentence "expected ..."."""
 
     words: str
 
@@ -75,7 +75,7 @@ def show_size(size: int) -> str:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; IPv6 in brackets (`[::1]:7700`), which the host comes without.
+    """Host and port of `HOST:PORT`; IPv6 is in brackets (`[::1]:7700`), which the host does not have.
 
     Raises:
         ValueError: it is not an address, or the port is not from 0 to 65535.
@@ -91,7 +91,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def expectation(field: FieldInfo) -> str:
-    """What a setting must be, in words that follow "expected"."""
+    """The expectation of a setting, as text that follows "expected"."""
     words = next((item.words for item in _metadata(field) if isinstance(item, Expected)), None)
     if words is None:
         words = _expected_of_type(field)
@@ -133,7 +133,7 @@ def _required_part(field: FieldInfo) -> Any:
 
 
 def _metadata(field: FieldInfo) -> tuple[object, ...]:
-    """What `Annotated` says, of an optional setting too, where pydantic leaves it inside the union."""
+    """The metadata of `Annotated`; for an optional setting pydantic leaves it inside the union."""
     return (*field.metadata, *getattr(_required_part(field), "__metadata__", ()))
 
 
@@ -148,7 +148,7 @@ def _size(value: object) -> object:
 
 
 def _checked(check: Callable[[str], object]) -> AfterValidator:
-    """A validator that keeps the text and asks `check`, whose complaint the type's words replace."""
+    """A validator that keeps the text and calls `check`; the type's text replaces its error."""
 
     def validate(text: str) -> str:
         try:

@@ -1,1 +1,1 @@
-"""What the daemon needs of the world, as typing.Protocols, and the words these are spoken in."""
+"""The daemon's interfaces to the outside, as typing.Protocols, with their types."""

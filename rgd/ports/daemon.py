@@ -1,17 +1,17 @@
-"""The daemon as its HTTP doors see it: decide, look, change policies, health.
+"""The daemon's interface to the HTTP server: decide, read, change policies, health.
 
-Law: `acquire` is the fast path: a plain call that never waits. Every look at the daemon is a bounded
-slice of work: whoever wants more looks again, and lets others in between. Everything
-that changes policies is awaited until it is in force on this daemon.
+Law: `acquire` is the fast path: a plain call that never waits. Every read is a bounded
+slice of work: a caller that needs more reads again, and others are served in between. A call
+that changes policies returns when the change is in force on this daemon.
 
-What a look shows is `rgd.core.views.model`'s business.
+`rgd.core.views.model` has the results of reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
@@ -22,12 +22,12 @@ class Health:
     """`GET /readyz`."""
 
     ready: bool
-    #: What works less well than it should, in words; also when not ready: why.
+    #: What is impaired, as text; the reason when it is not ready.
     degraded: tuple[str, ...] = ()
 
 
 class Daemon(Protocol):
-    """What a door may do with the daemon."""
+    """The calls that the HTTP server may make."""
 
     #: This broker's name and the cluster's (Pulsar's `cluster` label).
     broker: str
@@ -41,8 +41,11 @@ class Daemon(Protocol):
             InternalError: a bug; nothing was taken from any bucket.
         """
 
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
+
     def names_resolved(self) -> int:
-        """How many questions so far were the first of their name: these are much more work than others."""
+        """The number of requests so far that were the first of their name, which cost much more."""
 
     def book(self) -> PolicyBook:
         """The policies in force."""
@@ -64,10 +67,10 @@ class Daemon(Protocol):
         """The members known among these names, in their order."""
 
     def explain(self, name: Request) -> ExplainView:
-        """Why a name is limited, or is not; makes nothing and counts nothing.
+        """Why a name is limited or not; it creates and counts nothing.
 
         Args:
-            name: kind, namespace, and perhaps topic and subscription; the rest is not looked at.
+            name: kind, namespace, and optionally topic and subscription; the rest is ignored.
         """
 
     def health(self) -> Health:
@@ -78,11 +81,11 @@ class Daemon(Protocol):
 
         Args:
             key: as in `rgd.core.policies.records`.
-            change: given what is known of it (None: nothing), says what it becomes. Called again
-                where another daemon changed it meanwhile; what it raises is passed on.
+            change: maps the current value (None: none) to the new one. It is called again
+                if another daemon changed the policy meanwhile; its exceptions are passed on.
 
         Raises:
-            PoliciesReadOnly: something else owns the policies (a file, a stock Pulsar).
+            PoliciesReadOnly: another source owns the policies (a file, a stock Pulsar).
             ExchangeDown: the policies table cannot be written now.
         """
 

@@ -1,9 +1,7 @@
-"""The words of the HTTP door that both sides of it use: who writes it down, and who keeps it.
+"""Definitions that the configuration and the HTTP server share.
 
-Law: whoever reads what a person said of the door (`rgd.config`) and whoever opens it
-(`rgd.adapters.http`) mean the same by a scope, by a token's digest and by "this machine alone".
-
-How files are read and how requests are answered stands there, not here.
+Law: `rgd.config`, which reads the settings, and `rgd.adapters.http`, which serves requests, use the
+same scopes, the same digest of a token and the same definition of loopback.
 """
 
 import hashlib
@@ -11,7 +9,7 @@ import ipaddress
 from enum import StrEnum
 from typing import Final
 
-#: Most tokens: each request is compared with all of them. More are a fault of the configuration.
+#: Most tokens, because each request is compared with all of them. More are a configuration error.
 TOKENS_MAX: Final = 256
 
 
@@ -27,19 +25,19 @@ class Scope(StrEnum):
 
 
 class Ungoverned(StrEnum):
-    """What becomes of a request for a name that no limit applies to."""
+    """The answer to a request for a name without any limit."""
 
     ALLOW = "allow"
     DENY = "deny"
 
 
 def digest_of(token: str) -> bytes:
-    """The SHA-256 digest under which a token is kept; of any text, whatever bytes a caller sent."""
+    """The SHA-256 digest under which a token is stored; accepts any text."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`; a name other than localhost may lead anywhere."""
+    """Whether only this machine can reach `host`; a name other than localhost counts as remote."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,11 +1,11 @@
-"""The exchange topic and the policies table, as the daemon sees them.
+"""The exchange topic and the policies table, as interfaces of the daemon.
 
 Law: everything published on an exchange reaches every member that has joined,
-the publisher too, unless it is lost: an exchange may lose, delay and duplicate,
-and says nothing about it. A table keeps the last value of each key, for ever.
+the publisher too, unless it is lost. An exchange may lose, delay and duplicate messages
+without notice. A table keeps the last value of each key for ever.
 
-Adapters that run on a client's own threads cross into the event loop through
-one bounded queue; when it is full the oldest message goes, and is counted
+Adapters that run on a client's own threads pass messages to the event loop through
+one bounded queue. A full queue drops and counts its oldest message
 (a later report carries the same state again).
 """
 
@@ -20,11 +20,11 @@ KEY_CHARS_MAX: Final = 4096
 
 
 class ExchangeError(RgdError):
-    """The exchange or the table could not do it."""
+    """An operation of the exchange or the table failed."""
 
 
 class ExchangeDown(ExchangeError):
-    """The exchange cannot be reached now; it may come back by itself."""
+    """The exchange is unreachable now; it may come back by itself."""
 
     transient = True
 
@@ -41,7 +41,7 @@ class PayloadTooLarge(ExchangeError):
 
 
 class Exchange(Protocol):
-    """One topic on which every member hears every member."""
+    """One topic on which every member receives every member's messages."""
 
     @property
     def dropped(self) -> int:
@@ -53,10 +53,10 @@ class Exchange(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing gets through now, although it was joined; None while all is well."""
+        """The reason why no message gets through, although it was joined; None if none is known."""
 
     async def open(self) -> None:
-        """Join: from the return on, nothing that is published is missed on purpose.
+        """Join: the exchange delivers everything that is published after the return.
 
         After ExchangeDown it may be called again.
 
@@ -66,16 +66,16 @@ class Exchange(Protocol):
         """
 
     async def publish(self, payload: bytes) -> None:
-        """Say `payload` to everybody; returns once the exchange has taken it.
+        """Send `payload` to all members; returns once the exchange has accepted it.
 
         Raises:
-            ExchangeDown: it was not taken within the adapter's send timeout.
+            ExchangeDown: it was not accepted within the adapter's send timeout.
             ExchangeClosed: the exchange is closed.
             PayloadTooLarge: it is too large for any exchange.
         """
 
     async def receive(self) -> list[bytes]:
-        """Wait for messages and return all that are there, oldest first.
+        """Wait for messages and return all that have arrived, oldest first.
 
         Raises:
             ExchangeClosed: the exchange was closed.
@@ -86,23 +86,23 @@ class Exchange(Protocol):
 
 
 class PolicyStore(Protocol):
-    """Key -> value, the last value of each key kept, every member told of changes.
+    """Key -> value: it keeps the last value of each key and notifies every member of changes.
 
-    An empty value is a tombstone: the key leaves the table, and the change is told as b"".
-    A table whose connection is lost, or that was replaced by another one, says so: `changes` raises
-    ExchangeDown, and `open` reads it again from its start.
+    An empty value is a tombstone: the key leaves the table, and the change is delivered as b"".
+    When the connection is lost or the table was replaced by another one, `changes` raises
+    ExchangeDown, and `open` reads the table again from its start.
     """
 
     @property
     def dropped(self) -> int:
-        """Records that were left out, because a key or a value is larger than any of rgd's."""
+        """Records that were ignored, because a key or a value is larger than any of rgd's."""
 
     async def open(self) -> list[tuple[str, bytes]]:
-        """Read what is kept of the table, oldest first; what comes after is told by `changes`.
+        """Read the table, oldest records first; `changes` returns later ones.
 
-        The last one of a key is its value. Values that it replaced may be there before it, until
-        a compaction took them. It may be called again at any time; what `changes` had not told until
-        then is in what this returns, and a put that waits may fail.
+        The last record of a key is its value. Replaced values may come before it, until
+        a compaction removes them. It may be called again at any time. The result includes
+        changes that `changes` has not returned yet, and a waiting put may fail.
 
         Raises:
             ExchangeDown: it cannot be reached; the message says what to do.
@@ -120,11 +120,10 @@ class PolicyStore(Protocol):
     async def changes(self) -> list[tuple[str, bytes]]:
         """Wait for changes since the last call and return them, oldest first, own ones too.
 
-        Of a reader that is far behind, values that a later one of the same key replaced may be
-        left out, never a key's last one.
+        A reader that is far behind may miss replaced values, but never a key's last one.
 
         Raises:
-            ExchangeDown: the table is lost: nothing comes until it is opened again.
+            ExchangeDown: the table is lost; open it again to receive changes.
             ExchangeClosed: the store was closed.
         """
 

@@ -1,7 +1,7 @@
-"""Figures about the daemon: who has them, and who shows them.
+"""Interfaces for the daemon's metrics: their source and their page.
 
-Law: the daemon does not know Prometheus. A `MetricsSource` gives plain values under names that
-`rgd.adapters.metrics.registry` declares; a `MetricsPage` makes the answer to a scrape of them.
+Law: the daemon does not know Prometheus. A `MetricsSource` returns plain values under names that
+`rgd.adapters.metrics.registry` declares. A `MetricsPage` formats them for a scrape.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -22,10 +22,10 @@ class Sample(NamedTuple):
 
 
 class MetricsSource(Protocol):
-    """Has figures to tell."""
+    """A source of figures."""
 
     def samples(self) -> Iterable[Sample]:
-        """Every figure as it stands now.
+        """The current value of every figure.
 
         Iterated on the event loop at each scrape, in slices between which the loop goes on: it reads
         nothing that may not change meanwhile, and no single figure takes long.

@@ -1,7 +1,7 @@
-"""Where what was last known of the policies table outlives the process.
+"""Storage for the last known content of the policies table, across restarts.
 
-Law: what is loaded is what was stored last, whole, or nothing; a store that fails leaves what was
-stored before, and says why. It holds no secrets: groups, rates and names.
+Law: a load returns the last stored content completely, or nothing. A failed store leaves the previous
+content, and reports the reason. It has no secrets, only groups, rates and names.
 """
 
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from rgd.errors import RgdError
 
 
 class NotKept(RgdError):
-    """The policies could not be stored; limits go on, and a restart knows what was stored before."""
+    """The policies could not be stored. Limits stay in force, and a restart uses the previous content."""
 
     transient = True
 
 
 class PoliciesKept(Protocol):
-    """Keys and values of one table, as they were known last."""
+    """The last known keys and values of one table."""
 
     @property
     def trouble(self) -> str | None:
-        """Why `load` found nothing that can be used, in words; None where there was nothing."""
+        """Why `load` found no usable content, as text; None where nothing was stored."""
 
     def load(self) -> list[tuple[str, bytes]] | None:
-        """What was stored last for this table; None where there is none that can be used."""
+        """The last stored content for this table; None if there is none that is usable."""
 
     def store(self, records: Iterable[tuple[str, bytes]]) -> None:
         """Replace it; a crash at any moment leaves the old one or the new one. To be called in a thread.

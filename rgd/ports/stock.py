@@ -1,11 +1,11 @@
-"""A stock Pulsar's policies, as its admin API tells them.
+"""A stock Pulsar's policies, read through its admin API.
 
-Law: what cannot be read stays as it was known, and is told as a fault; nothing is ever taken away
-because an answer was bad. Only an answer that says so (a list without the name, a 404 of Pulsar's
-own) takes a policy away.
+Law: an unreadable policy keeps its known value, and is reported as a fault. A bad answer never removes
+a policy. Only an explicit answer (a list without the name, a 404 of Pulsar's
+own) removes one.
 
-What Pulsar cannot say (blocked, shadow, share policies, groups of tenants and topics) is not here.
-When to read, and what comes of it, is `rgd.app`'s business.
+Pulsar cannot express blocked, shadow, share policies, or groups of tenants and topics, so they are
+missing here. `rgd.app` decides when to read, and applies the result.
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ class StockError(RgdError):
 
 
 class StockDown(StockError):
-    """It does not answer now; it may come back by itself."""
+    """It does not answer now; it may recover by itself."""
 
     transient = True
 
 
 class StockRefused(StockError):
-    """It answered, and not with what can be used."""
+    """Its answer is unusable."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
-        #: The HTTP status, where that is what cannot be used.
+        #: The HTTP status, where that is the reason.
         self.status = status
 
 
@@ -40,7 +40,7 @@ NO_QUOTAS: Final = BacklogQuotas()
 
 @dataclass(frozen=True, slots=True)
 class StockNamespace:
-    """What one namespace's policies say of what rgd governs."""
+    """The policies of one namespace that rgd uses."""
 
     #: The name of its resource group, which need not exist.
     group: str | None = None
@@ -53,7 +53,7 @@ class StockNamespace:
 
 @dataclass(frozen=True, slots=True)
 class StockTopic:
-    """What the policies of one topic (never a partition) say."""
+    """The policies of one topic (never a partition)."""
 
     limit: LocalLimit = NOT_SET
     #: Of each of its subscriptions, and of those that have one of their own, by name.
@@ -67,7 +67,7 @@ NOTHING_SET: Final = StockTopic()
 
 @dataclass(frozen=True, slots=True)
 class StockPolicies:
-    """Everything that was read: groups by name, namespaces and topics by full name."""
+    """All policies: groups by name, namespaces and topics by full name."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     namespaces: dict[str, StockNamespace] = field(default_factory=dict)
@@ -76,10 +76,10 @@ class StockPolicies:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one poll brought."""
+    """The result of one poll."""
 
     policies: StockPolicies
-    #: What could not be read and stays as it was known: why, by the call's path. At most
+    #: The unreadable parts, which keep their known values: the reason by the call's path. At most
     #: `rgd.adapters.stock.reader.FAULTS_MAX` of them.
     faults: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,23 +91,23 @@ class StockPulsar(Protocol):
         """Read all groups, all namespaces, and some topics.
 
         Args:
-            known: what was read last; it stays where an answer cannot be used.
-            topics: the topics to ask for (full names, no partitions), each with the subscriptions
-                to ask for; of other topics that are known nothing changes.
+            known: the last result; its values stay where an answer is unusable.
+            topics: the topics to read (full names, no partitions), each with the subscriptions
+                to read; other known topics do not change.
 
         Raises:
-            StockError: nothing at all can be said; everything stays as it is known.
+            StockError: the poll failed completely; all known values stay.
         """
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
 
 class StockStore(Protocol):
-    """Where what was read last outlives the process; losing it costs a start without policies."""
+    """Storage for the last result across restarts; without it a start may have no policies."""
 
     def load(self) -> StockPolicies | None:
-        """What was stored last for this Pulsar; None where there is none that can be used."""
+        """The last stored result for this Pulsar; None if there is none that is usable."""
 
     def store(self, policies: StockPolicies) -> None:
         """Replace it. Never raises; may be called in a thread."""

@@ -1,7 +1,7 @@
-"""The usage log as the daemon sees it: append a payload, never wait for the disk.
+"""The usage log's interface: append a payload, never wait for the disk.
 
-Law: a full or broken disk stops logging, never limiting; what could not be
-kept is counted.
+Law: a full or broken disk stops logging, but never limiting. Lost entries are
+counted.
 """
 
 from enum import StrEnum
@@ -11,28 +11,28 @@ from rgd.errors import RgdError
 
 
 class Fsync(StrEnum):
-    """When written entries are forced to the disk."""
+    """When written entries are synced to disk."""
 
     #: After every batch.
     ALWAYS = "always"
     #: At the latest `log.fsync_ms` after they were written.
     INTERVAL = "interval"
-    #: When the operating system likes; nothing is then known to be on disk.
+    #: When the operating system decides; no entry is then known to be on disk.
     NEVER = "never"
 
 
 class UsageLogError(RgdError):
-    """The usage log could not do it."""
+    """An operation of the usage log failed."""
 
 
 class LogLocked(UsageLogError):
-    """Somebody else appends to this log; once they stop, it may be opened."""
+    """Another process appends to this log; it can be opened after that process stops."""
 
     transient = True
 
 
 class UsageLog(Protocol):
-    """Keeps payloads in order."""
+    """Stores payloads in order."""
 
     @property
     def appended(self) -> int:
@@ -40,7 +40,7 @@ class UsageLog(Protocol):
 
     @property
     def lost(self) -> int:
-        """Entries that were not kept (queue full, disk full), or that a failed disk may not have kept."""
+        """Entries that were lost (queue full, disk full), or may be lost on a failed disk."""
 
     @property
     def damaged(self) -> int:
@@ -52,15 +52,15 @@ class UsageLog(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is written now, in words; None: as far as is known, all is well."""
+        """The reason why nothing is written now, as text; None if no problem is known."""
 
     async def open(self) -> None:
-        """Get ready to append after the last whole entry.
+        """Prepare to append after the last complete entry.
 
-        A disk that cannot be written is no error: it is `trouble`, and is tried again.
+        An unwritable disk is no error: it is reported as `trouble`, and tried again.
 
         Raises:
-            LogLocked: somebody else appends to this log.
+            LogLocked: another process appends to this log.
         """
 
     def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
@@ -70,4 +70,4 @@ class UsageLog(Protocol):
         """Return once everything appended before is on disk (or counted as lost)."""
 
     async def close(self) -> None:
-        """Flush and stop. Idempotent; what is appended later is lost."""
+        """Flush and stop. Idempotent; later entries are lost."""

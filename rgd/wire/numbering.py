@@ -213,6 +213,8 @@ class _Heard:
         self._named: set[str] = set()
         #: About how many bytes they take.
         self.cost = 0
+        #: The last report's numbers and kinds, and how they were written: most reports are of the same rows.
+        self._latest: tuple[tuple[bytes, bytes], NumberedNames, Codes] | None = None
 
     def is_of(self, speaker: Speaker, names: usage_pb2.Names) -> bool:
         """Whether these names belong to the same numbering."""
@@ -246,6 +248,9 @@ class _Heard:
 
     def keys(self, proto: usage_pb2.UsageColumns) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row; None where a number has no name yet."""
+        written = (proto.numbers, proto.kinds)
+        if self._latest is not None and self._latest[0] == written:
+            return self._latest[1:]
         count = len(proto.kinds)
         check_rows(count)
         place, kinds = read_kinds(proto, count)
@@ -256,7 +261,9 @@ class _Heard:
             return None
         if len(place) > count:
             numbers = numbers.take(place)
-        return NumberedNames(self._names, numbers), kinds
+        names = NumberedNames(self._names, numbers)
+        self._latest = written, names, kinds
+        return names, kinds
 
 
 def _read_numbers(proto: usage_pb2.UsageColumns | usage_pb2.Names, count: int) -> Ints:

@@ -157,7 +157,7 @@ class Rival(ABC):
         group = self._book.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
-    def _first_share(self, group: Group, kind: Kind) -> Rates:
+    def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:  # noqa: ARG002 -- a rival has its shares at once
         return self._reckon(GroupKey(group.name, kind), group.rates(kind))
 
 

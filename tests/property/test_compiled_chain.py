@@ -167,6 +167,8 @@ def houses(draw: st.DrawFn) -> tuple[PolicyBook, list[PlainLevel]]:
     return book, levels
 
 
+#: The same amounts often: what was refused a moment ago is asked again.
+AMOUNTS = st.sampled_from((0, 1, 1, 20)) | st.integers(0, 500)
 ASKS = st.lists(
     st.tuples(
         st.builds(
@@ -174,15 +176,15 @@ ASKS = st.lists(
             kind=st.just(Kind.PUBLISH),
             group=st.none(),
             held=st.just(NOTHING),
-            messages=st.integers(0, 500),
-            bytes=st.integers(0, 500),
+            messages=AMOUNTS,
+            bytes=AMOUNTS,
             namespace=st.just(NAMESPACE),
             topic=st.sampled_from(TOPICS),
             subscription=st.sampled_from((None, "s")),
             partial=st.booleans(),
             attempt=st.integers(0, 2),
         ),
-        st.integers(0, 400 * NS_PER_MS),
+        st.sampled_from((0, NS_PER_MS)) | st.integers(0, 400 * NS_PER_MS),
     ),
     max_size=30,
 )
@@ -221,7 +223,11 @@ def test_the_fast_path_answers_and_leaves_what_a_plain_walk_does(
     house: tuple[PolicyBook, list[PlainLevel]], asks: list[tuple[Request, int]]
 ) -> None:
     book, levels = house
-    limiter, walker, now = Limiter(SETTINGS, lambda one, kind: one.rates(kind)), Walker(*house), 0
+    limiter, walker, now = (
+        Limiter(SETTINGS, lambda one, kind, _: one.rates(kind)),
+        Walker(*house),
+        0,
+    )
     limiter.set_book(book, Nanos(0))
     for request, gap_ns in asks:
         now += gap_ns

@@ -71,7 +71,7 @@ ASKS = st.lists(
 
 
 def full_limiter(book: PolicyBook) -> Limiter:
-    limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
     limiter.set_book(book, Nanos(0))
     # Buckets are made when a name is first asked for.
     limiter.acquire(Request(messages=0, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
@@ -237,7 +237,7 @@ def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
         Attachments(namespaces={NAMESPACE: "gold"}),
         Limits(topics={TOPIC: LocalLimit(Rates(to_milli(topic_rate)))}),
     )
-    limiter = Limiter(SETTINGS, lambda group, kind: Rates(to_milli(share)))
+    limiter = Limiter(SETTINGS, lambda group, kind, _: Rates(to_milli(share)))
     limiter.set_book(book, Nanos(0))
     request = Request(messages=messages, namespace=NAMESPACE, topic=TOPIC, attempt=attempt)
     end = 4 * NS_PER_S

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from rgd.core.broker import sharing as sharing_module
+from rgd.core.broker import policies_in_use as policies_in_use_module
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
@@ -155,7 +155,7 @@ def test_no_request_is_lost_or_counted_twice_in_a_thousand_changes(
     seed: int, changes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(levels_module, "CHANGES_MAX", changes_max)
-    monkeypatch.setattr(sharing_module, "CHANGES_MAX", changes_max)
+    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", changes_max)
     house = House(seed, is_told_late=changes_max == 0)
     for _ in range(MOVES):
         for _ in range(house.dice.randint(0, 8)):

@@ -84,7 +84,7 @@ class House:
         self.now = 0
         self.share = Rates(to_milli(200), to_milli(300))
         self.group = Group("gold", Limit(QUOTA), topic_split=mode)
-        self.limiter = Limiter(SETTINGS, lambda _group, _kind: self.share)
+        self.limiter = Limiter(SETTINGS, lambda _group, _kind, _now: self.share)
         self.set_book()
         # The group's own buckets are made when it is first asked for.
         self.step(0, Ask(None, 0, 0, partial=False, greedy=False))

@@ -1,6 +1,6 @@
 """Fifty fixed seeds of the fault mix, and every seed that ever failed, break no law.
 
-Not covered: the thousand random seeds (`python -m sim --scenario mix --seeds 0:1000`), which are run
+Not covered: the thousand random seeds (`python -m sim --scenario mix --seeds 0:1000 --jobs 2`), which are run
 by hand; whoever finds one that fails lets the sweep keep it in failing_seeds.json.
 """
 

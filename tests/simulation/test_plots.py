@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from sim.comparison import QUICK, Result, Table, markdown, run_of, step_runs, tables
-from sim.convergence import Kept, MarkerMissing, find_marks, main, put, run_all
+from sim.convergence import MarkerMissing, find_marks, main, put, run_all
+from sim.jobs import Journal
 from sim.plots import COLOURS, Cell, draw_comparison, draw_run, picked_brokers
 from sim.policies import POLICIES
 from sim.scenario import CallerKind
@@ -178,23 +179,29 @@ def test_the_document_has_a_place_for_every_table() -> None:
     for one in tables(QUICK):
         find_marks(text, one.name)
     find_marks(text, "model")
+    find_marks(text, "made")
 
 
-def test_runs_that_two_tables_need_are_run_once() -> None:
+def test_runs_that_two_tables_need_are_run_once_and_drawn_from_the_same_run() -> None:
     run = run_of("newcomer", "max-min", daemons=2, rounds=3)
     one = Table("one", [run], lambda results: "")
     other = Table("other", [run], lambda results: "")
-    results = run_all([one, other], 1, Kept(None))
-    assert list(results) == [run]
+    results, cells = run_all([one, other], 1, Journal(None), [run])
+    assert list(results) == list(cells) == [run]
     assert results[run].line["daemons"] == 2
 
 
-def test_a_run_that_was_kept_is_not_run_again(tmp_path: Path) -> None:
+def test_a_run_of_the_same_code_that_was_kept_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "kept.json"
     run = run_of("retries", "max-min", callers=CallerKind.RETRY, rounds=3)
-    Kept(path).add(run, result("retries", 1))
     table = Table("one", [run], lambda results: "")
-    assert run_all([table], 1, Kept(path)) == {run: result("retries", 1)}
+    made, _ = run_all([table], 1, Journal(path))
+    monkeypatch.setattr("sim.convergence.run", None)
+    assert run_all([table], 1, Journal(path))[0][run].line == made[run].line
+    monkeypatch.setattr("sim.jobs.code_hash", lambda: "other code")
+    assert not Journal(path).results
 
 
 def test_a_document_that_is_not_there_is_asked_for(

@@ -16,6 +16,7 @@ from rgd.cli.main import app
 from sim.cli import main
 from sim.cluster import Cluster
 from sim.fault import Deed, Fault
+from sim.jobs import Journal
 from sim.metrics import Figures
 from sim.policies import POLICIES, maker_of
 from sim.recording import Segment
@@ -23,7 +24,13 @@ from sim.run import run
 from sim.scenario import Demand, Ground, Scenario
 from sim.scenarios import SCENARIOS
 from sim.segments import segments_of
-from sim.sweep import FailingSeed, failing_seed_of, keep_failing_seeds, read_failing_seeds
+from sim.sweep import (
+    FailingSeed,
+    failing_seed_of,
+    keep_failing_seeds,
+    read_failing_seeds,
+    run_seeds,
+)
 from sim.table import RoundTable
 from sim.targets import verdicts_of
 
@@ -143,21 +150,41 @@ def test_asked_wrongly_it_exits_with_2(wrong: list[str]) -> None:
         main(wrong)
 
 
-def test_a_broken_law_exits_with_1_and_a_sweep_keeps_the_seed(
+def test_a_broken_law_exits_with_1_and_a_sweep_stops_there_and_keeps_the_seed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No run can be within nothing.
     strict = replace(SCENARIOS["steady"], bounds=replace(SCENARIOS["steady"].bounds, shares=0.1))
-    monkeypatch.setattr("sim.cli.SCENARIOS", {"steady": strict})
+    for module in ("cli", "sweep"):
+        monkeypatch.setattr(f"sim.{module}.SCENARIOS", {"steady": strict})
     assert main(["--scenario", "steady", "--rounds", "4", "--json", *SMALL]) == 1
     assert "excess" in capsys.readouterr().err
     kept = tmp_path / "kept.json"
-    sweep = ["--scenario", "steady", "--rounds", "4", "--daemons", "2", "--seeds", "3:5"]
+    sweep = ["--scenario", "steady", "--rounds", "4", "--daemons", "2", "--seeds", "3:5", "--json"]
     for _ in range(2):
         assert main([*sweep, "--keep", str(kept)]) == 1
-    assert [one.seed for one in read_failing_seeds(kept)] == [3, 4]
+    assert [one.seed for one in read_failing_seeds(kept)] == [3]
     assert read_failing_seeds(kept)[0].parameters["rounds"] == 4
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 2
+    again = "python -m sim --scenario steady --policy max-min --seed 3 --daemons 2 --rounds 4\n"
+    assert again in said.err
+
+
+def test_a_sweep_goes_on_where_it_was_stopped_and_processes_change_nothing(tmp_path: Path) -> None:
+    scenario = replace(SCENARIOS["steady"], rounds=4, daemons=2)
+    path = tmp_path / "journal"
+    first = [
+        line for line, _ in run_seeds(scenario, "max-min", [1, 2], jobs=1, journal=Journal(path))
+    ]
+    # The first two are of the journal, which is shown by what it says of them.
+    path.write_text(path.read_text().replace('"movement": ', '"kept": true, "movement": '))
+    rest = run_seeds(scenario, "max-min", range(1, 5), jobs=2, journal=Journal(path))
+    lines = {line["seed"]: line for line, failing in rest if failing is None}
+    assert [lines[1].pop("kept"), lines[2].pop("kept")] == [True, True]
+    assert [lines[1], lines[2]] == first
+    assert lines[3] == run(scenario, seed=3).line()
+    assert len(path.read_text().splitlines()) == 4
 
 
 def test_what_is_kept_makes_the_same_run(tmp_path: Path) -> None:

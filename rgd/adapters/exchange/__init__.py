@@ -1,7 +1,7 @@
 """The exchange and the policies table: in memory, on Apache Pulsar, on an embedded broker.
 
-pulsar-client is imported here and nowhere else, and its errors stop here. `memory` imports none of it.
-One behaviour suite, tests/contract/exchange, holds for all of them.
+pulsar-client is imported only here, and its errors are converted here. `memory` does not import it.
+One behaviour suite, tests/contract/exchange, tests all adapters.
 """
 
 from typing import TYPE_CHECKING

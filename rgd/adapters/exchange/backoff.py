@@ -1,15 +1,15 @@
-"""How long to wait before something is tried again.
+"""The pauses between retries.
 
-Law: pauses grow from `first_s` and double up to `pause_s_max`; none is longer, and none shorter than half
-of what it would be without jitter. Jitter keeps daemons that lost one broker from coming back in step.
-Who tries again, and what counts as success, is the caller's business.
+Law: pauses grow from `first_s` and double up to `pause_s_max`. None is longer, and jitter shortens none
+by more than half. With jitter, daemons that lost the same broker do not return in step.
+The caller retries, and decides about success.
 """
 
 import random
 
 
 class Backoff:
-    """A row of growing pauses, bounded.
+    """A sequence of growing pauses, bounded.
 
     Args:
         first_s: the first pause, in seconds, before jitter.
@@ -31,5 +31,5 @@ class Backoff:
         return pause_s * (1 - self._dice.random() / 2)
 
     def reset(self) -> None:
-        """It worked: the next pause is the first one again."""
+        """Begin with the first pause again after a success."""
         self._unjittered_s = self._first_s

@@ -1,8 +1,8 @@
-"""Files with what rgd shows to Pulsar: the token, and PEM files for TLS.
+"""The files with rgd's credentials for Pulsar: the token, and PEM files for TLS.
 
-Law: a file is read when a connection is made, so a rotated one counts from the next one on; what is in
-it never gets into an error, a log or a `repr`. What cannot be read is `ExchangeDown` with the setting's
-name and what to do, because a secret that is mounted late comes by itself.
+Law: a file is read for each connection, so a rotated one counts from the next connection on. Its
+content never gets into an error, a log or a `repr`. An unreadable file is `ExchangeDown` with the setting's
+name and a remedy, because a secret that is mounted late appears by itself.
 """
 
 import os
@@ -21,7 +21,7 @@ def read_token(path: Path, setting: str) -> str:
 
     Args:
         path: the file.
-        setting: who names the file, for errors.
+        setting: the setting that names the file, for errors.
 
     Raises:
         ExchangeDown: it is no readable file with one token; the message does not have its content.
@@ -57,7 +57,7 @@ def check_pem(path: Path | None, setting: str) -> str | None:
 
 
 def _read(path: Path) -> bytes:
-    """The beginning of a regular file; a FIFO would keep its reader for ever."""
+    """The beginning of a regular file; a FIFO would block its reader for ever."""
     # Without O_NONBLOCK the opening of a FIFO waits for its writer.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as file:

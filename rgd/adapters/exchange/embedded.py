@@ -1,9 +1,9 @@
 """The embedded broker: one pulsar-lite for all daemons of a machine that name the same folder.
 
 Law: while at least one of them supervises, a broker runs on the folder, and on the same port as long
-as any does, so the clients of all come back by themselves. Exactly one daemon owns it: the one that
-holds the folder's lock. When that one goes, in order or not, another takes over, and the outage is
-that of a restart.
+as any does, so all clients reconnect by themselves. Exactly one daemon owns it: the one that
+holds the folder's lock. When the owner stops, in an orderly way or not, another daemon takes over, and the
+outage lasts as long as a restart.
 How: `ensure` starts the broker or joins a running one and returns its URL; `supervise` restarts it
 when it dies (if we own it) or waits for the lock (if another does), until `stop`. The exchange over it
 is simply a `PulsarExchange` on that URL.
@@ -30,15 +30,15 @@ from rgd.ports.exchange import ExchangeDown
 
 _log: Final = logging.getLogger("rgd.embedded")
 
-#: How often the broker's life, or the owner's, is looked at.
+#: Time between two checks of the broker, or of its owner.
 WATCH_S: Final = 0.05
-#: A port may be taken between our look and the broker's bind; then others are tried.
+#: A port may be taken between our check and the broker's bind; then others are tried.
 PORT_ATTEMPTS_MAX: Final = 20
-#: Before the first, second, ... restart in a row; the last one for all that follow.
+#: Pauses before the first, second, ... restart in a row; the last one for all that follow.
 BACKOFF_S: Final = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-#: A broker that lived so long is restarted without delay.
+#: A broker that ran this long is restarted without delay.
 STEADY_S: Final = 10.0
-#: Joining waits for an owner that has just begun to start it.
+#: How long joining waits for an owner that is starting the broker.
 JOIN_TIMEOUT_S: Final = 2 * READY_TIMEOUT_S
 
 
@@ -61,12 +61,12 @@ class EmbeddedBroker:
         self._restarts_in_a_row = 0
         self._stopped = asyncio.Event()
         self._changing = asyncio.Lock()  # starting and stopping exclude one another
-        #: How often we started the broker anew because it, or its owner, had died.
+        #: How often we restarted the broker because it, or its owner, had died.
         self.restarts = 0
 
     @property
     def url(self) -> str:
-        """Where the broker is; the same from `ensure` on."""
+        """The broker's URL; constant after `ensure`."""
         assert self._port is not None, "ensure() comes first"
         return f"pulsar://{LOOPBACK}:{self._port}"
 
@@ -89,13 +89,13 @@ class EmbeddedBroker:
             ConfigError: there is no binary on this machine; the message says what to do.
             ExchangeDown: it does not start; the message has the end of its log.
         """
-        find_binary(self._package)  # who joins today takes over tomorrow
+        find_binary(self._package)  # a daemon that joins may take over later
         try:
             async with asyncio.timeout(JOIN_TIMEOUT_S), self._changing:
                 while not await self._start_or_join():  # noqa: ASYNC110 - it is another process that starts
                     await asyncio.sleep(WATCH_S)
         except BaseException as exc:
-            await self._let_go()
+            await self._release()
             if isinstance(exc, TimeoutError):
                 raise ExchangeDown(
                     f"another daemon owns {self._folder.path} and its broker does not come up; "
@@ -113,23 +113,23 @@ class EmbeddedBroker:
                 if self._try_own() and self.pid is None:
                     await self._restart()
             except (ExchangeDown, OSError) as exc:
-                # Tried again for ever: a fault that stays is told once.
+                # Retried for ever: a permanent fault is logged once.
                 if str(exc) != last_fault:
                     _log.warning("the embedded broker does not start: %s", exc)
                 last_fault = str(exc)
             await self._pause(WATCH_S)
 
     async def stop(self) -> None:
-        """End our part: a broker of ours stops, and another daemon may start it anew. Idempotent.
+        """End our part: our broker stops, and another daemon may start it again. Idempotent.
 
         Cancel `supervise` first, or wait for the start that it may be in the middle of.
         """
         self._stopped.set()
         async with self._changing:
-            await self._let_go()
+            await self._release()
 
     async def _give_up_lost_folder(self) -> None:
-        """Own the broker no longer where its folder is gone: another daemon may own the new folder."""
+        """Give the broker up if its folder is gone, because another daemon may own the new folder."""
         if not (self._is_owner and self._folder.is_lock_gone()):
             return
         _log.warning(
@@ -160,12 +160,12 @@ class EmbeddedBroker:
         if record is None or not record.is_ready or not await accepts(record.port):
             return False
         if self._folder.read_record() != record:
-            return False  # the owner changed while we knocked, and what answered may be anybody
+            return False  # the owner changed during the check, so another process may have answered
         self._port = record.port
         return True
 
     async def _start_somewhere(self) -> None:
-        """Start on the folder's own port, or on another one if a stranger has taken that."""
+        """Start on the folder's own port, or on another one if another process has taken it."""
         await end_orphan(self._folder)
         attempts = 0
         for port in self._folder.ports():
@@ -176,7 +176,7 @@ class EmbeddedBroker:
                 await self._start(port)
             except ExchangeDown:
                 if is_port_free(port) or attempts == PORT_ATTEMPTS_MAX:
-                    raise  # it was not for the port
+                    raise  # the port was not the reason
             else:
                 return
         raise ExchangeDown(f"no free port for the embedded broker of {self._folder.path}")
@@ -195,7 +195,7 @@ class EmbeddedBroker:
         self._write_record(port, process.pid, is_ready=True)
 
     async def _restart(self) -> None:
-        """Start it again where it was, after the pause that is due."""
+        """Restart it on its port after the current pause."""
         assert self._port is not None, "ensure() comes first"
         has_been_steady = (
             self._started_at_s is not None and self._now_s() - self._started_at_s >= STEADY_S
@@ -213,7 +213,7 @@ class EmbeddedBroker:
             await end_orphan(self._folder)
             await self._start(self._port)
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             await process.stop()

@@ -1,9 +1,9 @@
-"""The data folder of an embedded broker: who owns it, where it listens, what it runs.
+"""The data folder of an embedded broker: its owner, its port and its process.
 
-Law: of all daemons that use one folder exactly one is the owner, as long as it lives and no longer:
-the kernel holds its lock (`flock`) and lets go of it when it dies, however it dies. What the owner
-runs is written beside it, for the others to join and for the next owner to clean up after.
-How: `owner.lock` is only locked, `broker.json` only replaced as a whole, so nobody reads half of it.
+Law: exactly one of the daemons that use a folder is the owner, for as long as it lives:
+the kernel holds its lock (`flock`) and releases it in every case when the owner dies. The owner records
+its broker in the folder, so that others can join it and the next owner can clean up.
+How: `owner.lock` is only locked, `broker.json` only replaced atomically, so no daemon reads half of it.
 Starting, joining and taking over are in `rgd.adapters.exchange.embedded`.
 """
 
@@ -22,22 +22,22 @@ from typing import Final
 from rgd.adapters.exchange.seal import SECRET_BYTES
 from rgd.errors import ConfigError, Fault
 
-#: The broker's ports lie below the ephemeral ranges of Linux and macOS: a client that looks for a
-#: broker that is down must not be given the broker's port as its own, and connect to itself.
+#: The broker's ports are below the ephemeral ranges of Linux and macOS. Otherwise a client that connects to a
+#: stopped broker could get the broker's port as its own, and connect to itself.
 _PORT_FIRST: Final = 20_000
 _PORT_COUNT: Final = 12_000
-#: A log above this is put aside when the broker starts; one older one is kept.
+#: A log above this size is renamed when the broker starts; one older one is kept.
 LOG_BYTES_MAX: Final = 8 << 20
-#: Beyond it the broker drops messages, and stops for ever sending a table to its reader (0.2.0; its
-#: default is 64 KiB). So practically none: what a reader may be sent ahead is bounded by its own queue.
+#: Beyond it the broker drops messages, and stops sending a table to its reader for ever (0.2.0; its
+#: default is 64 KiB). So it is practically unlimited; a reader's own queue bounds what is sent ahead.
 _WRITE_BUFFER_BYTES_MAX: Final = 1 << 30
-#: Of what a broker logged that did not start, so much is shown.
+#: How much of the log of a broker that did not start is shown.
 _LOG_EXCERPT_BYTES_MAX: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRecord:
-    """What the owner last said about its broker."""
+    """The owner's last record of its broker."""
 
     port: int
     #: The daemon that supervises the broker.
@@ -56,14 +56,14 @@ class EmbeddedFolder:
         self.database = self.path / "broker"
         self.config = self.path / "broker.toml"
         self.log = self.path / "broker.log"
-        #: What daemons of this folder know and nobody else (`rgd.adapters.exchange.seal`).
+        #: The shared secret of the daemons of this folder (`rgd.adapters.exchange.seal`).
         self.secret = self.path / "seal.key"
         self._record = self.path / "broker.json"
         self._lock_path = self.path / "owner.lock"
         self._lock_fd: int | None = None
 
     def try_lock(self) -> bool:
-        """Become the owner unless somebody is; True also if we are already."""
+        """Become the owner unless another daemon is; True also if we are already."""
         if self._lock_fd is not None:
             return True
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ class EmbeddedFolder:
         return True
 
     def is_lock_gone(self) -> bool:
-        """Whether the folder was removed or replaced under us: then our lock keeps nobody out."""
+        """Whether the folder was removed or replaced, which makes our lock useless."""
         if self._lock_fd is None:
             return False
         try:
@@ -90,13 +90,13 @@ class EmbeddedFolder:
         return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
 
     def unlock(self) -> None:
-        """Own it no longer. Idempotent."""
+        """Give up the ownership. Idempotent."""
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
 
     def _check_folder(self) -> None:
-        """Refuse a folder in which anybody could put a secret of his own."""
+        """Refuse a folder in which other users could put a secret of their own."""
         if self.path.stat().st_mode & stat.S_IWOTH:
             raise ConfigError(
                 Fault(
@@ -108,7 +108,7 @@ class EmbeddedFolder:
             )
 
     def _make_secret(self) -> None:
-        """Make the secret at the first start; only the owner does."""
+        """Create the secret at the first start; only the owner does."""
         if self.secret.exists():
             return
         written = self.secret.with_suffix(".new")
@@ -121,7 +121,7 @@ class EmbeddedFolder:
         written.replace(self.secret)
 
     def read_record(self) -> BrokerRecord | None:
-        """What the present or the last owner wrote; None if nobody did, or nothing that can be read."""
+        """The record of the current or last owner; None if there is no readable one."""
         try:
             return BrokerRecord(**json.loads(self._record.read_bytes()))
         except (OSError, ValueError, TypeError):
@@ -150,13 +150,13 @@ class EmbeddedFolder:
         self.config.write_text("\n".join(lines) + "\n")
 
     def rotate_log(self) -> None:
-        """Put a large log aside."""
+        """Rename a large log."""
         with contextlib.suppress(FileNotFoundError):
             if self.log.stat().st_size > LOG_BYTES_MAX:
                 self.log.replace(self.log.with_suffix(".log.1"))
 
     def log_since(self, offset: int) -> str:
-        """What the broker logged after an offset, the beginning of it."""
+        """The beginning of the broker's log after an offset."""
         try:
             with self.log.open("rb") as log:
                 log.seek(offset)
@@ -165,7 +165,7 @@ class EmbeddedFolder:
             return ""
 
     def ports(self) -> Iterator[int]:
-        """Ports to try: the one of last time, then others, the same ones for the same folder."""
+        """The ports to try: the last one, then others, always the same ones for a folder."""
         record = self.read_record()
         if record is not None:
             yield record.port

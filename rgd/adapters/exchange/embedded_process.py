@@ -1,12 +1,12 @@
-"""The broker's binary as a process: found, started so that it dies with us, waited for, ended.
+"""The broker's binary as a process: find it, start it so that it dies with us, await it, stop it.
 
-Law: on Linux the broker never outlives the daemon that started it, however that one ends: the kernel
-sends it a signal (parent-death signal). Elsewhere it may, and the next owner of its folder ends it
-(`end_orphan`). It listens on 127.0.0.1 and nowhere else.
-How: a few lines of Python ask for the signal and become the binary; `preexec_fn` would run Python
-between fork and exec, beside the Pulsar client's threads, and may deadlock. The binary is run itself:
-the package's own `start_broker` takes no configuration, so it would open port 8080 to everybody.
-Who starts it, and what happens when it dies, is in `rgd.adapters.exchange.embedded`.
+Law: on Linux the broker never outlives the daemon that started it, because the kernel
+sends it a signal (parent-death signal). On other systems it may, and the next owner of its folder stops it
+(`end_orphan`). It listens only on 127.0.0.1.
+How: a few lines of Python request the signal and then execute the binary. `preexec_fn` would run Python
+between fork and exec, beside the Pulsar client's threads, and may deadlock. The binary is started directly,
+because the package's own `start_broker` takes no configuration and would open port 8080 on all interfaces.
+`rgd.adapters.exchange.embedded` starts it, and reacts when it dies.
 """
 
 import asyncio
@@ -27,19 +27,19 @@ from rgd.errors import ConfigError, Fault
 from rgd.ports.exchange import ExchangeDown
 
 LOOPBACK: Final = "127.0.0.1"
-#: The longest a broker may take until it listens; it takes 0.1 s.
+#: Longest time until a broker listens; usually it takes 0.1 s.
 READY_TIMEOUT_S: Final = 10.0
-#: After SIGTERM it has so long to end; it ends at once.
+#: Longest time from SIGTERM to its end; usually it ends at once.
 STOP_TIMEOUT_S: Final = 3.0
 POLL_S: Final = 0.01
 
 _IS_LINUX: Final = platform.system() == "Linux"
 
-#: Where the wheel of pulsar-lite exists: (system, machine).
+#: The platforms of the pulsar-lite wheel: (system, machine).
 _BUILDS: Final = {("Linux", "x86_64"), ("Darwin", "arm64")}
 
-#: Becomes the program in its arguments; the kernel ends that with SIGTERM when its parent is gone.
-#: The parent may be gone before the kernel knows of the wish, hence the look at its pid.
+#: Executes the program in its arguments; the kernel ends it with SIGTERM when its parent is gone.
+#: The parent may be gone before the request for the signal, so its pid is checked.
 _DIE_WITH_PARENT: Final = """
 import ctypes, os, sys
 PR_SET_PDEATHSIG, SIGTERM = 1, 15
@@ -111,11 +111,11 @@ class BrokerProcess:
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Whether it is gone, by itself or by anybody's hand."""
+        """Whether it has ended, for any reason."""
         return self._process.poll() is not None
 
     async def wait_until_ready(self) -> None:
-        """Return once this very process listens on its port.
+        """Return once exactly this process listens on its port.
 
         Raises:
             ExchangeDown: it ended, or does not listen in time; the message has the end of its log.
@@ -143,7 +143,7 @@ class BrokerProcess:
 
 
 async def end_orphan(folder: EmbeddedFolder) -> None:
-    """End the broker of the folder's last owner, if it outlived it; only the present owner may.
+    """Stop the broker of the folder's last owner, if it outlived the owner; only the current owner may.
 
     Raises:
         ExchangeDown: it cannot be ended.
@@ -168,7 +168,7 @@ async def end_orphan(folder: EmbeddedFolder) -> None:
 
 
 def is_port_free(port: int) -> bool:
-    """Whether the broker could listen there now."""
+    """Whether the broker could listen on the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does
         try:
@@ -191,7 +191,7 @@ async def accepts(port: int) -> bool:
 
 
 async def _comes_true(condition: Callable[[], bool]) -> bool:
-    """Wait, for STOP_TIMEOUT_S at most, until something is so; whether it is."""
+    """Wait for a condition, for STOP_TIMEOUT_S at most; returns whether it holds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(STOP_TIMEOUT_S):
             while not condition():  # noqa: ASYNC110 - the end of a foreign process is no event of ours
@@ -205,9 +205,9 @@ def _runs_on(folder: EmbeddedFolder, pid: int) -> bool:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether a process that has no name any more still holds files; only Linux tells.
+    """Whether a process without a name still holds files; only Linux shows this.
 
-    Its first thread may be a zombie already while others still end: they share the files.
+    Its first thread may be a zombie while its other threads, which share the files, are still ending.
     """
     process = Path(f"/proc/{pid}")
     try:
@@ -229,9 +229,9 @@ def _command_line(pid: int) -> bytes:
 
 
 def _is_listening(pid: int, port: int) -> bool:
-    """Whether the listener on the port is this process, and not one that was a moment faster.
+    """Whether the listener on the port is this process, and not one that was faster.
 
-    Only Linux tells; elsewhere the broker is believed, which ends at once where it cannot listen.
+    Only Linux shows this. On other systems it is assumed, because the broker ends at once if it cannot listen.
     """
     if not _IS_LINUX:
         return True

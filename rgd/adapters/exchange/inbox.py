@@ -1,11 +1,11 @@
 """The one bounded queue between a client's threads and the event loop.
 
-Law: `put` is callable from any thread and never waits; what was put is taken in that order, by one
-taker on the loop; the items that wait are bounded, however long the loop stands still.
-How: the items lie in a deque under a lock, and the loop is only ever told to look, once for many
-items; so a loop that stalls piles up nothing in its own callback queue.
-What to do when the queue is full is the class: `Inbox` drops the oldest item and counts it (a later
-report carries the same state again), `ChangeInbox` forgets superseded values of a key and nothing else.
+Law: `put` is callable from any thread and never waits. One consumer on the loop takes the items in the
+order of `put`. The waiting items are bounded, however long the loop stands still.
+How: the items are in a deque under a lock, and the loop is only notified, once for many
+items. So a stalled loop collects nothing in its own callback queue.
+The classes differ in a full queue: `Inbox` drops the oldest item and counts it (a later
+report carries the same state again), `ChangeInbox` drops only replaced values of a key.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from rgd.ports.exchange import ExchangeClosed, ExchangeError
 
-#: Bytes of messages that wait to be read: a stalled loop must not fill the memory.
+#: Most bytes of waiting messages, because a stalled loop must not fill the memory.
 WAITING_BYTES_MAX: Final = 128 << 20
 
 Item = TypeVar("Item")
@@ -58,7 +58,7 @@ class Inbox(Generic[Item]):
             must_tell = not self._is_loop_told
             self._is_loop_told = True
         if must_tell:
-            # A closed loop has no taker; an exception here would end the client's thread.
+            # A closed loop has no consumer; an exception here would end the client's thread.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._arrived.set)
 
@@ -66,7 +66,7 @@ class Inbox(Generic[Item]):
         """Wait until there are items and return all of them, oldest first.
 
         Raises:
-            ExchangeError: the inbox is closed, as `close` says why; what was in it is gone.
+            ExchangeError: the inbox is closed, with the reason given to `close`; its items are lost.
         """
         while True:
             with self._lock:
@@ -83,11 +83,11 @@ class Inbox(Generic[Item]):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing comes any more."""
+        """Whether the inbox is closed."""
         return self._closed is not None
 
     def close(self, error: ExchangeError | None = None) -> None:
-        """End a waiting `take` and all later ones; on the loop. The last error given counts."""
+        """End a waiting `take` and all later ones; on the loop. The last given error counts."""
         with self._lock:
             self._closed = error or ExchangeClosed("closed")
             self._items.clear()
@@ -103,7 +103,7 @@ class Inbox(Generic[Item]):
 
 
 class PayloadInbox(Inbox[bytes]):
-    """Messages that wait to be read; their number and their bytes are bounded."""
+    """Waiting messages; their number and their bytes are bounded."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, items_max: int, bytes_max: int = WAITING_BYTES_MAX
@@ -119,17 +119,17 @@ class PayloadInbox(Inbox[bytes]):
 class ChangeInbox(Inbox[tuple[str, bytes]]):
     """Changes of a table; when full, only the last change of each key stays.
 
-    The last word on a key is never dropped, so the true limit is the larger of `items_max` and twice
+    The last change of a key is never dropped, so the true limit is the larger of `items_max` and twice
     the number of the table's keys.
     """
 
     def _make_room(self) -> None:
-        self._items = deque(last_words(self._items).items())
-        # Twice, or a table of many keys would be gone through again for every single change.
+        self._items = deque(last_changes(self._items).items())
+        # Twice, because otherwise every single change would scan a table of many keys again.
         self._items_max = max(self._items_max, 2 * len(self._items))
 
 
-def last_words(changes: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+def last_changes(changes: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
     """The last value of each key, in the order of the changes that stay."""
     last: dict[str, bytes] = {}
     for key, value in changes:

@@ -1,9 +1,9 @@
 """The in-memory bus: exchanges and policy stores of one process, without a broker.
 
-For tests, and for anything that runs several daemons in one process. It keeps the ports' laws in the
-plainest way: a published message is in every member's queue before `publish` returns, in one order
-for all; a table lives as long as its bus.
-It loses nothing but what a full queue drops; faults are the simulator's business (`sim`).
+For tests, and for programs that run several daemons in one process. It keeps the ports' laws in the
+simplest way: a published message is in every member's queue before `publish` returns, in one order
+for all. A table lives as long as its bus.
+It loses messages only to a full queue; the simulator has faults (`sim`).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown, PayloadTooLarge
 
-#: Messages that wait for one member's `receive`; then the oldest goes.
+#: Most messages that wait for one member's `receive`; beyond that the oldest is dropped.
 QUEUE_MAX: Final = 10_000
 
 
@@ -20,7 +20,7 @@ class MemoryBus:
     """One exchange topic and one policies table; use it from one event loop."""
 
     def __init__(self) -> None:
-        #: What each open member hears, and what each open store is told.
+        #: The queue of each open member, and of each open store.
         self.inboxes: set[Inbox[bytes]] = set()
         self.change_inboxes: set[ChangeInbox] = set()
         #: Every record of the table, as in a topic.
@@ -32,17 +32,17 @@ class MemoryBus:
         return {key: value for key, value in dict(self.records).items() if value}
 
     def compact(self) -> None:
-        """Keep the last record of each key, as Pulsar does now and then."""
+        """Keep only the last record of each key, like a compaction in Pulsar."""
         self.records = list(self.table.items())
 
     def cut_table(self, reason: str = "the connection broke") -> None:
-        """Take the table away from everybody who has opened it, until they open it again."""
+        """Make the table fail for all stores that have opened it, until they open it again."""
         for changes in self.change_inboxes:
             changes.close(ExchangeDown(reason))
         self.change_inboxes.clear()
 
     def wipe_table(self) -> None:
-        """Put an empty table in place of the present one."""
+        """Replace the table by an empty one."""
         self.records = []
         self.cut_table("the table is another one")
 

@@ -1,12 +1,12 @@
-"""Whether anything that may be a Pulsar broker answers at a service URL, before a client is made for it.
+"""Checks whether a possible Pulsar broker answers at a service URL, before a client is created for it.
 
-Law: `answers` returns within its timeout, never raises for what is at the other end, and leaves nothing
-behind. It decides nothing about tokens or certificates: a broker that turns us away has answered.
-Why: a client whose first call times out is not always freed (pulsar-client 3.13: of 12 against a
+Law: `answers` returns within its timeout, never raises because of the other side, and leaves no resources
+behind. It ignores tokens and certificates: a broker that refuses us has answered.
+Why: a client whose first call times out is not always freed (pulsar-client 3.13: of 12 clients of a
 refusing port 3 kept a thread and three descriptors for ever), and it retries with growing pauses. So
-while a broker is away no client is made.
-How: over TCP the first command of Pulsar's protocol is said, and anything back is an answer, the end of
-the connection too; over TLS the handshake is answer enough.
+no client is created while a broker is unreachable.
+How: over TCP it sends the first command of Pulsar's protocol, and any reaction is an answer, also the end of
+the connection. Over TLS the handshake is an answer.
 """
 
 import asyncio
@@ -15,27 +15,27 @@ import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
-#: A connection without an answer is not given up, but so often another one is tried beside it: a network
-#: that is back may never again pass what began while it was away.
+#: A connection without an answer is kept, but another one is tried beside it at this interval, because a
+#: network that is back may never pass data of a connection that began during its outage.
 AGAIN_S: Final = 1.0
 
 _TLS_SCHEME: Final = "pulsar+ssl"
-#: Ports of a URL that names none, as the client takes them.
+#: The client's default ports for a URL without one.
 _PORTS: Final = {"pulsar": 6650, _TLS_SCHEME: 6651}
 #: CommandConnect of a client "rgd", protocol version 19, without authentication (PulsarApi.proto).
 _CONNECT: Final = bytes.fromhex("0000000f 0000000b 0802 1207 0a03 726764 2013")
 
 
 async def answers(url: str, timeout_s: float) -> bool:
-    """Whether one of the URL's brokers answers in time; also true where the URL cannot be told apart.
+    """Whether one of the URL's brokers answers in time; also true if the URL cannot be parsed.
 
     Args:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         timeout_s: the longest that this takes, in seconds.
     """
-    places = _places(url)
-    if not places:
-        return True  # the client says what is wrong with it
+    addresses = _addresses(url)
+    if not addresses:
+        return True  # the client reports the error
     trust = _any_certificate() if url.startswith(_TLS_SCHEME) else None
     loop = asyncio.get_running_loop()
     end_s = again_s = loop.time()
@@ -45,7 +45,9 @@ async def answers(url: str, timeout_s: float) -> bool:
         while True:
             if loop.time() >= again_s:
                 again_s += AGAIN_S
-                asked |= {group.create_task(_answers(*place, trust, timeout_s)) for place in places}
+                asked |= {
+                    group.create_task(_answers(*address, trust, timeout_s)) for address in addresses
+                }
             done, asked = await asyncio.wait(
                 asked, timeout=max(0.0, again_s - loop.time()), return_when=asyncio.FIRST_COMPLETED
             )
@@ -56,22 +58,22 @@ async def answers(url: str, timeout_s: float) -> bool:
                 return is_answered
 
 
-def _places(url: str) -> list[tuple[str, int]]:
+def _addresses(url: str) -> list[tuple[str, int]]:
     scheme, _, hosts = url.partition("://")
     if scheme not in _PORTS:
         return []
-    places = []
+    addresses = []
     for host in hosts.rstrip("/").split(","):
         try:
             parts = urlsplit(f"//{host}")
-            places.append((parts.hostname or "", parts.port or _PORTS[scheme]))
+            addresses.append((parts.hostname or "", parts.port or _PORTS[scheme]))
         except ValueError:
             return []
-    return places
+    return addresses
 
 
 def _any_certificate() -> ssl.SSLContext:
-    """The client checks certificates; whoever has the wrong one is there all the same."""
+    """A context that accepts any certificate, because the client checks it later."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -85,7 +87,7 @@ async def _answers(host: str, port: int, trust: ssl.SSLContext | None, timeout_s
     except (
         ssl.SSLError,
         ValueError,
-    ):  # not a name for a host: the client says what is wrong with it
+    ):  # an invalid host name: the client reports the error
         return True
     except (OSError, TimeoutError):
         return False

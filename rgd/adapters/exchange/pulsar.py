@@ -1,6 +1,6 @@
 """The exchange on Pulsar, Apache's or the embedded one.
 
-Law: as the port says. An exchange hears from its `open` on all that the broker does not drop.
+Law: that of the port. From its `open` on, an exchange receives all messages that the broker does not drop.
 How: the session's reading thread puts messages into one bounded queue.
 Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; a session that is dead is
 replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table`.
@@ -18,7 +18,7 @@ __all__ = ["PulsarExchange", "PulsarSettings"]
 
 USAGE_TOPIC: Final = "non-persistent://public/rgd/usage"
 
-#: Messages that wait for `receive`; then the oldest goes.
+#: Most messages that wait for `receive`; beyond that the oldest is dropped.
 QUEUE_MAX: Final = 10_000
 
 _DEFAULTS: Final = PulsarSettings()
@@ -31,8 +31,8 @@ class PulsarExchange:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         topic: a non-persistent topic, by its full name.
         settings: how to reach the broker.
-        queue_max: messages that wait for `receive`; then the oldest goes and is counted.
-        prepare: makes the topic's namespace, where it went away while we were there.
+        queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
+        prepare: creates the topic's namespace again if it was removed.
     """
 
     def __init__(

@@ -4,9 +4,9 @@ Law: after `ensure_namespace` the namespace exists, its retention is unlimited, 
 delete the policies topic a minute after its last reader has left, and its topics are compacted. Any
 number of daemons may do this at once, and again at every start.
 How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
-`set-compaction-threshold`, each only where something is amiss, so a token that may only look suffices
-where all is well.
-Without an admin URL nothing is done here: joining then fails with the commands to run
+`set-compaction-threshold`, each only if needed, so a read-only token suffices
+where everything exists already.
+Without an admin URL this does nothing, and joining fails with the commands to run
 (`rgd.adapters.exchange.pulsar_errors`).
 """
 
@@ -20,17 +20,17 @@ import aiohttp
 from rgd.adapters.exchange.pulsar_errors import namespace_commands
 from rgd.ports.exchange import ExchangeDown
 
-#: The longest one call may take; a standalone that has just started is slow to answer.
+#: Longest time of one call; a standalone that has just started is slow to answer.
 CALL_TIMEOUT_S: Final = 10.0
-#: Pulsar compacts the policies topic once so much was written since: some thousand changes, so that a
-#: daemon that starts reads little more than the table. A threshold somebody else set stays.
+#: Pulsar compacts the policies topic after this many bytes: some thousand changes, so that a
+#: starting daemon reads little more than the table. An existing threshold is kept.
 COMPACTION_THRESHOLD_BYTES: Final = 1 << 20
-#: Daemons that start together change the same things at once; who is refused looks again, so often.
+#: Daemons that start together change the same settings at once; a refused one retries this often.
 COLLISION_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
-#: Of what an admin API answers, no more than this goes into an error.
+#: Most characters of an admin API's answer in an error.
 _REASON_CHARS_MAX: Final = 200
 
-#: Pulsar's own words for "for ever" and "however large".
+#: Pulsar's values for "for ever" and "unlimited size".
 _UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
@@ -43,7 +43,7 @@ async def ensure_namespace(
         admin_url: `http://host:8080` or `https://...`, without a path.
         namespace: `tenant/namespace`.
         token: sent as a bearer token.
-        trust: whose certificates are taken, and what is shown; None: the system's, and nothing.
+        trust: the trusted authorities and our certificate; None: the system's authorities, and no certificate.
 
     Raises:
         ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
@@ -71,11 +71,11 @@ async def ensure_namespace(
 
 
 class _RefusedError(Exception):
-    """The admin API answered, and not with what was asked for."""
+    """The admin API answered with an error."""
 
     def __init__(self, call: str, status: int, text: str) -> None:
         super().__init__(f"{call} answered {status} {text}")
-        #: Of two who change the same thing at once, Pulsar answers one with 409, or 500 (BadVersion).
+        #: Of two concurrent changes, Pulsar answers one with 409, or 500 (BadVersion).
         self.may_be_a_collision = status == HTTPStatus.CONFLICT or status >= 500
 
 
@@ -91,7 +91,7 @@ async def _ensure_in_spite_of_others(admin: "_Admin", namespace: str) -> None:
 
 
 async def _ensure(admin: "_Admin", namespace: str) -> None:
-    """Look, and change only what is amiss."""
+    """Check, and change only what differs."""
     tenant = namespace.partition("/")[0]
     if await admin.get(f"tenants/{tenant}") is None:
         clusters = await admin.get("clusters")
@@ -112,7 +112,7 @@ class _Admin:
         self._base = base
 
     async def get(self, path: str) -> Any:
-        """The JSON there; None where there is none."""
+        """The JSON of a resource; None if it does not exist."""
         async with self._session.get(f"{self._base}/{path}") as response:
             if response.status == HTTPStatus.NOT_FOUND:
                 return None

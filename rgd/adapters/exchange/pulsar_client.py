@@ -1,7 +1,7 @@
-"""Makes a Pulsar client out of settings, with its token and certificates, and closes one that failed.
+"""Creates a Pulsar client from settings, with its token and certificates, and closes one that failed.
 
-Law: every connection of rgd to a Pulsar is made here, so none goes without what the settings say.
-Files are read each time. What is done over the connection is `rgd.adapters.exchange.pulsar_session`.
+Law: every connection of rgd to a Pulsar is created here, so all of them use the settings.
+Files are read each time. `rgd.adapters.exchange.pulsar_session` uses the connection.
 """
 
 import contextlib
@@ -22,20 +22,20 @@ from rgd.adapters.exchange.seal import SealSettings
 class PulsarSettings:
     """How to reach a Pulsar; the defaults suit a broker in the same network."""
 
-    #: A file with a token; read again for every client that is made.
+    #: A file with a token; read again for every new client.
     token_file: Path | None = None
-    #: The authorities that sign the broker's certificate; None: the ones that come with Python's certifi.
+    #: The authorities that sign the broker's certificate; None: those of Python's certifi.
     tls_trust_certs: Path | None = None
-    #: The daemon's own certificate and key, where the broker asks for one.
+    #: The daemon's own certificate and key, where the broker requires one.
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_validate_hostname: bool = True
-    #: The longest a step of joining may take, in whole seconds (the client has no finer unit). The
-    #: client also looks for a lost broker in turns of this length, so it bounds how late it comes back.
+    #: Longest time of a step of joining, in whole seconds (the client's unit). The
+    #: client also retries a lost broker at this interval, so it bounds the delay of its return.
     open_timeout_s: int = 5
-    #: The longest a publish may take.
+    #: Longest time of a publish.
     send_timeout_ms: int = 2000
-    #: Where messages carry a keyed hash: on the embedded broker.
+    #: Set where messages carry a keyed hash: on the embedded broker.
     seal: SealSettings | None = None
 
 
@@ -44,7 +44,7 @@ def connect(url: str, settings: PulsarSettings) -> Any:
 
     Raises:
         ExchangeDown: the token or a certificate cannot be read.
-        ConfigError: the URL is none.
+        ConfigError: the URL is invalid.
     """
     if not url.startswith(("pulsar://", "pulsar+ssl://")):
         raise invalid_url(url, "unknown scheme")
@@ -53,8 +53,8 @@ def connect(url: str, settings: PulsarSettings) -> Any:
     key = check_pem(settings.tls_key, "exchange.tls_key")
     authentication = None
     if settings.token_file is not None:
-        # A text and not a function, which the client would call in threads of its own: one that ends
-        # while the interpreter does aborts the process. A token that has run out costs a session, and
+        # Text and not a function, because the client would call it in its own threads, and a thread that ends
+        # together with the interpreter aborts the process. An expired token costs a session, and
         # the next one reads the file again.
         token = read_token(settings.token_file, "exchange.token_file")
         authentication = pulsar.AuthenticationToken(token)
@@ -78,7 +78,7 @@ def connect(url: str, settings: PulsarSettings) -> Any:
 
 
 def close_after(client: Any, rest_s: float) -> None:
-    """Close a client that did not come to be used; blocks."""
+    """Close an unused client; blocks."""
     threading.Event().wait(rest_s)
     with contextlib.suppress(pulsar.PulsarException):
         client.close()

@@ -1,9 +1,9 @@
-"""What a fault of the Pulsar client means to rgd, and what a person can do about it.
+"""Converts faults of the Pulsar client into rgd's errors, with a remedy.
 
-Law: nothing above this package sees an exception or a result of pulsar-client. All that a broker, a
-network or an operator can mend is `ExchangeDown` and says where and what to do; what only an editor
-of the settings can mend is `ConfigError`.
-The client names its faults alike as exceptions and as results of a send (`Timeout`,
+Law: nothing above this package sees an exception or a result of pulsar-client. A fault that a broker, a
+network or an operator can fix is `ExchangeDown`, with its location and a remedy. A fault that only a change
+of the settings can fix is `ConfigError`.
+The client uses the same names for exceptions and for results of a send (`Timeout`,
 `AuthenticationError`), so one table of names serves both.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 from rgd.errors import ConfigError, Fault, RgdError
 from rgd.ports.exchange import ExchangeDown
 
-#: Our own word beside the client's: nothing answered, so no client was made.
+#: Our own name in addition to the client's: no broker answered, so no client was created.
 NO_ANSWER: Final = "no answer"
 
 _TOPIC: Final = re.compile(r"(non-)?persistent://[^/]+/[^/]+/.+")
@@ -37,11 +37,11 @@ _CHECK_BROKER: Final = (
 
 
 class TopicMissing(ExchangeDown):
-    """The broker says that there is no such topic or namespace; somebody has to make it."""
+    """The broker reports that the topic or namespace does not exist."""
 
 
 def translate(fault: str, *, url: str, topic: str) -> RgdError:
-    """The error to raise for a fault by the client's own name of it, such as `Timeout`."""
+    """The error for a fault with the client's own name of it, such as `Timeout`."""
     if fault == "InvalidTopicName":
         expected = "expected persistent://tenant/namespace/name or non-persistent://..."
         return ConfigError(
@@ -59,7 +59,7 @@ def translate(fault: str, *, url: str, topic: str) -> RgdError:
 
 
 def check_topic(topic: str) -> None:
-    """Refuse what the client would not take either, before a broker is looked for.
+    """Refuse topics that the client would refuse, before any connection.
 
     Raises:
         ConfigError: it is not the full name of a topic.
@@ -69,7 +69,7 @@ def check_topic(topic: str) -> None:
 
 
 def invalid_url(url: str, reason: str) -> ConfigError:
-    """The error for a service URL that the client does not take."""
+    """The error for a service URL that the client does not accept."""
     expected = "expected pulsar://HOST:PORT[,HOST:PORT...] or pulsar+ssl://..."
     return ConfigError(
         Fault("settings", "exchange.url", f"not a Pulsar URL: {url!r} ({reason}); {expected}")
@@ -82,10 +82,10 @@ def namespace_of(topic: str) -> str:
 
 
 def namespace_commands(namespace: str) -> str:
-    """How to make the namespace with unlimited retention, and compaction, by hand.
+    """The commands to create the namespace with unlimited retention, and compaction, by hand.
 
-    Without that retention Pulsar deletes the policies topic a minute after its last reader has left;
-    without compaction a daemon that starts reads every change that was ever made.
+    Without that retention Pulsar deletes the policies topic a minute after its last reader has left.
+    Without compaction a starting daemon reads every change that was ever made.
     """
     tenant = namespace.partition("/")[0]
     return (

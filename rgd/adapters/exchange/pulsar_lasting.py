@@ -1,14 +1,15 @@
 """A session with Pulsar that outlasts its clients: a dead one is replaced by a new one.
 
-Law: as long as it is open, what is published some seconds after the broker is back is read back. A pause
-between two attempts is at most `PAUSE_S_MAX`, and an attempt that began too early notices within
-`probe.AGAIN_S` that the broker is back. There is one session, and while it is dead at most one more that is being opened; a replaced one is closed.
-Why: the client reconnects by itself, with pauses that grow to a minute (it has an option for that, which
-its Python binding does not pass on, 3.13). After an outage of 100 s it came back 27 to 43 s late.
-How: a session is dead when the client says so (`PulsarSession.fault`), or when nothing of ours is read
-back (`echo`). The dead one stays until another is open: if the client is faster by itself, as after a
-short outage, it goes on.
-What a session is: `rgd.adapters.exchange.pulsar_session`.
+Law: while it is open, messages published some seconds after the broker's return are read back. A pause
+between two attempts is at most `PAUSE_S_MAX`, and an attempt that began too early detects the broker's return
+within `probe.AGAIN_S`. There is one session, and while it is dead at most one more that is being opened. A
+replaced one is closed.
+Why: the client reconnects by itself, with pauses that grow to a minute (its option for that is missing in
+the Python binding, 3.13). After an outage of 100 s it came back 27 to 43 s late.
+How: a session is dead when the client reports it (`PulsarSession.fault`), or when none of our messages is read
+back (`echo`). The dead one stays until another is open. If the client itself is faster, as after a
+short outage, it stays in use.
+`rgd.adapters.exchange.pulsar_session` is one session.
 """
 
 import asyncio
@@ -25,29 +26,29 @@ from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, Pulsar
 from rgd.errors import RgdError
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 
-#: How often the session is looked at.
+#: Time between two checks of the session.
 LOOK_S: Final = 0.2
 #: The first and the longest pause between two attempts, before jitter.
 PAUSE_S_FIRST: Final = 0.1
 PAUSE_S_MAX: Final = 2.0
 
-#: Longest description of an error that nobody foresaw.
+#: Longest description of an unexpected error.
 TROUBLE_CHARS_MAX: Final = 200
 
-#: Makes the place that the topic needs; raises ExchangeDown.
+#: Creates the namespace of the topic; raises ExchangeDown.
 Prepare = Callable[[], Awaitable[None]]
 
 
 class LastingSession:
-    """A topic that is read and published to, whatever becomes of the broker meanwhile.
+    """A topic for reading and publishing that survives outages of the broker.
 
     Args:
         url: as `PulsarSession`.
         topic: as `PulsarSession`.
-        settings: how to reach the broker; `send_timeout_ms` is also the patience with words that do
+        settings: how to reach the broker; `send_timeout_ms` is also the patience with messages that do
             not come back.
-        prepare: called before an attempt when the broker said that the topic does not exist.
-        dice: jitter of the pauses; drawn from the operating system when None.
+        prepare: called before an attempt when the broker reported that the topic does not exist.
+        dice: jitter of the pauses; from the operating system when None.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class LastingSession:
         self._watching: asyncio.Task[None] | None = None
         self._is_closed = False
         self._is_topic_missing = False
-        #: Read-back messages when the present trouble was told; None while there is none.
+        #: Read-back messages when the current problem was logged; None while there is none.
         self._told_at: int | None = None
-        #: Why nothing can be published or read now; None while all is well.
+        #: Why nothing can be published or read now; None if there is no problem.
         self.trouble: str | None = None
-        #: The kind of error that was logged last while there is trouble.
+        #: The kind of the last logged error of the current problem.
         self._logged: str | None = None
         self._unauthenticated_before = 0
         #: Attempts to open another session, ever.
@@ -86,7 +87,7 @@ class LastingSession:
 
     @property
     def unauthenticated(self) -> int:
-        """Messages that none of us sealed, of all sessions."""
+        """Messages without a valid seal, of all sessions."""
         now = self._session.unauthenticated if self._session else 0
         return self._unauthenticated_before + now
 
@@ -124,7 +125,7 @@ class LastingSession:
         self._is_closed = True
         if self._watching:
             self._watching.cancel()
-            # Waited for, and not awaited: what it raised is nothing to us.
+            # `wait` and not `await`, to ignore its exception.
             await asyncio.wait({self._watching})
         if self._session:
             try:
@@ -133,7 +134,7 @@ class LastingSession:
                 LOGGER.exception("%s: closing the session failed", self._topic)
 
     def _take(self, delivery: Delivery) -> None:
-        """Hand a message on; in a reading thread."""
+        """Pass a message on; in a reading thread."""
         self._echo.received(delivery.payload)
         self._listener(delivery)
 
@@ -157,19 +158,19 @@ class LastingSession:
             self._backoff.reset()
 
     def _met(self, error: Exception) -> None:
-        """Tell of what nobody foresaw; the traceback once for each kind in a row."""
+        """Log an unexpected error; the traceback once for each kind in a row."""
         if self._told_at is None:
             self._told_at = self._echo.read_back
         kind = type(error).__name__
-        told = f"{kind}: {error}"[:TROUBLE_CHARS_MAX]
-        self.trouble = f"watching the session with Pulsar failed: {told}"
+        description = f"{kind}: {error}"[:TROUBLE_CHARS_MAX]
+        self.trouble = f"watching the session with Pulsar failed: {description}"
         if self._logged != kind:
             self._logged = kind
             LOGGER.error("%s: %s", self._topic, self.trouble, exc_info=error)
 
     def _why_dead(self) -> str | None:
         assert self._session is not None
-        # First, since it has to be looked at each time.
+        # First, because it has to be checked each time.
         is_overdue = self._echo.is_overdue(asyncio.get_running_loop().time())
         if self._session.fault is not None:
             return self._session.fault
@@ -179,7 +180,7 @@ class LastingSession:
         return self._told_at is not None and self._echo.read_back != self._told_at
 
     async def _replace(self, reason: str) -> None:
-        """Try until another session is open, or the old one works after all."""
+        """Retry until another session is open, or the old one works again."""
         if self._told_at is None:
             LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
         self._told_at = self._echo.read_back
@@ -218,4 +219,4 @@ class LastingSession:
 
 
 def _ignore(_delivery: Delivery) -> None:
-    """Before it is opened nothing is read."""
+    """The listener before `open`, which reads nothing."""

@@ -1,10 +1,10 @@
-"""The Pulsar client's own log, handed on to Python's logging as `rgd.pulsar`.
+"""Passes the Pulsar client's own log to Python's logging as `rgd.pulsar`.
 
 Law: the client writes nothing to standard output, and its threads never need the interpreter to log.
-Why not simply its `logger=` argument with a Python logger: every line, DEBUG ones too, then takes the
-interpreter's lock in the client's threads, and a thread of the client that ends while the interpreter
-does aborts the process (3.13: 1 to 7 exits in 100 with code 134).
-How: the client's file logger writes into a pipe, and a thread of Python's reads lines from it. The
+Why not its `logger=` argument with a Python logger: every line, also at DEBUG, would take the
+interpreter's lock in the client's threads, and a client thread that ends together with the interpreter
+aborts the process (3.13: 1 to 7 exits in 100 with code 134).
+How: the client's file logger writes into a pipe, and a Python thread reads lines from it. The
 client has one log for the whole process, and so has this module.
 """
 
@@ -19,16 +19,16 @@ import pulsar
 
 LOGGER: Final = logging.getLogger("rgd.pulsar")
 
-#: As the client writes: `2026-11-21 07:21:45.949 INFO  [140355] ClientImpl:812 | Closing ...`.
+#: The client's format: `2026-11-21 07:21:45.949 INFO  [140355] ClientImpl:812 | Closing ...`.
 _LINE: Final = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[[^\]]*\] (?P<place>\S+) \| (?P<text>.*)")
 _LEVELS: Final = {"INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
-#: Of a line without an end, so much is waited for.
+#: Longest line; a line without an end is logged at this length.
 _LINE_BYTES_MAX: Final = 1 << 16
 
 
 @cache
 def client_log() -> Any:
-    """What to pass as the client's `logger`; the level of `rgd.pulsar` counts as it is now."""
+    """The value for the client's `logger` argument; it uses the current level of `rgd.pulsar`."""
     read_fd, write_fd = os.pipe()
     threading.Thread(target=_forward, args=(read_fd,), name="rgd-pulsar-log", daemon=True).start()
     is_verbose = LOGGER.isEnabledFor(logging.INFO)

@@ -1,15 +1,15 @@
 """One Pulsar client with one reader and one producer on one topic, for one side of rgd.
 
-Law: nothing here blocks the event loop, and nothing that the client's threads call back can raise
+Law: nothing here blocks the event loop, and no callback of the client's threads can raise
 (an exception in a send's callback would end the process). Once `open` has returned, every message
-published on the topic, by anybody, is delivered (unless the broker drops it). A session that is closed
+published on the topic is delivered, unless the broker drops it. A closed session
 leaves no thread and no descriptor behind.
-How: the client's calls run in threads; a send's answer crosses back through `call_soon_threadsafe`
-into a future. Reading has a thread of its own here, because a reader with a listener is never freed
-by the client (3.13: a thread and six descriptors each). A client for each session, because a broker
+How: the client's calls run in threads, and a send's answer returns through `call_soon_threadsafe`
+into a future. Reading has a thread of its own, because the client never frees a reader with a listener
+(3.13: a thread and six descriptors each). Each session has its own client, because a broker
 that throttles a producer pauses the whole connection. Reader and producer reconnect by themselves.
-What is done with deliveries is `rgd.adapters.exchange.pulsar`; what faults mean, `pulsar_errors`; how a
-client is made, `pulsar_client`.
+`rgd.adapters.exchange.pulsar` handles deliveries, `pulsar_errors` converts faults, `pulsar_client`
+creates clients.
 """
 
 import asyncio
@@ -37,24 +37,24 @@ from rgd.ports.exchange import (
 
 __all__ = ["Delivery", "Position", "PulsarSession", "PulsarSettings"]
 
-#: Sends that wait for the broker's answer; a further one fails at once.
+#: Most sends that wait for the broker's answer; a further one fails at once.
 PENDING_MAX: Final = 100
-#: The longest a table's record waits for others to go with it.
+#: Longest time that a table's record waits to be batched.
 BATCH_DELAY_MS: Final = 1
-#: Larger payloads are sealed in a thread: a megabyte takes some milliseconds.
+#: Larger payloads are sealed in a thread, because a megabyte takes some milliseconds.
 INLINE_BYTES_MAX: Final = 1 << 15
-#: Messages the broker may send ahead of the listener.
+#: Most messages that the broker may send ahead of the listener.
 RECEIVER_QUEUE_MAX: Final = 1000
-#: How long leaving may take; then a thread goes on waiting for the broker's answer, and we do not.
+#: Longest time of leaving; after it only a thread keeps waiting for the broker's answer.
 CLOSE_TIMEOUT_S: Final = 2.0
-#: How long one read waits. Not for ever: one that begins while the reader is being closed is forgotten
-#: by the client (3.13), and a thread inside it aborts the process when the interpreter ends.
+#: Longest time of one read. It is bounded, because the client never answers a read that begins while the
+#: reader is being closed (3.13), and a thread inside it aborts the process when the interpreter ends.
 READ_WAIT_MS: Final = 500
-#: After a read that failed, although nobody closed the reader.
+#: Pause after a failed read of an open reader.
 READ_PAUSE_S: Final = 0.5
-#: Clients of this process that are being opened or closed at one time; both block for as long as a
-#: broker does not answer. Further ones wait for their turn, so there are never more half-closed clients.
-#: Threads of their own, because whoever decodes reports must not wait for a broker.
+#: Most clients of this process that are being opened or closed at one time; both block while a
+#: broker does not answer. Further ones wait for their turn, so this also bounds half-closed clients.
+#: They have threads of their own, because decoding reports must not wait for a broker.
 CHANGING_MAX: Final = 8
 _changing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-changing")
 #: What the client says of a send when its producer will never work again.
@@ -70,12 +70,12 @@ _FINAL_FAULTS: Final = frozenset(
     }
 )
 
-#: Where a message lies in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
+#: The position of a message in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
 Position = tuple[int, int, int]
 
 
 class Delivery(NamedTuple):
-    """A message as the reader hands it out."""
+    """A message from the reader."""
 
     position: Position
     #: "" when the message has no key.
@@ -86,7 +86,7 @@ class Delivery(NamedTuple):
 
 @dataclass(slots=True)
 class _Link:
-    """What an open session holds; the client's types are not known to the type checker."""
+    """The objects of an open session; the type checker does not know the client's types."""
 
     client: Any
     reader: Any
@@ -94,22 +94,22 @@ class _Link:
     reading: threading.Thread
 
     def close(self, takes_its_time: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
-        """Leave; blocks, for each step as long as a broker does not answer.
+        """Close; each step blocks while a broker does not answer.
 
-        Where it may take its time, producer and reader go first: a client that is closed with both open
+        If there is time, producer and reader are closed first, because a client that is closed with both open
         while its connection breaks is not freed (3.13: 21 of 40, against 2 of 40, which kept a thread
-        and three descriptors each). Else the client closes all at once, and the reader only lets go.
+        and three descriptors each). Otherwise the client closes all at once, and the reader is only released.
         """
         closings = [self.client.close, self.reader.close]
         if takes_its_time:
             closings = [self.producer.close, self.reader.close, self.client.close]
-        # To a broker that is gone nobody can say goodbye, and everything is closed all the same.
+        # A dead broker does not answer, but everything is closed all the same.
         for closing in closings:
             with contextlib.suppress(pulsar.PulsarException):
                 closing()
         self.reading.join(CLOSE_TIMEOUT_S)
-        # The client lets go of threads and descriptors when nothing refers to it. The traceback of a
-        # send that failed still refers to this link, and the collector comes seldom.
+        # The client frees threads and descriptors when nothing refers to it. The traceback of a
+        # failed send still refers to this link, and the garbage collector runs seldom.
         self.client = self.reader = self.producer = None
 
 
@@ -131,21 +131,21 @@ class PulsarSession:
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
         self._seal: Seal | None = None
-        #: Messages that were not sealed by one of us, and not handed on.
+        #: Messages without a valid seal, which were dropped.
         self.unauthenticated = 0
-        #: Why this session will never work again, as far as the client says so; None while it may.
+        #: Why this session will never work again, as reported by the client; None if it may.
         self.fault: str | None = None
 
     async def open(self, listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join the topic; `listener` is called in the reading thread, and must not raise.
 
         Args:
-            listener: takes each message in the topic's order, sometimes one twice.
-            from_start: read what is kept of a compacted topic, else only what comes from now on.
+            listener: receives each message in the topic's order, sometimes one twice.
+            from_start: read a compacted topic from its start, otherwise only new messages.
 
         Raises:
-            ExchangeDown: the broker cannot be reached, or does not let us in.
-            ConfigError: the URL or the topic is none.
+            ExchangeDown: the broker is unreachable, or refuses us.
+            ConfigError: the URL or the topic is invalid.
             ExchangeClosed: it was closed meanwhile.
         """
         check_topic(self._topic)
@@ -178,7 +178,7 @@ class PulsarSession:
         answer: asyncio.Future[Position] = loop.create_future()
 
         def on_answer(result: Any, message_id: Any) -> None:  # in the client's thread
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
                 loop.call_soon_threadsafe(self._settle, answer, result, message_id)
 
         self._unanswered.add(answer)
@@ -192,14 +192,14 @@ class PulsarSession:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the reader has a connection to the broker now; the client makes a new one by itself."""
+        """Whether the reader has a connection to the broker now; the client reconnects by itself."""
         link = self._link
         return link is not None and bool(link.reader.is_connected())
 
     async def ask(self) -> None:
-        """Ask the broker something over the reader's own connection; returns with any answer.
+        """Query the broker over the reader's own connection; returns with any answer.
 
-        What is asked is whether there is more to read, because the client asks the broker for that.
+        The query is whether there is more to read, because the client asks the broker for that.
 
         Raises:
             ExchangeDown: there was no answer within `open_timeout_s`.
@@ -212,7 +212,7 @@ class PulsarSession:
         except pulsar.Timeout as exc:
             raise translate("Timeout", url=self._url, topic=self._topic) from exc
         except pulsar.PulsarException:
-            # The broker answers that it cannot say: it lives.
+            # The broker answered with an error, so it is alive.
             return
 
     async def _sealed(self, payload: bytes, key: str) -> bytes:
@@ -223,10 +223,10 @@ class PulsarSession:
         return await asyncio.to_thread(self._seal.sealed, payload, key)
 
     async def close(self, *, is_replaced: bool = False) -> None:
-        """Leave; sends that wait end with ExchangeClosed. Idempotent; never fails.
+        """Leave; waiting sends end with ExchangeClosed. Idempotent; never fails.
 
         Args:
-            is_replaced: this process goes on, and has to have its descriptors back.
+            is_replaced: this process continues, and needs its descriptors back.
         """
         with self._lock:
             self._closing.set()
@@ -236,9 +236,9 @@ class PulsarSession:
                 answer.set_exception(ExchangeClosed(f"{self._topic} was closed meanwhile"))
         if link is None:
             return
-        # The client waits for an answer as long as a step of joining may take; we need not. (Its
-        # `shutdown` would not wait, but stands still with the interpreter's lock in its hand.) Not
-        # cancelled after that time: a client that is never closed keeps its threads and descriptors.
+        # The client waits for an answer as long as a step of joining may take, but we do not. (Its
+        # `shutdown` would not wait, but blocks with the interpreter's lock held.) The thread is not
+        # cancelled after that time, because a client that is never closed keeps its threads and descriptors.
         closing = asyncio.get_running_loop().run_in_executor(_changing, link.close, is_replaced)
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
@@ -253,20 +253,20 @@ class PulsarSession:
                 receiver_queue_size=RECEIVER_QUEUE_MAX,
                 is_read_compacted=from_start,
                 # rgd encrypts nothing. By default the client keeps each message that it cannot decrypt,
-                # and after some thousand of anybody's it reads no more.
+                # and after some thousand of them it stops reading.
                 crypto_failure_action=pulsar.ConsumerCryptoFailureAction.DISCARD,
-                # The client's own random names come twice when two of its threads draw at once (3.13),
-                # and the broker turns away the second reader of a name.
+                # The client's own random names collide when two of its threads draw at once (3.13),
+                # and the broker refuses the second reader of a name.
                 subscription_role_prefix=f"rgd-{uuid.uuid4().hex}",
             )
-            # After the reader, on the same connection: the broker's answer to this means that it has
-            # also seen the reader's permits, without which it would drop what is published now.
+            # After the reader, on the same connection: the broker's answer proves that it has
+            # also processed the reader's permits, without which it would drop messages published now.
             producer = client.create_producer(
                 self._topic,
                 send_timeout_millis=self._settings.send_timeout_ms,
                 max_pending_messages=PENDING_MAX,
                 block_if_queue_full=False,
-                # A table is filled with thousands of small records at once; a report is one message.
+                # A table receives thousands of small records at once; a report is one message.
                 batching_enabled=from_start,
                 batching_max_messages=PENDING_MAX,
                 batching_max_publish_delay_ms=BATCH_DELAY_MS,
@@ -276,8 +276,8 @@ class PulsarSession:
             )
             reading.start()
         except (pulsar.Timeout, pulsar.ConnectError):
-            # Its next try is due within the time of all the tries before; a client that is closed with
-            # one due is not always freed (3.13: a thread and three descriptors each).
+            # Its next retry is due within the total time of the retries so far. A client that is closed with
+            # a pending retry is not always freed (3.13: a thread and three descriptors each).
             _changing.submit(close_after, client, self._settings.open_timeout_s)
             raise
         except BaseException:
@@ -293,12 +293,12 @@ class PulsarSession:
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
 
     def _read(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
-        """Hand out messages until the session is closed; the reading thread."""
+        """Deliver messages until the session is closed; the reading thread."""
         try:
             self._read_until_closed(reader, listener)
         except Exception as exc:  # noqa: BLE001 -- the boundary of a thread
             if not self._closing.is_set():
-                # Nothing is read any more, and nobody else would notice.
+                # Reading has stopped, and nothing else would detect it.
                 self.fault = self.fault or f"reading ended: {type(exc).__name__}"
                 LOGGER.exception("%s: internal error in the reading thread", self._topic)
 
@@ -310,7 +310,7 @@ class PulsarSession:
                     _position(message.message_id()), message.partition_key(), message.data()
                 )
             except pulsar.Timeout:
-                continue  # nothing was said, or the broker is away
+                continue  # no message, or the broker is unreachable
             except UnicodeDecodeError:
                 LOGGER.warning("%s: a message whose key is not UTF-8 was skipped", self._topic)
             except pulsar.PulsarException as exc:
@@ -331,7 +331,7 @@ class PulsarSession:
 
     def _tell_unauthenticated(self) -> None:
         self.unauthenticated += 1
-        # The first, the second, the fourth, ...: whoever floods the topic does not flood the log.
+        # Log the first, second, fourth, ... one, so that a flood of the topic does not flood the log.
         if self.unauthenticated.bit_count() == 1:
             LOGGER.warning(
                 "%s: %d messages that no daemon of this broker's folder sealed were ignored; they are "
@@ -349,7 +349,7 @@ class PulsarSession:
             answer.set_exception(self._translated(result.name))
 
     def _translated(self, fault: str) -> RgdError:
-        """The error for a send that failed; remembers what no further send can mend."""
+        """The error for a failed send; stores a fault that no further send can fix."""
         if fault in _FINAL_FAULTS and self.fault is None:
             self.fault = f"sending failed: {fault}"
         return translate(fault, url=self._url, topic=self._topic)

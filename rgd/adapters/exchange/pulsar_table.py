@@ -1,20 +1,20 @@
 """The policies table on Pulsar, Apache's or the embedded one: a reader of one compacted topic.
 
-Laws: as `rgd.ports.exchange.PolicyStore` says. A table starts from a snapshot and is sent every change
-after it, each once and in the topic's order, for as long as its session lives. A session whose
-connection broke, or on which the broker no longer answers, or whose positions do not rise any more, is
-lost: `changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
-replaced while nobody was connected is read whole, whatever its positions are.
+Laws: those of `rgd.ports.exchange.PolicyStore`. A table starts from a snapshot and receives every change
+after it, each once and in the topic's order, for as long as its session lives. A session is
+lost when its connection breaks, when the broker no longer answers, or when its positions stop rising. Then
+`changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
+replaced during a disconnection is read completely, whatever its positions are.
 
-How: `open` writes a marker, and what lies before the marker is the snapshot. So there is no moment
-between reading and listening, and an empty topic is nothing special (`create_table_view` fails on the
-embedded broker's). The heartbeat is a question that the broker answers over the reader's own
-connection (`PulsarSession.ask`): it writes nothing, so a compacted topic that is kept for ever
-does not grow. The client reconnects by itself 100 ms after a connection broke, so a broken one is
-looked for more often than that.
+How: `open` writes a marker, and the records before the marker are the snapshot. So there is no gap
+between reading and listening, and an empty topic needs no special case (`create_table_view` fails on the
+embedded broker's). The heartbeat is a query that the broker answers over the reader's own
+connection (`PulsarSession.ask`). It writes nothing, so a compacted topic that is kept for ever
+does not grow. The client reconnects by itself 100 ms after a connection broke, so the connection is
+checked more often than that.
 
-Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`; when a lost table is
-opened again is the business of `rgd.app.policies.table`.
+Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
+`rgd.app.policies.table` opens a lost table again.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from rgd.adapters.exchange.inbox import ChangeInbox, last_words
+from rgd.adapters.exchange.inbox import ChangeInbox, last_changes
 from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_session import (
@@ -36,20 +36,20 @@ from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed,
 
 POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
 
-#: Changes that wait for `changes`; then only the last one of each key stays.
+#: Most changes that wait for `changes`; beyond that only the last one of each key stays.
 CHANGES_MAX: Final = 10_000
-#: Records of a table that are read at its opening; then only the last one of each key stays.
+#: Most records that are read at its opening; beyond that only the last one of each key stays.
 RECORDS_MAX: Final = 200_000
-#: Bytes of keys and values that a snapshot may have; records beyond are left out and counted.
-#: 100,000 namespaces with everything set are 60 MB.
+#: Most bytes of keys and values of a snapshot; further records are dropped and counted.
+#: 100,000 namespaces with all settings are 60 MB.
 SNAPSHOT_BYTES_MAX: Final = 256 << 20
-#: The record that `PulsarPolicyStore.open` writes to find the end of the topic; never handed out.
+#: The record that `PulsarPolicyStore.open` writes to find the end of the topic; never delivered.
 MARKER_KEY: Final = "rgd:opened"
 
-#: How often the connection is looked at: more often than the client reconnects (100 ms at the earliest).
+#: Time between two checks of the connection: less than the client's reconnection (100 ms at the earliest).
 LOOK_S: Final = 0.05
-#: Records that are told from others that come at their positions; the embedded broker sends some of the
-#: last ones again now and then.
+#: Most last records whose hashes are stored, to recognise repeated ones; the embedded broker sometimes
+#: sends some of the last records again.
 RECENT_MAX: Final = 4096
 
 _DEFAULTS: Final = PulsarSettings()
@@ -57,13 +57,13 @@ _DEFAULTS: Final = PulsarSettings()
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """When a table counts as lost, and what it takes."""
+    """When a table counts as lost, and its size limits."""
 
-    #: From one question to the broker to the next.
+    #: Time between two queries to the broker.
     heartbeat_s: float = 1.0
-    #: The longest an answer may take.
+    #: Longest time of an answer.
     answer_s: float = 3.0
-    #: Larger values are left out and counted; nobody here writes them.
+    #: Larger values are dropped and counted; rgd never writes them.
     value_bytes_max: int = PAYLOAD_BYTES_MAX
 
 
@@ -77,7 +77,7 @@ class PulsarPolicyStore:
         url: as `PulsarExchange`.
         topic: a persistent topic, not partitioned, by its full name.
         settings: how to reach the broker.
-        limits: when it counts as lost, and what it takes.
+        limits: when it counts as lost, and its size limits.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class PulsarPolicyStore:
         self._changes: ChangeInbox | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_closed = False
-        #: Records that were left out because of their size, of the sessions before this one.
+        #: Records of earlier sessions that were dropped because of their size.
         self._dropped = 0
         self._table: _Table | None = None
 
@@ -154,7 +154,7 @@ class PulsarPolicyStore:
         await self._abandon()
 
     async def _abandon(self) -> None:
-        """Leave the present session, if there is one."""
+        """Leave the current session, if there is one."""
         if self._table is not None:
             self._dropped += self._table.dropped
             self._table = None
@@ -166,18 +166,18 @@ class PulsarPolicyStore:
             await session.close()
 
     async def _watch(self, session: PulsarSession, table: "_Table") -> None:
-        """Say that the table is lost as soon as it is, or as soon as nobody could notice it."""
+        """Report that the table is lost, also when the watch itself fails."""
         try:
             why = await _until_lost(session, table, self._limits)
         except Exception:  # noqa: BLE001 -- the boundary of a task
-            # Such as "can't start new thread". An unwatched table might be old for ever.
+            # For example "can't start new thread". An unwatched table might be old for ever.
             LOGGER.exception("%s: internal error while the table was watched", self._topic)
             why = "internal error while it was watched"
         table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
 
 
 async def _until_lost(session: PulsarSession, table: "_Table", limits: TableLimits) -> str:
-    """Wait until the table is lost; returns what happened."""
+    """Wait until the table is lost; returns the reason."""
     async with asyncio.TaskGroup() as tasks:
         broken = tasks.create_task(_until_broken(session, table))
         unanswered = tasks.create_task(_until_unanswered(session, limits))
@@ -188,7 +188,7 @@ async def _until_lost(session: PulsarSession, table: "_Table", limits: TableLimi
 
 
 async def _until_broken(session: PulsarSession, table: "_Table") -> str:
-    """Wait until the connection broke; returns what happened."""
+    """Wait until the connection broke; returns the reason."""
     while True:
         await asyncio.sleep(LOOK_S)
         if session.fault is not None:
@@ -200,10 +200,10 @@ async def _until_broken(session: PulsarSession, table: "_Table") -> str:
 
 
 async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
-    """Wait until the broker does not answer; returns what happened.
+    """Wait until the broker does not answer; returns the reason.
 
-    That it has more than was read means nothing: messages that the client cannot read, whoever wrote
-    them, are never handed out.
+    An answer of more unread messages is no fault, because the client never delivers
+    messages that it cannot read.
     """
     while True:
         await asyncio.sleep(limits.heartbeat_s)
@@ -215,7 +215,7 @@ async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
 
 
 class _Table:
-    """Keeps deliveries until the snapshot is taken; hands them out as changes afterwards."""
+    """Stores deliveries until the snapshot is complete; delivers changes afterwards."""
 
     def __init__(
         self,
@@ -229,24 +229,24 @@ class _Table:
         self._lock = threading.Lock()
         self._records: list[tuple[str, bytes]] = []
         self._records_max = RECORDS_MAX
-        #: Of the records kept.
+        #: Bytes of the stored records.
         self._bytes = 0
         self._bytes_max = SNAPSHOT_BYTES_MAX // 2
-        #: Of the last record read.
+        #: Position of the last record.
         self.position: Position = (-1, -1, -1)
         self._marker: Position | None = None
         self._marker_read = asyncio.Event()
         self._is_snapshot_taken = False
         self._lost: ExchangeDown | None = None
-        #: By position, a hash of each of the records read last.
+        #: A hash of each of the last records, by position.
         self._recent: dict[Position, int] = {}
-        #: Whether another record came at a position that was read already: it is another topic.
+        #: Whether a different record came at a known position, which means another topic.
         self.went_back = False
-        #: Records left out because of their size.
+        #: Records that were dropped because of their size.
         self.dropped = 0
 
     def on_delivery(self, delivery: Delivery) -> None:
-        """Take a record in; in the reading thread."""
+        """Add a record; in the reading thread."""
         with self._lock:
             said = hash((delivery.key, delivery.payload))
             if delivery.position <= self.position:
@@ -260,20 +260,20 @@ class _Table:
             if is_marker_read:
                 self._marker = None
         if is_marker_read:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
                 self._loop.call_soon_threadsafe(self._marker_read.set)
 
     def lose(self, error: ExchangeDown) -> None:
-        """Have whoever waits for the snapshot or a change raise this; on the loop."""
+        """Raise this in the waiters for the snapshot or a change; on the loop."""
         self._lost = error
         self._marker_read.set()
         self._changes.close(error)
 
     async def snapshot(self, marker: Position, *, stall_s_max: float) -> list[tuple[str, bytes]]:
-        """The table once everything up to the marker is in it; all that follows are changes.
+        """The table with all records up to the marker; all later ones are changes.
 
-        Anything at or after the marker's position shows that it was passed: another opener's marker
-        may have replaced ours in a compaction meanwhile. A large table may take its time.
+        Any record at or after the marker's position proves that it was passed, because another opener's marker
+        may have replaced ours in a compaction meanwhile. A large table may take long.
 
         Raises:
             TimeoutError: the marker was not passed, and nothing came for `stall_s_max`.
@@ -320,11 +320,11 @@ class _Table:
             self._forget_superseded()
 
     def _forget_superseded(self) -> None:
-        """Of the older half keep the last record of each key, as a compaction would."""
+        """Keep only the last record of each key in the older half, like a compaction."""
         middle = len(self._records) // 2
-        older = last_words(self._records[:middle])
+        older = last_changes(self._records[:middle])
         self._records = [*older.items(), *self._records[middle:]]
-        # Twice, or a table of many keys would be gone through again for every single record.
+        # Twice, because otherwise every single record would scan a table of many keys again.
         self._records_max = max(self._records_max, 2 * len(self._records))
         self._bytes = sum(len(key) + len(value) for key, value in self._records)
         self._bytes_max = max(self._bytes_max, self._bytes + SNAPSHOT_BYTES_MAX // 8)

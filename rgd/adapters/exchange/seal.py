@@ -1,10 +1,10 @@
-"""A keyed hash on every message of the embedded broker, which itself lets anybody on the machine in.
+"""A keyed hash of every message of the embedded broker, which itself accepts every process of the machine.
 
-Law: `opened` returns exactly what a holder of the secret sealed for the same topic and key; for anything
-else None. What is not kept (an exchange) also has to be fresh, so that a recorded message is of no use
-later; a table's record is not, because it is kept. What it does not stop is in
+Law: `opened` returns exactly the payload that a holder of the secret sealed for the same topic and key; for
+anything else None. An exchange's message also has to be fresh, so that a recorded message cannot be used
+later. A table's record may be old, because the table is persistent. The limits of the protection are in
 `docs/decisions/0020-the-embedded-broker-is-sealed.md`.
-How: keyed BLAKE2b of 16 bytes over topic, key, time of sealing and payload, written in front of the
+How: keyed BLAKE2b of 16 bytes over topic, key, time of sealing and payload, written before the
 payload with that time. The clock is the machine's monotonic one, which all its processes share.
 The secret is a file of the broker's folder that only its user can read (`embedded_folder`).
 """
@@ -18,21 +18,21 @@ from typing import Final
 
 from rgd.ports.exchange import ExchangeDown
 
-#: A message of an exchange that is older than this is not taken; also a bound on clocks that differ.
+#: Older messages of an exchange are refused; also the bound on differences between clocks.
 AGE_NS_MAX: Final = 10_000_000_000
 SECRET_BYTES: Final = 32
 _TAG_BYTES: Final = 16
 _STAMP_BYTES: Final = 8
-#: What a seal adds to a payload.
+#: The bytes that a seal adds to a payload.
 SEAL_BYTES: Final = _TAG_BYTES + _STAMP_BYTES
 
-#: Monotonic nanoseconds that mean the same in all processes of this machine.
+#: Monotonic nanoseconds with the same meaning in all processes of this machine.
 Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
 class SealSettings:
-    """Where the secret is; read again for each session."""
+    """The file of the secret; read again for each session."""
 
     file: Path
     clock: Clock
@@ -42,9 +42,9 @@ class Seal:
     """Seals and opens the messages of one topic; from any thread.
 
     Args:
-        secret: what all members share.
+        secret: the members' shared secret.
         topic: its full name.
-        clock: tells the time of sealing.
+        clock: returns the time of sealing.
         must_be_fresh: whether a message older than `AGE_NS_MAX` is refused.
     """
 
@@ -55,12 +55,12 @@ class Seal:
         self._must_be_fresh = must_be_fresh
 
     def sealed(self, payload: bytes, key: str) -> bytes:
-        """What to send in place of a payload."""
+        """The sealed form of a payload."""
         stamp = self._clock().to_bytes(_STAMP_BYTES, "big")
         return self._tag(stamp, payload, key) + stamp + payload
 
     def opened(self, sealed: bytes, key: str) -> bytes | None:
-        """The payload; None if nobody who knows the secret sealed it, or too long ago."""
+        """The payload; None if the seal is invalid or too old."""
         tag, stamp = sealed[:_TAG_BYTES], sealed[_TAG_BYTES:SEAL_BYTES]
         payload = sealed[SEAL_BYTES:]
         if not hmac.compare_digest(tag, self._tag(stamp, payload, key)):
@@ -76,7 +76,7 @@ class Seal:
 
 
 def seal_of(settings: SealSettings, topic: str, *, must_be_fresh: bool) -> Seal:
-    """The seal for a topic, with the secret as it is now.
+    """The seal for a topic, with the current secret.
 
     Raises:
         ExchangeDown: there is no secret.

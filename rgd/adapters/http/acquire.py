@@ -12,10 +12,11 @@ typed, look the names up, ask, encode.
 
 from collections import Counter
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from rgd.adapters.http.answers import (
     AcquireAnswer,
@@ -36,7 +37,16 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
-from rgd.core.buckets.decision import Answer, Decision, PoliciesUnknown, Request, TooLarge
+from rgd.core.buckets.decision import (
+    NOTHING,
+    Answer,
+    Decision,
+    Name,
+    PoliciesUnknown,
+    Request,
+    Together,
+    TooLarge,
+)
 from rgd.core.policies.names import (
     check_entity,
     check_subscription,
@@ -56,6 +66,9 @@ NAMES_MAX: Final = 16_384
 #: Items of an array that are answered before others get their turn.
 SLICE_ITEMS: Final = SLICE_WORK
 
+#: Answers to whole grants that are kept encoded; they start afresh when there are more.
+GRANTED_MAX: Final = 16_384
+
 #: Work of an item at fault, beside one for so many of its bytes: its words have to be found.
 _FAULT_WORK: Final = 4
 _FAULT_BYTES: Final = 256
@@ -64,7 +77,6 @@ _FAULT_BYTES: Final = 256
 _FIRST_WORK: Final = 15
 
 _WHITESPACE: Final = b" \t\r\n"
-_NOTHING_HELD: Final = Pair()
 
 _one = BodyDecoder(AcquireBody)
 
@@ -74,6 +86,7 @@ class Acquire:
 
     def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns | None = None) -> None:
         self._ask_daemon = daemon.acquire
+        self._grants_together = daemon.acquire_together
         self._names_resolved = daemon.names_resolved
         self._batch_max = settings.batch_max
         self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
@@ -92,7 +105,7 @@ class Acquire:
         asked = _one.decode(body)
         answer = self._ask(asked)
         if isinstance(answer, Decision):
-            return decision_reply(answer, asked.kind)
+            return decision_reply(answer, asked.kind or Kind.PUBLISH)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
         return unknown_reply(answer)
@@ -107,25 +120,61 @@ class Acquire:
         return await read_array(body, self._batch_max, self._turns)
 
     async def _answer_items(self, items: Items) -> Reply:
-        answers: list[_ItemAnswer] = []
         written: list[bytes] = []
-        left, resolved = SLICE_ITEMS, self._names_resolved()
-        for item in items:
-            if left <= 0:
-                written.append(encode(answers)[1:-1])
-                answers.clear()
+        begin = end = 0
+        while begin < len(items):
+            if begin:
                 await self._turns.next()
-                # Others asked meanwhile.
-                left, resolved = SLICE_ITEMS, self._names_resolved()
-            answer = self._answer_item(item)
+            told = None
+            if begin >= end:
+                # Once for each slice, however many turns its items take one by one.
+                end = begin + SLICE_ITEMS
+                told = self._grant_together(items[begin:end])
+            if told is None:
+                told, begin = self._answer_slice(items, begin)
+            else:
+                begin = end
+            written.append(told)
+        return Reply(body=b"[%b]" % b",".join(written))
+
+    def _grant_together(self, items: Items) -> bytes | None:
+        """Grant all of them at once and tell it; None where each is to be answered by itself."""
+        asked: dict[tuple[Any, ...], Together] = {}
+        amounts: list[_Amounts] = []
+        for item in items:
+            if type(item) is not AcquireBody:
+                return None
+            said = astuple(item)
+            key, amount = said[:_AMOUNTS_AT], said[_AMOUNTS_AT:]
+            amounts.append(amount)
+            one = asked.get(key)
+            if one is None:
+                one = _together(key)
+                if one is None:
+                    return None
+                asked[key] = one
+            messages, size = amount
+            one.count += 1
+            one.messages += 1 if messages is UNSET else messages
+            if size is not UNSET:
+                one.bytes += size
+        if not self._grants_together(asked.values()):
+            return None
+        return b",".join(map(_granted.__getitem__, amounts))
+
+    def _answer_slice(self, items: Items, begin: int) -> tuple[bytes, int]:
+        """Answer a slice of the items one by one; returns where the next one begins."""
+        answers: list[_ItemAnswer] = []
+        left, resolved = SLICE_ITEMS, self._names_resolved()
+        while left > 0 and begin < len(items):
+            answer = self._answer_item(items[begin])
             answers.append(answer)
-            left -= _work_of_fault(item) if type(answer) is ItemFault else 1
+            left -= _work_of_fault(items[begin]) if type(answer) is ItemFault else 1
+            begin += 1
             if resolved != (now := self._names_resolved()):
                 left -= _FIRST_WORK * (now - resolved)
                 resolved = now
-        if answers:
-            written.append(encode(answers)[1:-1])
-        return Reply(body=b"[%b]" % b",".join(written))
+        return encode(answers)[1:-1], begin
 
     def _answer_item(self, item: AcquireBody | msgspec.Raw) -> "_ItemAnswer":
         try:
@@ -161,7 +210,8 @@ def request_of(asked: AcquireBody) -> Request:
     Raises:
         BadBody, InvalidName: a name is missing, malformed, or contradicts another.
     """
-    kind, group = asked.kind, None
+    kind = Kind.PUBLISH if asked.kind is UNSET else asked.kind
+    group = None
     names = (asked.namespace, asked.topic, asked.subscription)
     if asked.group is UNSET:
         namespace, topic, subscription = _full_names(asked.tenant, *names)
@@ -170,20 +220,65 @@ def request_of(asked: AcquireBody) -> Request:
         if asked.tenant is not UNSET or asked.namespace is not UNSET:
             raise BadBody("group: expected either group, or tenant and namespace, got both")
         namespace, topic, subscription = _names_beside_group(group, *names[1:])
-    held_messages, held_bytes = asked.held_messages, asked.held_bytes
+    held = Pair(asked.held_messages or 0, asked.held_bytes or 0)
     return Request(
         kind,
-        asked.messages,
-        asked.bytes,
+        1 if asked.messages is UNSET else asked.messages,
+        asked.bytes or 0,
         group,
         namespace,
         topic,
         subscription,
         partial=kind is Kind.DISPATCH if asked.partial is UNSET else asked.partial,
         attempt=0 if asked.attempt is UNSET else asked.attempt,
-        held=Pair(held_messages, held_bytes) if held_messages or held_bytes else _NOTHING_HELD,
+        held=NOTHING if held == NOTHING else held,
     )
 
+
+#: Where the amounts begin among the fields of a question.
+_AMOUNTS_AT: Final = AcquireBody.__struct_fields__.index("messages")
+_Amounts = tuple[Any, ...]
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _name_of_plain(*said: Any) -> Name | None:
+    """The full name of questions that may be granted together; None where they may not.
+
+    Args:
+        said: the fields of a question but its amounts.
+
+    Raises:
+        BadBody, InvalidName: they are at fault (and not remembered).
+    """
+    request = request_of(AcquireBody(*said))
+    kind, _, _, group, namespace, topic, subscription, partial, attempt, held = request
+    if partial or attempt > 1 or held is not NOTHING:
+        return None
+    return kind, group, namespace, topic, subscription
+
+
+def _together(said: tuple[Any, ...]) -> Together | None:
+    try:
+        name = _name_of_plain(*said)
+    except RgdError:
+        # Whoever answers it by itself finds words for it.
+        return None
+    return None if name is None else Together(name)
+
+
+class _Granted(dict[_Amounts, bytes]):
+    """What a question is answered that is granted whole, by its amounts."""
+
+    def __missing__(self, amounts: _Amounts) -> bytes:
+        messages, size = amounts
+        answer = AcquireAnswer(True, 1 if messages is UNSET else messages, size or 0)  # noqa: FBT003 -- its first field
+        if len(self) >= GRANTED_MAX:
+            self.clear()
+        self[amounts] = told = encode(answer)
+        return told
+
+
+_granted: Final = _Granted()
 
 _ItemAnswer = AcquireAnswer | ItemFault | UnknownAnswer
 

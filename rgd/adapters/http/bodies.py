@@ -15,7 +15,8 @@ from rgd.core.units import COUNT_MAX, Kind
 
 Name = Annotated[str, Meta(description="a string")]
 Flag = Annotated[bool, Meta(description="true or false")]
-Count = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=f"an integer from 0 to {COUNT_MAX}")]
+_COUNT: Final = f"an integer from 0 to {COUNT_MAX}"
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=_COUNT)]
 Ordinal = Annotated[int, Meta(ge=1, le=COUNT_MAX, description=f"an integer from 1 to {COUNT_MAX}")]
 AKind = Annotated[Kind, Meta(description=" or ".join(Kind))]
 APolicy = Annotated[
@@ -36,21 +37,28 @@ ARate = (
 
 
 class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
-    """May so much pass? Names a tenant and namespace, or a group directly."""
+    """May so much pass? Names a tenant and namespace, or a group directly.
+
+    Nothing has a value that was not said, so that encoding it again gives the names that the body has.
+    The amounts come last: in an array, questions that differ in nothing else are answered together.
+    """
 
     tenant: Name | UnsetType = UNSET
     namespace: Name | UnsetType = UNSET
     group: Name | UnsetType = UNSET
     topic: Name | UnsetType = UNSET
     subscription: Name | UnsetType = UNSET
-    kind: AKind = Kind.PUBLISH
-    messages: Count = 1
-    bytes: Count = 0
+    #: `publish` where it is not said.
+    kind: AKind | UnsetType = UNSET
     partial: Flag | UnsetType = UNSET
     #: Unsaid is not 1: work whose caller never says is bounded, for it may be retries.
     attempt: Ordinal | UnsetType = UNSET
-    held_messages: Count = 0
-    held_bytes: Count = 0
+    held_messages: Count | UnsetType = UNSET
+    held_bytes: Count | UnsetType = UNSET
+    #: 1 where it is not said.
+    messages: Count | UnsetType = UNSET
+    #: 0 where it is not said.
+    bytes: Count | UnsetType = UNSET
 
 
 class RatesBody(Struct, forbid_unknown_fields=True, frozen=True):

@@ -29,6 +29,8 @@ PAGE_BYTES: Final = 1 << 20
 #: Names that are looked at or put in order in one slice, and how many cost a point of work.
 NAMES_SLICE: Final = 2048
 NAMES_PER_POINT: Final = 16
+#: Names that are merged in one slice, which is more work a name.
+MERGED_SLICE: Final = 512
 
 #: For people and for machines: what a list takes after the question mark.
 PAGE_QUERY: Final = (
@@ -108,20 +110,28 @@ async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[li
         page: which of them.
         turns: waited for after each slice of a long list.
     """
-    most = None if page.limit is None else page.limit + 1
-    runs: list[list[str]] = []
     left = iter(names)
+    if page.limit is None:
+        runs: list[list[str]] = []
+        while part := list(islice(left, NAMES_SLICE)):
+            runs.append(sorted(set(filter(page.has, part))))
+            await turns.next(_points(part))
+        return await _merged(runs, turns), False
+    first: list[str] = []
     while part := list(islice(left, NAMES_SLICE)):
-        runs.append(sorted(set(filter(page.has, part)))[:most])
-        if len(part) == NAMES_SLICE:
-            await turns.next(_points(part))
-    in_order = islice((name for name, _ in groupby(heapq.merge(*runs))), most)
+        first = sorted({*first, *filter(page.has, part)})[: page.limit + 1]
+        await turns.next(_points(part))
+    return first[: page.limit], len(first) > page.limit
+
+
+async def _merged(runs: list[list[str]], turns: Turns) -> list[str]:
+    """The names of sorted runs in their order, each once."""
+    in_order = (name for name, _ in groupby(heapq.merge(*runs)))
     found: list[str] = []
-    while part := list(islice(in_order, NAMES_SLICE)):
+    while part := list(islice(in_order, MERGED_SLICE)):
         found += part
-        if len(part) == NAMES_SLICE:
-            await turns.next(_points(part))
-    return found[: page.limit], page.limit is not None and len(found) > page.limit
+        await turns.next(_points(part))
+    return found
 
 
 async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:

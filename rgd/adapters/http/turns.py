@@ -30,15 +30,21 @@ LONG_WORK_MAX: Final = 16
 READS_MAX: Final = 8
 READS_WAITING_MAX: Final = 128
 
+#: A request takes so many turns of the event loop, from its arrival to its answer: so it waits for one
+#: slice of a read, not for one in each of its turns.
+READS_APART: Final = 4
+
 
 class Turns:
     """Gives slices of work their turns.
 
     Args:
         at_once: how many may be at work.
+        apart: turns of the event loop from one slice to the next.
     """
 
-    def __init__(self, at_once: int = LONG_WORK_MAX) -> None:
+    def __init__(self, at_once: int = LONG_WORK_MAX, apart: int = 1) -> None:
+        self._apart = apart
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
         #: Held by whoever has work of many slices, from its first to its last.
@@ -55,10 +61,13 @@ class Turns:
         self._waiting.append(turn)
         if not self._is_scheduled:
             self._is_scheduled = True
-            loop.call_soon(self._give)
+            loop.call_soon(self._give, self._apart)
         await turn
 
-    def _give(self) -> None:
+    def _give(self, turns_left: int) -> None:
+        if turns_left > 1:
+            asyncio.get_running_loop().call_soon(self._give, turns_left - 1)
+            return
         while self._waiting:
             turn = self._waiting.popleft()
             # Whoever was cancelled meanwhile needs no turn.
@@ -68,14 +77,14 @@ class Turns:
                 break
         self._is_scheduled = bool(self._waiting)
         if self._is_scheduled:
-            asyncio.get_running_loop().call_soon(self._give)
+            asyncio.get_running_loop().call_soon(self._give, self._apart)
 
 
 class ReadTurns(Turns):
     """The turns of everybody who reads: each call is work of one slice or more."""
 
     def __init__(self) -> None:
-        super().__init__(READS_MAX)
+        super().__init__(READS_MAX, READS_APART)
         self._calls = 0
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
-"""Writes docs/metrics.md from the declarations, so that it cannot say anything else.
+"""Generates docs/metrics.md from the declarations, so that the page and the code always agree.
 
-`python -m rgd.adapters.metrics.reference` prints the page, and `make docs` puts it there. A test holds the
-committed page equal to what is generated here.
+`python -m rgd.adapters.metrics.reference` prints the page, and `make docs` writes it. A test compares the
+committed page with the generated one.
 """
 
 import sys
@@ -23,15 +23,15 @@ Counters are totals since the daemon's start. `kind` is `publish` or `dispatch`,
 _BOUNDS: Final = """\
 ## How many series
 
-Each label has at most so many values; what is beyond is shown together as `other`, summed or, where
-the table says so, as the largest. Whoever has a series keeps it as long as it is there, and a counter
+Each label has a maximum number of values. Further values are shown together as `other`: as their sum or, where
+the table says so, as the largest. A name keeps its series as long as it exists, and a counter
 of `other` never falls.
 """
 
 _OWN: Final = """\
 ## The process
 
-Beside these the Python client's own are shown: `process_*` (CPU, memory, open files; Linux),
+The Python client adds its own metrics: `process_*` (CPU, memory, open files; Linux),
 `python_info` and `python_gc_*`.
 """
 
@@ -39,7 +39,7 @@ Beside these the Python client's own are shown: `process_*` (CPU, memory, open f
 def page() -> str:
     """The whole page."""
     metrics = [
-        "| metric | type | labels | what it is |",
+        "| metric | type | labels | meaning |",
         "| --- | --- | --- | --- |",
         *map(_row, METRICS),
         "",

@@ -46,7 +46,7 @@ _GROUP: Final = ("group", "kind", "dimension")
 ROUND_SECONDS: Final = Metric(
     "rgd_round_seconds",
     MetricType.HISTOGRAM,
-    "Time to reckon one round: take stock, report, work out shares.",
+    "Processing time of one round: closing windows, reporting, computing shares.",
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
 )
 HTTP_REQUEST_SECONDS: Final = Metric(
@@ -74,7 +74,7 @@ METRICS: Final = (
     Metric(
         "rgd_refused_total",
         MetricType.COUNTER,
-        "Messages or bytes refused, by the level that cut the request.",
+        "Messages or bytes refused, by the level that refused the request.",
         (*_GROUP, "limited_by"),
     ),
     Metric(
@@ -102,7 +102,7 @@ METRICS: Final = (
     Metric(
         "rgd_peer_age_seconds",
         MetricType.GAUGE,
-        "Time since a broker was last heard.",
+        "Time since the last message of a broker.",
         ("broker",),
         fold=Fold.MAX,
     ),
@@ -122,12 +122,12 @@ METRICS: Final = (
     Metric(
         "rgd_group_slots",
         MetricType.GAUGE,
-        "Groups and kinds that this broker keeps apart, its own and its peers'.",
+        "Groups and kinds that this broker tracks, its own and its peers'.",
     ),
     Metric(
         "rgd_group_slots_unknown",
         MetricType.GAUGE,
-        "Those of them that have no policies here: peers' groups, or invented ones.",
+        "Tracked groups and kinds without policies here: peers' groups, or invented ones.",
     ),
     Metric(
         "rgd_group_slots_refused_total",
@@ -139,11 +139,11 @@ METRICS: Final = (
         MetricType.GAUGE,
         "Groups in use here that are granted their floor because there is no slot for them.",
     ),
-    Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is out of reach, else 0."),
+    Metric("rgd_isolated", MetricType.GAUGE, "1 while the exchange is unreachable, else 0."),
     Metric(
         "rgd_name_conflict",
         MetricType.GAUGE,
-        "1 while another daemon speaks for this broker's name, else 0.",
+        "1 while another daemon uses this broker's name, else 0.",
     ),
     Metric(
         "rgd_forged_total",
@@ -178,7 +178,7 @@ METRICS: Final = (
     Metric(
         "rgd_policies_lost_total",
         MetricType.COUNTER,
-        "Times the connection to the policies table was lost and made anew.",
+        "Times the connection to the policies table was lost and opened again.",
     ),
     ROUND_SECONDS,
     # The usage log.
@@ -192,7 +192,7 @@ METRICS: Final = (
     Metric(
         "rgd_log_lost_total",
         MetricType.COUNTER,
-        "Rounds, and entries of rounds, that could not be kept in the usage log.",
+        "Rounds, and entries of rounds, that could not be written to the usage log.",
     ),
     Metric(
         "rgd_counts_lost_total",

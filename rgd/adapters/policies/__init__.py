@@ -1,4 +1,4 @@
-"""What was last known of the policies table, on disk."""
+"""The last known content of the policies table, on disk."""
 
 from typing import TYPE_CHECKING
 

@@ -1,11 +1,11 @@
-"""The policies table as it was last known, in one file beside the usage log.
+"""The last known content of the policies table, in one file beside the usage log.
 
     {"version":1,"table":"standalone pulsar://pulsar:6650 persistent://public/rgd/policies"}
     "group:gold"<TAB>{"version":1,"revision":3,"writer":"b1","value":{"publish":{"messages":1000}}}
     {"records":1,"crc32":2774289142}
 
-Law: the file is taken whole or not at all, and only for the table it was stored for; it is replaced at
-one stroke. What a record says is not looked into here (`rgd.wire.policies`).
+Law: the file is used completely or not at all, and only for its own table. It is replaced
+atomically. `rgd.wire.policies` decodes the records.
 """
 
 import contextlib
@@ -21,18 +21,18 @@ from typing import Final
 from rgd.config.plain_files import read_plain_file
 from rgd.ports.policies import NotKept
 
-#: Changes with the shape of the file; one of another version is not read.
+#: The version of the file format; a file of another version is not read.
 VERSION: Final = 1
 #: Largest file that is read: 500,000 records of 500 bytes.
 FILE_BYTES_MAX: Final = 256 << 20
-#: Lines that are made in one go: more would hold up requests, even from a thread.
+#: Most lines that are encoded in one call, because more would delay requests, even from a thread.
 PIECE: Final = 256
 
 _TAB: Final = b"\t"
 
 
 class _UnusableError(Exception):
-    """The file is there and says nothing that can be used."""
+    """The file exists but is unusable."""
 
 
 class PoliciesFile:
@@ -40,13 +40,13 @@ class PoliciesFile:
 
     Args:
         path: the file.
-        table: which table it is: policies of another one are not used.
+        table: the table's identity; policies of another table are not used.
     """
 
     def __init__(self, path: Path, table: str) -> None:
         self._path = path
         self._table = table
-        #: A store that was given up may still be at work in its thread.
+        #: An abandoned store may still run in its thread.
         self._lock = threading.Lock()
         self.trouble: str | None = None
 

@@ -1,7 +1,7 @@
-"""A stock Pulsar's policies: read through its admin API, and kept on disk.
+"""A stock Pulsar's policies: read through its admin API, and stored on disk.
 
-Law: only this package knows how Pulsar writes them down; outwards it speaks `rgd.ports.stock`.
+Law: only this package knows Pulsar's formats; its interface is `rgd.ports.stock`.
 
-`client` asks and bounds what comes back, `answers` translates, `reader` walks over everything there
-is, `store` keeps what was read last for the next start.
+`client` makes bounded calls, `answers` converts, `reader` reads all policies, and `store` keeps
+the last result for the next start.
 """

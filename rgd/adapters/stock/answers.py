@@ -1,11 +1,11 @@
-"""What Pulsar's admin API answers, and what it means in rgd's terms.
+"""Converts the answers of Pulsar's admin API to rgd's values.
 
-Law: a wrong type anywhere refuses the answer whole; fields that rgd does not govern are passed over.
-<= 0 or null is unlimited, as in Pulsar; a rate that is not there at all is not set, and the next
-wider place says. Rates are per `ratePeriodInSecond` in Pulsar (0 is 1) and per second in rgd.
+Law: a wrong type anywhere refuses the whole answer; fields that rgd does not use are ignored.
+<= 0 or null is unlimited, as in Pulsar. An absent rate is not set, and the next
+wider scope applies. Rates are per `ratePeriodInSecond` in Pulsar (0 is 1) and per second in rgd.
 
-Field by field this is what Apache Pulsar 4.0.8 was seen to answer (tests/unit/adapters/stock/recorded).
-An object that has none of the fields that Pulsar always writes is somebody else's, not an empty policy.
+The fields are those in recorded answers of Apache Pulsar 4.0.8 (tests/unit/adapters/stock/recorded).
+An object with none of the fields that Pulsar always writes is not Pulsar's, and no empty policy.
 """
 
 from typing import Annotated, Final
@@ -42,7 +42,7 @@ class ResourceGroup(Struct, rename="camel", frozen=True):
 
 
 class DispatchRate(Struct, rename="camel", frozen=True):
-    """A dispatch rate; what is not sent to Pulsar comes back as 0."""
+    """A dispatch rate; Pulsar returns 0 for a value that was not set."""
 
     dispatch_throttling_rate_in_msg: _Int64
     dispatch_throttling_rate_in_byte: _Int64
@@ -66,14 +66,14 @@ class Quota(Struct, rename="camel", frozen=True):
     limit_time: _Int64 | None = None
 
 
-#: By type; a type that rgd does not know is passed over, as it governs nothing that rgd does.
+#: By type; unknown types are ignored.
 Quotas = dict[str, Quota]
 
 
 class NamespacePolicies(Struct, frozen=True):
-    """The part of a namespace's policies that rgd governs; rates are by cluster."""
+    """The part of a namespace's policies that rgd uses; rates are by cluster."""
 
-    #: Always there; tells Pulsar's object from anybody else's.
+    #: Always present; distinguishes Pulsar's object from any other.
     replication_clusters: msgspec.Raw
     resource_group_name: str | None = None
     topic_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
@@ -89,7 +89,7 @@ class NamespacePolicies(Struct, frozen=True):
 
 
 class Configuration(Struct, frozen=True):
-    """Of a broker's configuration, the name of its cluster."""
+    """The cluster name in a broker's configuration."""
 
     cluster: str = msgspec.field(name="clusterName")
 
@@ -103,45 +103,46 @@ PUBLISH_RATE: Final = msgspec.json.Decoder(PublishRate | None)
 QUOTAS: Final = msgspec.json.Decoder(Quotas | None)
 
 
-def group_of(name: str, said: ResourceGroup) -> Group:
+def group_of(name: str, answer: ResourceGroup) -> Group:
     """A group.
 
     Raises:
-        StockRefused: rgd cannot name such a group, or this is none.
+        StockRefused: the name is invalid in rgd, or the object is no group.
     """
     try:
         check_entity(name, "group")
     except InvalidName as exc:
         raise StockRefused(str(exc)) from exc
-    told = (
-        said.publish_rate_in_msgs,
-        said.publish_rate_in_bytes,
-        said.dispatch_rate_in_msgs,
-        said.dispatch_rate_in_bytes,
+    raw = (
+        answer.publish_rate_in_msgs,
+        answer.publish_rate_in_bytes,
+        answer.dispatch_rate_in_msgs,
+        answer.dispatch_rate_in_bytes,
     )
-    if all(rate is UNSET for rate in told):
+    if all(rate is UNSET for rate in raw):
         raise StockRefused(f"group {name}: expected a resource group, got none of its four rates")
-    rates = [rate_of(None if isinstance(rate, UnsetType) else rate) for rate in told]
+    rates = [rate_of(None if isinstance(rate, UnsetType) else rate) for rate in raw]
     return Group(name, Limit(Rates(*rates[:2]), Rates(*rates[2:])))
 
 
-def namespace_of(said: NamespacePolicies, cluster: str) -> StockNamespace:
-    """What a namespace's policies say for one cluster."""
+def namespace_of(answer: NamespacePolicies, cluster: str) -> StockNamespace:
+    """A namespace's policies for one cluster."""
     return StockNamespace(
-        group=said.resource_group_name or None,
+        group=answer.resource_group_name or None,
         limit=limit_of(
-            (said.publish_rate or {}).get(cluster), (said.topic_dispatch_rate or {}).get(cluster)
+            (answer.publish_rate or {}).get(cluster),
+            (answer.topic_dispatch_rate or {}).get(cluster),
         ),
-        subscriptions=limit_of(None, (said.subscription_dispatch_rate or {}).get(cluster)),
-        backlogs=backlogs_of(said.backlog_quota_map),
+        subscriptions=limit_of(None, (answer.subscription_dispatch_rate or {}).get(cluster)),
+        backlogs=backlogs_of(answer.backlog_quota_map),
     )
 
 
 def limit_of(publish: PublishRate | None, dispatch: DispatchRate | None) -> LocalLimit:
-    """A place's limit, of which each kind may be set or not.
+    """A scope's limit, of which each kind may be set or not.
 
-    As Pulsar enforces it (`PublishRate.normalize`, `DispatchRateImpl.normalize`): a rate of which both
-    numbers are 0 or less is not set there, so the next wider place says.
+    As in Pulsar (`PublishRate.normalize`, `DispatchRateImpl.normalize`), a rate whose two
+    numbers are 0 or less is not set, so the next wider scope applies.
     """
     publishing = None
     if publish is not None:
@@ -150,7 +151,7 @@ def limit_of(publish: PublishRate | None, dispatch: DispatchRate | None) -> Loca
         )
     if dispatch is None:
         return NOT_SET if publishing is None else LocalLimit(publish=publishing)
-    # What nobody said Pulsar keeps as 0, and reckons per second.
+    # Pulsar stores an absent period as 0, and computes per second.
     period_s = max(1, dispatch.rate_period_in_second)
     return LocalLimit(
         publish=publishing,
@@ -167,10 +168,10 @@ def _set_rates(messages: float, size: float) -> Rates | None:
     return None if messages <= 0 and size <= 0 else Rates(rate_of(messages), rate_of(size))
 
 
-def backlogs_of(said: Quotas | None) -> BacklogQuotas:
+def backlogs_of(answer: Quotas | None) -> BacklogQuotas:
     """Backlog quotas; each keeps only what its type measures."""
-    told = said or {}
-    size, age = told.get(BacklogType.SIZE), told.get(BacklogType.AGE)
+    quotas = answer or {}
+    size, age = quotas.get(BacklogType.SIZE), quotas.get(BacklogType.AGE)
     return BacklogQuotas(
         size=None if size is None else BacklogQuota(size_bytes=_size(size), action=size.policy),
         age=None if age is None else BacklogQuota(age_s=_age(age), action=age.policy),
@@ -185,7 +186,7 @@ def topic_of(
     by_subscription: dict[str, DispatchRate],
     backlogs: Quotas | None,
 ) -> StockTopic:
-    """What a topic's policies say."""
+    """A topic's policies."""
     return StockTopic(
         limit=limit_of(publish, dispatch),
         subscriptions=limit_of(None, each_subscription),
@@ -195,8 +196,8 @@ def topic_of(
 
 
 def _size(quota: Quota) -> int:
-    told = quota.limit if quota.limit_size is None else quota.limit_size
-    return -1 if told is None else told
+    limit = quota.limit if quota.limit_size is None else quota.limit_size
+    return -1 if limit is None else limit
 
 
 def _age(quota: Quota) -> int:

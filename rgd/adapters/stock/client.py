@@ -1,11 +1,11 @@
-"""Asks Pulsar's admin API: one GET at a time for a path, every answer bounded in time and size.
+"""Client of Pulsar's admin API: one GET at a time for a path, every answer bounded in time and size.
 
-Law: an answer is JSON that Pulsar meant, or "nothing there" in Pulsar's own words, or an error. What
-a proxy says (HTML, a 404 of its own) is never taken for Pulsar's.
+Law: an answer is Pulsar's JSON, Pulsar's own "not found", or an error. A proxy's answer
+(HTML, a 404 of its own) is never treated as Pulsar's.
 
-Redirects are followed here: Pulsar sends a caller on to the broker that owns a topic, and a token
-goes along as with Pulsar's own client, but never from https to http. Tokens are read from their
-file anew for every poll, so a rotated one needs no restart.
+Redirects are followed here, because Pulsar redirects a caller to the broker that owns a topic. The token
+is sent along as with Pulsar's own client, but never from https to http. Tokens are read from their
+file again for every poll, so a rotated one needs no restart.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ from rgd.ports.stock import StockDown, StockError, StockRefused
 
 #: Largest answer that is read: a list of some 100,000 names.
 BODY_BYTES_MAX: Final = 16 << 20
-#: Redirects followed for one call; Pulsar needs one.
+#: Most redirects of one call; Pulsar needs one.
 REDIRECTS_MAX: Final = 5
-#: Of what an admin API answers, no more than this goes into an error.
+#: Most characters of an admin API's answer in an error.
 REASON_CHARS_MAX: Final = 200
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
-#: "There is none", if Pulsar itself says it: 405 is a broker whose topic policies are switched off.
+#: Statuses of Pulsar's own "not found"; 405 is a broker whose topic policies are disabled.
 _NOTHING_THERE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
 _Answer = TypeVar("_Answer")
 
 
 class Missing(StockError):
-    """Pulsar itself says that there is no such thing (any more)."""
+    """Pulsar itself reports that the resource does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class StockSettings:
-    """Where the admin API is, and how hard it may be asked."""
+    """The admin API's address, and the limits of its use."""
 
     #: `http://host:8080` or `https://...`, without a path.
     url: str
@@ -50,10 +50,10 @@ class StockSettings:
     token_file: Path | None = None
     #: Certificates to trust, PEM; None: the system's.
     ca_file: Path | None = None
-    #: Calls under way at once. Their answers may all come in one turn of the event loop, half a
-    #: millisecond each, for which requests wait.
+    #: Most concurrent calls. Their answers may all arrive in one turn of the event loop, and each delays
+    #: requests by half a millisecond.
     connections_max: int = 4
-    #: The longest one call may take.
+    #: Longest time of one call.
     call_timeout_s: float = 10.0
 
 
@@ -76,7 +76,7 @@ class StockClient:
         self._headers: dict[str, str] = {}
 
     async def prepare(self) -> None:
-        """Read the token, and connect the next calls.
+        """Read the token, and open a connection for the next calls.
 
         Raises:
             StockRefused: the token or the certificates cannot be read.
@@ -93,12 +93,12 @@ class StockClient:
             raise StockRefused(f"token or certificates for Pulsar's admin API: {exc}") from exc
 
     async def get(self, path: str, decoder: msgspec.json.Decoder[_Answer]) -> _Answer | None:
-        """Ask for a path below `/admin/v2/` (its parts quoted); None is Pulsar's null: not set.
+        """Get a path below `/admin/v2/` (its parts quoted); None is Pulsar's null: not set.
 
         Raises:
-            Missing: Pulsar says that there is no such thing.
+            Missing: Pulsar reports that it does not exist.
             StockDown: no answer came.
-            StockRefused: the answer cannot be used.
+            StockRefused: the answer is unusable.
         """
         try:
             status, body = await self._ask(path)
@@ -106,7 +106,7 @@ class StockClient:
             why = str(exc) or type(exc).__name__
             raise StockDown(f"{path}: {why}") from exc
         except ValueError as exc:
-            # aiohttp's word for a URL that it cannot use.
+            # aiohttp's error for an invalid URL.
             raise StockRefused(f"{path}: {exc}") from exc
         if status == HTTPStatus.NO_CONTENT:
             return None
@@ -114,10 +114,10 @@ class StockClient:
             return _decoded(path, body, decoder)
         complaint = _complaint_of(body)
         shown = _shown(body) if complaint is None else complaint[:REASON_CHARS_MAX]
-        said = f"{path} answered {status} {shown}".rstrip()
+        text = f"{path} answered {status} {shown}".rstrip()
         if status in _NOTHING_THERE and complaint is not None:
-            raise Missing(said)
-        raise StockRefused(said, status)
+            raise Missing(text)
+        raise StockRefused(text, status)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -157,7 +157,7 @@ async def _bounded(path: str, response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > BODY_BYTES_MAX:
-            # Left unread, the rest would be taken for the next answer.
+            # An unread rest would be read as the next answer.
             response.close()
             raise StockRefused(f"{path}: the answer is larger than {BODY_BYTES_MAX} bytes")
     return bytes(body)
@@ -175,7 +175,7 @@ def _next_url(path: str, url: str, location: str) -> str:
 
 def _decoded(path: str, body: bytes, decoder: msgspec.json.Decoder[_Answer]) -> _Answer | None:
     if not body:
-        # Pulsar's way of writing null.
+        # Pulsar's form of null.
         return None
     try:
         return decoder.decode(body)

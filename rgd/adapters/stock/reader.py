@@ -1,13 +1,13 @@
-"""Reads all policies of a stock Pulsar that rgd governs, part by part.
+"""Reads all policies of a stock Pulsar that rgd uses, part by part.
 
-Law: a part that cannot be read stays as it was known and is told as a fault; where a list cannot be
-read, everything that it would have named stays. After `UNREACHED_MAX` calls without an answer the
-poll is given up, and then nothing has changed at all.
+Law: an unreadable part keeps its known value and is reported as a fault. If a list cannot be
+read, all known values of its names stay. After `UNREACHED_MAX` calls without an answer the
+poll fails, and nothing changes.
 
-Pulsar has no bulk call: one GET for each resource group and each namespace, four for each topic that
-is asked for, one for each of its subscriptions. They run `connections_max` at a time, and each part
-is translated as it comes, so the event loop is never held for long.
-What an answer means is `answers`'s; how one is asked for is `client`'s.
+Pulsar has no bulk call: one GET for each resource group and each namespace, four for each selected
+topic, one for each of its subscriptions. They run `connections_max` at a time, and each part
+is converted when it arrives, so the event loop is never held for long.
+`answers` interprets answers; `client` makes the calls.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from rgd.ports.stock import (
     StockTopic,
 )
 
-#: Faults that are told of one poll; the others are only not taken in.
+#: Most reported faults of one poll; further unreadable parts also keep their values.
 FAULTS_MAX: Final = 100
-#: Calls of one poll that may go without an answer before the poll is given up.
+#: Most calls of one poll without an answer before the poll fails.
 UNREACHED_MAX: Final = 20
 
 _Part = TypeVar("_Part")
@@ -48,8 +48,8 @@ class StockAdmin:
     """Implements `rgd.ports.stock.StockPulsar`.
 
     Args:
-        client: asks for one path.
-        cluster: the cluster whose rates count where Pulsar does not tell its own name.
+        client: gets one path.
+        cluster: the cluster whose rates count if Pulsar does not return its own name.
     """
 
     def __init__(self, client: StockClient, cluster: str) -> None:
@@ -74,23 +74,25 @@ class StockAdmin:
         await self._client.close()
 
     async def _learn_cluster(self) -> None:
-        """Namespaces' rates are kept by cluster: ask the broker for the name of its own, once."""
+        """Get the broker's cluster name once, because namespaces have rates for each cluster."""
         if self._is_cluster_known:
             return
         try:
-            told = await self._client.get("brokers/configuration/runtime", answers.CONFIGURATION)
+            configuration = await self._client.get(
+                "brokers/configuration/runtime", answers.CONFIGURATION
+            )
         except StockRefused as refused:
-            # Not everybody who may read policies may read this; then the setting says.
+            # Reading this may need more rights than reading policies; then the setting applies.
             if refused.status not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
                 raise
-            told = None
+            configuration = None
         self._is_cluster_known = True
-        if told is not None:
-            self._cluster = told.cluster
+        if configuration is not None:
+            self._cluster = configuration.cluster
 
 
 class _Poll:
-    """One walk over everything there is."""
+    """One pass over all policies."""
 
     def __init__(self, client: StockClient, cluster: str) -> None:
         self._client = client
@@ -118,14 +120,14 @@ class _Poll:
             except Missing:
                 raise
             except StockError as error:
-                # They are still there, as far as anybody knows, and each may be readable.
+                # The known ones may still exist, and each may be readable.
                 self._fault(f"namespaces/{tenant}", error)
                 return [name for name in known if name.startswith(f"{tenant}/")]
 
         async def read(name: str) -> StockNamespace:
             path = f"namespaces/{_path_of(parse_namespace(name))}"
-            said = await self._object(path, answers.NAMESPACE)
-            return answers.namespace_of(said, self._cluster)
+            answer = await self._object(path, answers.NAMESPACE)
+            return answers.namespace_of(answer, self._cluster)
 
         lists = await self._each(await self._names("tenants"), names_of, {}, path="tenants")
         names = [name for names in lists.values() for name in names]
@@ -134,7 +136,7 @@ class _Poll:
     async def topics(
         self, known: Mapping[str, StockTopic], wanted: Mapping[str, frozenset[str]]
     ) -> dict[str, StockTopic]:
-        """The topics that are wanted, without those that set nothing; the others as they are known."""
+        """The selected topics, without those that set nothing; the others with their known values."""
 
         async def read(name: str) -> StockTopic:
             before = known.get(name, NOTHING_SET)
@@ -173,14 +175,14 @@ class _Poll:
         )
 
     async def _object(self, path: str, decoder: Decoder[_Answer]) -> _Answer:
-        """What is there; null would be no answer."""
-        said = await self._client.get(path, decoder)
-        if said is None:
+        """The object at a path; null is no valid answer."""
+        answer = await self._client.get(path, decoder)
+        if answer is None:
             raise StockRefused(f"{path}: expected an answer, got nothing")
-        return said
+        return answer
 
     async def _names(self, path: str) -> list[str]:
-        """A list without which the poll is worth nothing."""
+        """A list without which the poll fails."""
         try:
             return await self._object(path, answers.NAMES)
         except Missing as exc:
@@ -194,7 +196,7 @@ class _Poll:
         *,
         path: str,
     ) -> dict[str, _Part]:
-        """Read a part for each name; what is the same as before stays the same object."""
+        """Read a part for each name; an unchanged part stays the same object."""
         found: dict[str, _Part] = {}
         pending = iter(dict.fromkeys(names))
 

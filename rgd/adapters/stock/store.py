@@ -1,7 +1,7 @@
-"""What was last read of a stock Pulsar, kept on disk for a start while Pulsar is out of reach.
+"""Stores the last policies of a stock Pulsar on disk, for a start while Pulsar is unreachable.
 
-Law: the file is taken whole or not at all, and only for the admin API that it was read from; writing
-it never raises. It holds no secrets: groups, rates and names.
+Law: the file is used completely or not at all, and only for the same admin API. Writing
+it never raises. It has no secrets, only groups, rates and names.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ import msgspec
 
 from rgd.ports.stock import StockPolicies
 
-#: Changes with the shape of what is stored; a file of another version is not read.
+#: The version of the file format; a file of another version is not read.
 VERSION: Final = 1
-#: Entries that are encoded in one go: more would hold up requests, even from a thread.
+#: Most entries that are encoded in one call, because more would delay requests, even from a thread.
 PIECE: Final = 256
 
 
@@ -43,7 +43,7 @@ class StockFile:
         self._url = url
 
     def load(self) -> StockPolicies | None:
-        """What was stored last for this Pulsar; None where there is none that can be used."""
+        """The last stored policies for this Pulsar; None if there are no usable ones."""
         try:
             stored = _decoder.decode(self._path.read_bytes())
         except (OSError, msgspec.MsgspecError, RecursionError):

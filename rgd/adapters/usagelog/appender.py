@@ -1,12 +1,12 @@
 """Appends entries to one log folder: numbers and stamps them, rolls segments, syncs, counts.
 
 Law: indexes are continuous and broker time never runs backwards, over segments, restarts and jumps of
-the clock; `synced_index` is never above what a successful sync covered.
-Every method may raise OSError; then nothing is open any more, what was written whole is kept and
-counted, and `resume` starts over from what is on disk. An unsynced segment whose sync failed is never
-appended to again: the operating system reports such a failure once and forgets the pages.
+the clock. `synced_index` is never above the last entry of a successful sync.
+Every method may raise OSError. Then nothing is open any more, complete entries are kept and
+counted, and `resume` continues from the content on disk. An unsynced segment whose sync failed is never
+appended to again, because the operating system reports such a failure once and drops the pages.
 
-Single-threaded and blocking; queueing, retrying and telling people is the writer's business.
+Single-threaded and blocking; the writer queues, retries and reports.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Pending:
     payload: bytes
     #: By the caller's clock, in milliseconds since 1970.
     timestamp_ms: int
-    #: Of all payloads that were offered since the start, from 0, also of those that were not kept.
+    #: Number of the payload among all since the start, from 0, counting lost ones too.
     ordinal: int
 
 
@@ -60,10 +60,10 @@ class _OpenSegment:
 
 
 class Appender:
-    """The pen of one log."""
+    """Writes one log."""
 
     def __init__(self, folder: Path, settings: UsageLogSettings, *, broker: str) -> None:
-        #: Of the next entry.
+        #: Index of the next entry.
         self.next_index = 0
         #: Entries written.
         self.appended = 0
@@ -89,19 +89,19 @@ class Appender:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `write` may be called; else `resume` first."""
+        """Whether `write` may be called; otherwise call `resume` first."""
         return self._is_ready
 
     @property
     def has_unsynced(self) -> bool:
-        """Whether `sync` would force something to the disk."""
+        """Whether there is anything for `sync` to write to disk."""
         return self._unsynced > 0
 
     def resume(self) -> None:
-        """Lock the folder and get ready to append behind what is on disk.
+        """Lock the folder and prepare to append after the content on disk.
 
         Raises:
-            LogLocked: somebody else appends to this log.
+            LogLocked: another process appends to this log.
             UsageLogError, OSError: the log cannot be read, cut or synced.
         """
         self._lock.acquire()
@@ -138,10 +138,10 @@ class Appender:
             self._put(run)
 
     def sync(self) -> None:
-        """Force everything written to the disk, unless the settings say never to.
+        """Sync all written entries to disk, unless the settings disable it.
 
         Raises:
-            OSError: it is not known what is on disk of the entries since the last sync.
+            OSError: it is unknown which entries since the last sync are on disk.
         """
         if self._segment is None or not self._is_syncing:
             return
@@ -149,18 +149,18 @@ class Appender:
             self._sync(self._segment)
 
     def doubt_unsynced(self) -> None:
-        """Count what was written since the last sync as doubtful."""
+        """Count the entries since the last sync as doubtful."""
         self.doubtful += self._unsynced
         self._unsynced = 0
 
     def close(self) -> None:
-        """Close the segment, without a sync, and let go of the lock. Idempotent."""
+        """Close the segment, without a sync, and release the lock. Idempotent."""
         self._close_segment()
         self._is_ready = False
         self._lock.release()
 
     def _go_on(self, tail: Tail) -> None:
-        """Open the segment that the log ends in, or leave it, so that `write` begins a new one."""
+        """Open the last segment of the log, or skip it, so that `write` begins a new one."""
         if self._is_syncing and tail.path is not None and tail.path != self._suspect:
             try:
                 sync_path(tail.path)
@@ -170,7 +170,7 @@ class Appender:
             sync_path(self._folder)
         can_append = tail.path != self._suspect and tail.next_index == self.next_index
         if tail.segment is None or not can_append:
-            # What was written may be in a segment that can no longer be synced.
+            # The entries may be in a segment that can no longer be synced.
             self.doubt_unsynced()
             return
         self._open(tail.segment)
@@ -178,7 +178,7 @@ class Appender:
             self._count_synced()
 
     def _encode(self, pending: Pending, run: list[_Stored]) -> _Stored:
-        """The entry that follows `run`, and where it will be."""
+        """The entry that follows `run`, and its position."""
         segment, last = self._segment, run[-1][0] if run else None
         offset = last.end if last else segment.size if segment else 0
         index = self.next_index + len(run)
@@ -254,7 +254,7 @@ class Appender:
         if os.fstat(descriptor).st_size != end.size:
             os.close(descriptor)
             raise FileExistsError(
-                errno.EEXIST, "somebody else writes to this segment", str(end.path)
+                errno.EEXIST, "another process writes to this segment", str(end.path)
             )
         marks = MarkWriter(end.path, since_mark=end.since_mark)
         self._segment = _OpenSegment(end.path, descriptor, end.size, end.first_timestamp, marks)
@@ -263,9 +263,7 @@ class Appender:
         try:
             os.fsync(segment.descriptor)
             if os.fstat(segment.descriptor).st_nlink == 0:
-                raise FileNotFoundError(
-                    errno.ENOENT, "somebody removed this segment", str(segment.path)
-                )
+                raise FileNotFoundError(errno.ENOENT, "this segment was removed", str(segment.path))
         except OSError:
             self._suspect = segment.path
             self.doubt_unsynced()
@@ -278,7 +276,7 @@ class Appender:
 
     @contextlib.contextmanager
     def _closing_on_error(self) -> Iterator[None]:
-        """Where the disk fails, close; what is half written is cut by the next `resume`."""
+        """Close after a disk error; the next `resume` truncates incomplete entries."""
         try:
             yield
         except OSError:
@@ -290,6 +288,6 @@ class Appender:
         segment, self._segment = self._segment, None
         if segment is not None:
             segment.marks.close()
-            # A late failure of what was written is the sync's to tell.
+            # The sync reports a late failure of a write.
             with contextlib.suppress(OSError):
                 os.close(segment.descriptor)

@@ -1,7 +1,7 @@
-"""What can be wrong with a usage log on disk, beyond what the port promises.
+"""The errors of a usage log on disk, in addition to the port's.
 
-Damage is not an error: it is found, named and skipped (`reader.DamagedEntry`). A disk that cannot be
-written is not one either: it stops logging and is tried again (`writer`).
+Damage is not an error: it is found, named and skipped (`reader.DamagedEntry`). An unwritable disk
+is no error either: it stops logging and is tried again (`writer`).
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from rgd.ports.usagelog import UsageLogError
 
 
 class LogNotFound(UsageLogError):
-    """There is no such folder or segment file."""
+    """The folder or segment file does not exist."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path}: no such log folder or segment file")

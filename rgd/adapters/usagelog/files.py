@@ -1,12 +1,12 @@
-"""Names and places of a log on disk, and the lock that keeps a second writer out.
+"""Names and paths of a log on disk, and the lock that excludes a second writer.
 
     ROOT/<broker>/00000000000000000000.log     a segment, named by its first index
     ROOT/<broker>/00000000000000000000.idx     its sparse index (rgd.adapters.usagelog.index)
     ROOT/<broker>/.lock                        held by the daemon that writes this log
 
 Law: different brokers never share a folder, whatever their names; two processes never append to one
-log. The lock is the operating system's (`flock`): it is gone when its holder is, however that ended.
-The file stays, so that nobody locks a file that somebody else has just removed.
+log. The lock is the operating system's (`flock`), which releases it when its holder ends in any way.
+The file stays, so that no process locks a file that another one has just removed.
 """
 
 import contextlib
@@ -40,17 +40,17 @@ class Segment:
 
 
 def log_folder(root: Path, broker: str) -> Path:
-    """Where the log of `broker` is.
+    """The folder of the log of `broker`.
 
     Raises:
-        Malformed: `broker` cannot be a broker's name.
+        Malformed: `broker` is no valid broker name.
     """
     name = quote(check_broker(broker), safe="")
     if name.startswith("."):
         name = "%2E" + name[1:]
     if len(name) > _FOLDER_NAME_MAX:
         digest = hashlib.sha256(broker.encode()).hexdigest()[:_FOLDER_HASH_DIGITS]
-        # No quoted name has a plus sign, so this one cannot be another broker's.
+        # No quoted name has a plus sign, so this name is unique.
         name = f"{name[: _FOLDER_NAME_MAX - len(digest) - 1]}+{digest}"
     return root / name
 
@@ -85,10 +85,10 @@ def list_logs(path: Path) -> list[Path]:
 
 
 def sync_path(path: Path) -> None:
-    """Force a file's bytes or a folder's names to the disk.
+    """Sync a file's bytes or a folder's names to disk.
 
     Raises:
-        OSError: it did not work.
+        OSError: the sync failed.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -105,11 +105,11 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock, unless it is held already; makes the folder.
+        """Take the lock, unless it is held already; creates the folder.
 
         Raises:
             LogLocked: another process, or another log of this one, has it.
-            OSError: the folder cannot be made or locked.
+            OSError: the folder cannot be created or locked.
         """
         if self._descriptor is not None:
             return
@@ -128,13 +128,13 @@ class FolderLock:
             os.close(descriptor)
             raise
         self._descriptor = descriptor
-        # Who holds it is only for the message above: on a full disk it goes unsaid.
+        # The holder's name is only for the message above; on a full disk it is missing.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let go of the lock. Idempotent."""
+        """Release the lock. Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,9 +1,9 @@
-"""Walks over a segment's entries and reads no more of each than what the broker added.
+"""Iterates over a segment's entries and reads only the part of each that the broker added.
 
-Law: seeking by time costs a few dozen bytes an entry, whatever the payloads are (PIP-70). Only where
-a broker added no timestamp is an entry read whole, for its publish time.
-`walk` hops from length to length; where one cannot be right it lets `SegmentReader` find the next
-whole entry, which is the one way in which damage is stepped over in this project.
+Law: seeking by time costs a few dozen bytes an entry, whatever the payloads are (PIP-70). An entry is
+read completely, for its publish time, only if the broker added no timestamp.
+`walk` follows the lengths. After an invalid length `SegmentReader` finds the next
+complete entry; it is the only code in this project that skips damage.
 """
 
 import os
@@ -20,31 +20,31 @@ from rgd.wire.frame import (
 )
 from rgd.wire.segment import LENGTH_SIZE, SegmentReader, Stored, decode_length
 
-#: Bytes read at once where entries are read whole.
+#: Bytes read at once where entries are read completely.
 CHUNK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of an entry without its payload."""
+    """The properties of an entry without its payload."""
 
-    #: Of its length, in bytes from the start of the segment.
+    #: Offset of its length, in bytes from the start of the segment.
     offset: int
     #: In bytes, with the length before it.
     size: int
     #: None where the broker set none.
     index: int | None
-    #: Milliseconds since 1970: the broker's, else the producer's.
+    #: Milliseconds since 1970: the broker's, otherwise the producer's.
     timestamp: int
 
     @property
     def end(self) -> int:
-        """Where the next entry starts."""
+        """The offset of the next entry."""
         return self.offset + self.size
 
 
 def header_of(stored: Stored) -> Header:
-    """The header of an entry that was read whole."""
+    """The header of an entry that was read completely."""
     return Header(
         offset=stored.offset,
         size=LENGTH_SIZE + len(stored.data),
@@ -54,10 +54,10 @@ def header_of(stored: Stored) -> Header:
 
 
 def header_at(descriptor: int, offset: int) -> Header:
-    """Read the header of the entry whose length stands at `offset`.
+    """Read the header of the entry whose length is at `offset`.
 
     Raises:
-        WireError: no whole entry starts there, as far as its header tells.
+        WireError: no complete entry starts there, according to its header.
         OSError: the file cannot be read.
     """
     head = os.pread(descriptor, LENGTH_SIZE + PEEK_SIZE, offset)

@@ -1,11 +1,11 @@
-"""The sparse index beside a segment: where every N-th entry is, and when it was written.
+"""The sparse index beside a segment: the offset and the time of every N-th entry.
 
     [u64 index][u64 timestamp, ms since 1970][u64 offset]      repeated, big endian
 
-Law: the index only makes things faster. A mark counts when the segment itself says the same at its
-offset (`is_true`); without marks, with wrong ones or with none of the last ones, everything is found
-as well, only slower. So it is never synced, and a failure to write it is nobody's trouble.
-The writer adds marks as it writes entries, and `mend` writes an index anew that is missing or stale.
+Law: the index only improves speed. A mark counts if the segment has the same data at its
+offset (`is_true`). With missing or wrong marks everything is still found, only slower. So the index is
+never synced, and a failure to write it is ignored.
+The writer adds marks as it writes entries, and `mend` rewrites a missing or stale index.
 Entries without a broker's index get no marks.
 """
 
@@ -38,14 +38,14 @@ class Mark:
 
 
 class MarkCounter:
-    """Says which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
+    """Decides which entries get a mark: the first of a segment, and every `MARK_EVERY`-th after it."""
 
     def __init__(self, since_mark: int = 0) -> None:
-        """Go on `since_mark` entries after a mark, that one counted; 0: a mark is due."""
+        """Continue `since_mark` entries after a mark, including the marked one; 0: a mark is due."""
         self._since_mark = since_mark
 
     def mark_for(self, header: Header) -> Mark | None:
-        """Count an entry; answer with its mark if it gets one."""
+        """Count an entry; returns its mark if it gets one."""
         is_due = self._since_mark % MARK_EVERY == 0
         self._since_mark += 1
         if not is_due or header.index is None:
@@ -57,7 +57,7 @@ class MarkWriter:
     """Adds marks to the index of the segment that is being written; never raises."""
 
     def __init__(self, segment: Path, *, since_mark: int) -> None:
-        """Go on with an index (`since_mark` as in `MarkCounter`), or begin one where that is 0."""
+        """Continue an index (`since_mark` as in `MarkCounter`), or begin one if it is 0."""
         self._counter = MarkCounter(since_mark)
         self._descriptor: int | None = None
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -67,7 +67,7 @@ class MarkWriter:
             self._descriptor = os.open(index_path(segment), flags, 0o644)
 
     def add(self, headers: Iterable[Header]) -> None:
-        """Count entries that were written, in order; write the marks of those that get one."""
+        """Count written entries, in order, and write their marks."""
         marks = [mark for header in headers if (mark := self._counter.mark_for(header)) is not None]
         if not marks or self._descriptor is None:
             return
@@ -77,11 +77,11 @@ class MarkWriter:
         except OSError:
             is_whole = False
         if not is_whole:
-            # Half a mark would shift those behind it: leave the rest to `mend`.
+            # An incomplete mark would shift later ones, so leave the rest to `mend`.
             self.close()
 
     def close(self) -> None:
-        """Add no more. Idempotent."""
+        """Stop adding marks. Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -93,7 +93,7 @@ def index_path(segment: Path) -> Path:
 
 
 def load_marks(segment: Path) -> list[Mark]:
-    """The marks of a segment as they stand, up to the first that cannot follow the one before it."""
+    """The marks in the file, up to the first that cannot follow its predecessor."""
     try:
         data = index_path(segment).read_bytes()
     except OSError:
@@ -107,7 +107,7 @@ def load_marks(segment: Path) -> list[Mark]:
 
 
 def is_true(descriptor: int, mark: Mark) -> bool:
-    """Whether the segment itself says the same.
+    """Whether the segment has the same data.
 
     Raises:
         OSError: the segment cannot be read.
@@ -120,7 +120,7 @@ def is_true(descriptor: int, mark: Mark) -> bool:
 
 
 def true_marks(descriptor: int, marks: list[Mark]) -> list[Mark]:
-    """The marks up to the last that is true: those behind a cut are not.
+    """The marks up to the last true one; marks after a truncation are false.
 
     Raises:
         OSError: the segment cannot be read.
@@ -132,7 +132,7 @@ def true_marks(descriptor: int, marks: list[Mark]) -> list[Mark]:
 
 
 def mend(segment: Path) -> None:
-    """Write the index of a segment anew if it is missing or stale.
+    """Rewrite the index of a segment if it is missing or stale.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -1,14 +1,14 @@
-"""Reads usage logs: every entry in order, damage with its place, and where a time starts.
+"""Reads usage logs: every entry in order, damage with its offset, and seeking by time.
 
-Law: nothing that is readable is left out and nothing is made up. What cannot be read comes as a
-`DamagedEntry` with file and offset, and reading goes on behind it. The torn end of a log's last
-segment is not damage: the daemon may be writing it just now. Reading takes what was there when each
-segment was opened, needs no lock and changes nothing; a segment that retention removes meanwhile is
-left out.
+Law: reading returns every readable entry and invents none. Unreadable bytes are returned as a
+`DamagedEntry` with file and offset, and reading continues after them. An incomplete end of a log's last
+segment is not damage, because the daemon may be writing it. Reading returns the content at the time when each
+segment was opened, needs no lock and changes nothing. A segment that is removed meanwhile is
+skipped.
 
-`seek_time` reads no more of an entry than what the broker added: it searches the segments by their
-first entries, then the sparse index, then walks at most from one mark to the next. What a payload
-means is `rgd.wire.record`'s business.
+`seek_time` reads only the part of an entry that the broker added: it searches the segments by their
+first entries, then the sparse index, then iterates at most from one mark to the next. `rgd.wire.record`
+interprets payloads.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry and where it stands."""
+    """An entry and its position."""
 
     path: Path
-    #: Of its length, in bytes from the start of the file.
+    #: Offset of its length, in bytes from the start of the file.
     offset: int
     entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
-    """Bytes that are not what was written; one entry or several."""
+    """Damaged bytes: one entry or several."""
 
     path: Path
     offset: int
@@ -54,13 +54,13 @@ class DamagedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an entry stands."""
+    """The position of an entry."""
 
     path: Path
     offset: int
     #: None where the broker set none.
     index: int | None
-    #: Milliseconds since 1970: the broker's, else the producer's.
+    #: Milliseconds since 1970: the broker's, otherwise the producer's.
     timestamp: int
 
 
@@ -85,7 +85,7 @@ def read_entries(path: Path, *, start: Position | None = None) -> Iterator[LogEn
 
 
 def seek_time(path: Path, timestamp_ms: int) -> Position | None:
-    """The first entry at or after a time, in one log folder or one segment; None: there is none.
+    """The first entry at or after a time, in one log folder or one segment; None if there is none.
 
     Raises:
         LogNotFound: there is no such path.
@@ -134,7 +134,7 @@ def _opened(segment: Path) -> Iterator[int | None]:
 
 
 def _read_segment(segment: Path, offset: int) -> Iterator[LogEntry | DamagedEntry]:
-    # Asked before reading: a segment that has a successor is not written any more.
+    # Checked before reading, because a segment with a successor is not written any more.
     is_active = not any(other.name > segment.name for other in _segments_at(segment.parent))
     reader = SegmentReader(offset)
     with _opened(segment) as descriptor:
@@ -159,7 +159,7 @@ def _item(segment: Path, found: Found) -> LogEntry | DamagedEntry:
 
 
 def _first_timestamp(segment: Path) -> float:
-    """When the first entry was written; a segment without entries counts as written last."""
+    """The time of the first entry; a segment without entries counts as the last one."""
     with _opened(segment) as descriptor:
         first = None if descriptor is None else next(walk(descriptor), None)
     return math.inf if first is None else first.timestamp

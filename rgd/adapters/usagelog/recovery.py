@@ -1,12 +1,12 @@
-"""Finds where a log goes on, and cuts off what was never written whole.
+"""Finds where a log continues, and truncates incomplete entries.
 
-Law: whatever a crash left, the log goes on behind its last whole entry with the next index, a time
-not below the last one and a higher sequence id. Only two things are ever cut off: an entry that the
-file ends within, and zeros at the end (a file system that made room and lost the bytes). Other damage
-stays for the reader to report; a segment that ends in it is left alone and a new one is begun.
+Law: after any crash, the log continues after its last complete entry with the next index, a time
+not below the last one and a higher sequence id. Only two things are ever truncated: an incomplete last
+entry, and zeros at the end (a file system that allocated space and lost the bytes). Other damage
+stays for the reader to report. A segment that ends in damage is left alone and a new one is begun.
 
-Only the last segment's part behind its last true mark is read, so it takes the same few milliseconds
-for a large log as for a small one; without an index the last segment is read once.
+Only the last segment's part after its last true mark is read, so it takes the same few milliseconds
+for a large log as for a small one. Without an index the last segment is read once.
 """
 
 import os
@@ -40,40 +40,40 @@ class OpenEnd:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where and how a log goes on."""
+    """The state from which a log continues."""
 
     next_index: int = 0
-    #: Of the last whole entry, in milliseconds since 1970.
+    #: Of the last complete entry, in milliseconds since 1970.
     last_timestamp: int = 0
     next_sequence_id: int = 0
-    #: The last segment; None: there is none.
+    #: The last segment; None if there is none.
     path: Path | None = None
-    #: The last segment, where it can be appended to; None: a new one must be begun.
+    #: The last segment, if it can be appended to; None if a new one must be begun.
     segment: OpenEnd | None = None
-    #: Damaged stretches that were met.
+    #: Number of damaged stretches.
     damaged: int = 0
 
 
 @dataclass(slots=True)
 class _Scan:
-    """What was found from a segment's last true mark on."""
+    """The findings from a segment's last true mark on."""
 
     marks: list[Mark]
-    #: Behind the last finding that stays.
+    #: The offset after the last finding that stays.
     end: int = 0
-    #: Whole entries from the start of the scan on.
+    #: Complete entries from the start of the scan on.
     count: int = 0
     last: Stored | None = None
     damaged: list[Damaged] = field(default_factory=list)
-    #: Damage that nothing whole follows.
+    #: Damage without a complete entry after it.
     trailing: Damaged | None = None
 
 
 def recover(folder: Path) -> Tail:
-    """Cut off the torn end of the log in `folder`, and say where it goes on.
+    """Truncate the incomplete end of the log in `folder`, and return where the log continues.
 
     Raises:
-        UsageLogError, OSError: the folder or its last segment cannot be read or cut.
+        UsageLogError, OSError: the folder or its last segment cannot be read or truncated.
     """
     segments = list_segments(folder)
     if not segments:
@@ -135,18 +135,18 @@ def _note(scan: _Scan, found: Found, counter: MarkCounter) -> None:
 
 
 def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
-    """The index behind everything that stays in the last segment."""
+    """The index after everything that stays in the last segment."""
     if scan.last is None:
         next_index = segment.first_index
     elif scan.last.entry.index is None:
-        # Nobody gave indexes to these entries, so there were no marks and all were counted.
+        # These entries have no indexes, so there were no marks and all entries were counted.
         next_index = segment.first_index + scan.count
     else:
         next_index = max(segment.first_index, scan.last.entry.index + 1)
     if scan.trailing is None:
         return next_index
-    # Damaged entries keep their indexes, as far as these can be read; the first is one at least
-    # where it alone would make up a segment, whose name the next one must not have.
+    # Damaged entries keep their indexes, as far as these can be read. A segment with only damage counts as
+    # at least one entry, because the next segment must not have its name.
     offset, counted = scan.trailing.offset, next_index
     while (header := _header_or_none(descriptor, offset)) is not None and header.index == counted:
         offset, counted = header.end, counted + 1
@@ -165,7 +165,7 @@ def _open_end(path: Path, scan: _Scan, first: Header | None) -> OpenEnd:
 
 
 def _last_of(segments: list[Segment]) -> Stored | None:
-    """The last whole entry of the newest of these segments that has one."""
+    """The last complete entry of the newest of these segments that has one."""
     for segment in reversed(segments):
         descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -183,7 +183,7 @@ def _is_zeros(descriptor: int, damaged: Damaged) -> bool:
 
 
 def _keep_marks(segment: Path, marks: list[Mark]) -> None:
-    """Write the index as it is now known; if that fails, what is there stays as untrusted as before."""
+    """Write the current index; after a failure the old content stays untrusted."""
     try:
         replace_marks(segment, marks)
     except OSError:

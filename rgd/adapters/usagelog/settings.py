@@ -1,7 +1,7 @@
-"""What the usage log is told; the names are those of design 11 where it has one.
+"""The settings of the usage log, with the names of design 11 where it has one.
 
-Law: every limit of the log has its name here, and what happens when it is reached.
-Reading settings from files is `rgd.config`'s business.
+Law: every limit of the log has its name here, and the effect of reaching it.
+`rgd.config` reads settings from files.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rgd.wire.frame import PAYLOAD_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLogSettings:
-    """How a log is kept."""
+    """The settings of a log."""
 
     #: An entry that would make its segment larger begins a new one.
     segment_bytes: int = 64 << 20
@@ -20,11 +20,11 @@ class UsageLogSettings:
     segment_age_s: float = 3600
     fsync: Fsync = Fsync.INTERVAL
     fsync_ms: int = 1000
-    #: Entries that wait to be written; when it is full the newest is not kept, and counted.
+    #: Most entries that wait to be written; when it is full the newest is dropped and counted.
     queue_max: int = 1024
-    #: Payload bytes that wait to be written; the same.
+    #: Most payload bytes that wait to be written; the same.
     queue_bytes_max: int = 64 << 20
-    #: From a failure of the disk to the next try.
+    #: Time from a failure of the disk to the next attempt.
     retry_ms: int = 5000
 
     def __post_init__(self) -> None:

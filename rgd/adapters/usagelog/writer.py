@@ -1,13 +1,13 @@
 """The daemon's usage log: one thread that writes, fed by one bounded queue.
 
-Law: `append` never waits for the disk. What is offered is written in order, or counted in `lost`: at
-once where the queue is full (the newest is not kept), and while the disk fails only when somebody
-waits (`flush`, `close`) and one more try has failed; until then the queue keeps it.
-A failing disk raises one alarm, is tried again every `retry_ms` while something waits to be written,
-and its end is told once too. Whether the disk works shows only when something was written.
+Law: `append` never waits for the disk. Payloads are written in order, or counted in `lost`. A full
+queue drops the newest at once. While the disk fails, the queue keeps its payloads until a caller
+waits (`flush`, `close`) and one more attempt has failed.
+A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
+and its end is reported once too. Only a successful write proves that the disk works.
 
-The queue holds payloads and, between them, the marks of those who wait (`_Waiter`); only the thread
-takes from it, and only once a payload is written or lost.
+The queue has payloads and, between them, waiting callers (`_Waiter`). Only the thread
+removes items, and only after a payload is written or lost.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 from rgd.wire.frame import PAYLOAD_MAX
 
-#: Payload bytes that are written at once; one payload may be larger.
+#: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
-#: Payloads that are written at once.
+#: Most payloads of one write.
 BATCH_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class LogAlarm:
-    """Logging stopped, or goes on again."""
+    """Logging stopped, or continues again."""
 
     folder: Path
-    #: Why nothing is written; None: the trouble is over.
+    #: Why nothing is written; None when the problem is over.
     trouble: str | None
     #: Entries lost so far.
     lost: int
@@ -47,7 +47,7 @@ class LogAlarm:
 
 @dataclass(frozen=True, slots=True)
 class _Waiter:
-    """Somebody waits until everything before it in the queue is settled."""
+    """A caller that waits until all earlier items in the queue are written or lost."""
 
     settled: Future[None]
     #: Whether the thread ends here.
@@ -71,12 +71,12 @@ class SegmentedLog:
         Args:
             folder: this log's own (`files.log_folder`).
             settings: sizes, times, limits.
-            broker: whose log it is: the producer's name of every entry.
+            broker: the log's broker: the producer's name of every entry.
             clock: monotonic.
-            on_alarm: called on the event loop when logging stops, and when it goes on.
+            on_alarm: called on the event loop when logging stops, and when it continues.
 
         Raises:
-            Malformed: `broker` cannot be a broker's name.
+            Malformed: `broker` is no valid broker name.
         """
         self._folder = folder
         self._settings = settings
@@ -124,7 +124,7 @@ class SegmentedLog:
         assert not self._is_closed, "opened after it was closed"
         self._loop = asyncio.get_running_loop()
         opened: Future[None] = Future()
-        # A daemon thread: a disk that hangs must not keep the process from ending.
+        # A daemon thread, because a hanging disk must not block the exit of the process.
         self._thread = threading.Thread(
             target=self._run, args=(opened,), name="rgd-usage-log", daemon=True
         )
@@ -193,7 +193,7 @@ class SegmentedLog:
             opened.set_exception(error)
             return
         except Exception as error:  # noqa: BLE001 - nobody may wait for a thread that a bug ended
-            self._tell(f"{self._folder}: the writer of the usage log broke: {error!r}")
+            self._report(f"{self._folder}: the writer of the usage log broke: {error!r}")
             if not opened.done():
                 opened.set_exception(error)
         self._appender.close()
@@ -210,7 +210,7 @@ class SegmentedLog:
             self._fail(error)
 
     def _mend_indexes(self) -> None:
-        """Write the sparse indexes of closed segments that are missing or stale."""
+        """Write the missing or stale sparse indexes of closed segments."""
         with contextlib.suppress(OSError, UsageLogError):
             for segment in list_segments(self._folder)[:-1]:
                 if self._is_closed:
@@ -218,7 +218,7 @@ class SegmentedLog:
                 mend(segment.path)
 
     def _step(self) -> bool:
-        """Wait for what is due and do it; False: the end was reached."""
+        """Wait for the next work and do it; False when the end was reached."""
         batch, waiter = self._await_work()
         if batch:
             self._write(batch)
@@ -232,7 +232,7 @@ class SegmentedLog:
         return True
 
     def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
-        """Wait until something is due; answer with the payloads that come first, or the waiter."""
+        """Wait until work is due; returns the first payloads, or the waiter."""
         with self._changed:
             while (idle_s := self._idle_s()) is None or idle_s > 0:
                 self._changed.wait(idle_s)
@@ -248,7 +248,7 @@ class SegmentedLog:
             return batch, None
 
     def _idle_s(self) -> float | None:
-        """For how long nothing is due; None: until something is queued."""
+        """The time until work is due; None: until an item is queued."""
         if self._waiters or (self._queued and self._retry_at is None):
             return 0
         times = [self._sync_at] if self._sync_at is not None else []
@@ -257,7 +257,7 @@ class SegmentedLog:
         return (min(times) - self._clock()) / NS_PER_S if times else None
 
     def _write(self, batch: list[Pending]) -> None:
-        """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
+        """Write payloads; unwritable ones stay, unless a caller waits."""
         before = self._appender.appended
         try:
             if not self._appender.is_ready:
@@ -272,7 +272,7 @@ class SegmentedLog:
         self._take(self._appender.appended - before)
 
     def _settle(self) -> None:
-        """Put on disk what was written, or count it as lost."""
+        """Sync the written entries, or count them as lost."""
         try:
             if self._appender.has_unsynced and not self._appender.is_ready:
                 self._appender.resume()
@@ -294,21 +294,21 @@ class SegmentedLog:
         is_new = self._trouble is None
         self._trouble = f"{self._folder}: nothing is logged: {_words(error)}"
         if is_new:
-            self._tell(self._trouble)
+            self._report(self._trouble)
 
     def _recover(self) -> None:
-        """Something was written: the disk works."""
+        """Note a successful write, which proves that the disk works."""
         self._retry_at = None
         if self._trouble is not None:
             self._trouble = None
-            self._tell(None)
+            self._report(None)
         if self._sync_at is None and self._settings.fsync is Fsync.INTERVAL:
             self._sync_at = self._in_ms(self._settings.fsync_ms)
 
-    def _tell(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         assert self._loop is not None
         self._trouble = trouble
-        # A loop that is closed has nobody left who would hear it.
+        # A closed loop has no receiver for the alarm.
         with contextlib.suppress(RuntimeError):
             alarm = LogAlarm(self._folder, trouble, self.lost)
             self._loop.call_soon_threadsafe(self._on_alarm, alarm)
@@ -317,7 +317,7 @@ class SegmentedLog:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
 
     def _take(self, count: int) -> None:
-        """Take payloads that were written from the queue, and where somebody waits, the lost ones."""
+        """Remove written payloads from the queue and, if a caller waits, the lost ones."""
         with self._changed:
             for _ in range(count):
                 self._pop_pending()
@@ -341,7 +341,7 @@ class SegmentedLog:
         waiter.settled.set_result(None)
 
     def _end(self) -> None:
-        """Count what is left as lost and let everybody go; the caller holds `_changed`."""
+        """Count the rest as lost and wake all waiters; the caller holds `_changed`."""
         for item in self._queue:
             if isinstance(item, Pending):
                 self._dropped += 1

@@ -1,8 +1,8 @@
-"""The changes of policies that look at more than the one policy they change.
+"""Changes of one policy that depend on other policies.
 
-Law: what must be so is looked at on every try, so a change that another daemon made meanwhile is
-seen. Policies of different keys are not changed at one stroke: a group that is deleted while another
-daemon attaches something to it leaves an attachment that charges nothing (`PolicyBook.groups_of`).
+Law: the conditions are checked on every attempt, so a concurrent change of another daemon is
+seen. Policies of different keys are not changed atomically. If a group is deleted while another
+daemon attaches a name to it, the attachment remains and charges nothing (`PolicyBook.groups_of`).
 """
 
 from rgd.app.policies.source import Policies
@@ -12,7 +12,7 @@ from rgd.core.policies.records import GROUP, Value
 
 
 async def delete_group(policies: Policies, name: str) -> None:
-    """Delete a group that nothing is attached to.
+    """Delete a group without attachments.
 
     Raises:
         UnknownGroup: there is no such group.

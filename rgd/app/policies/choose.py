@@ -1,6 +1,6 @@
-"""Which source of policies there is, as the settings say, and the places that it needs.
+"""Builds the configured source of policies, with the files and topics that it needs.
 
-Law: only here are a source's parts put together; what it does is its own module's business.
+Law: only this module assembles a source; the source's own module has its behaviour.
 """
 
 import secrets
@@ -27,12 +27,12 @@ from rgd.core.units import NS_PER_MS
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import POLICY_MAX
 
-#: What was last read of a stock Pulsar, beside the usage log.
+#: The file with the last policies of a stock Pulsar, beside the usage log.
 STOCK_POLICIES_FILE: Final = "pulsar-policies.json"
 #: What was last known of the policies table, there too.
 TABLE_POLICIES_FILE: Final = "table-policies.jsonl"
 
-#: So many heartbeats without an answer, and the table counts as lost.
+#: After this many heartbeats without an answer the table counts as lost.
 HEARTBEATS_MISSED_MAX: Final = 3
 #: A change of the table is read everywhere within milliseconds, unless somebody's connection to it is
 #: dead; that is noticed, and the table opened again, within so many heartbeats.
@@ -45,7 +45,7 @@ _log = structlog.get_logger("rgd.policies")
 
 
 def policies_of(settings: Settings, url: str, names_asked: NamesAsked) -> Policies:
-    """The source that the settings name."""
+    """The source named in the settings."""
     file = settings.policies.file
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:
         return _pulsar_admin(settings, names_asked)
@@ -74,7 +74,7 @@ def _table(settings: Settings, url: str) -> TablePolicies:
 
 
 def table_identity(settings: Settings) -> str:
-    """Which table it is, for a file that outlives the process; an embedded exchange is its folder."""
+    """The identity of a table, for its stored file; the folder identifies an embedded exchange."""
     exchange = settings.exchange
     where = exchange.url
     if where == EMBEDDED:
@@ -97,7 +97,7 @@ def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPol
 
 
 def patience_ns(settings: Settings) -> int:
-    """How long daemons may differ in their policies without an alarm: a change takes its time."""
+    """How long daemons may differ in their policies without an alarm, because a change takes time."""
     match settings.policies.source:
         case PoliciesSource.FILE:
             return 0
@@ -110,7 +110,7 @@ def patience_ns(settings: Settings) -> int:
 
 
 def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
-    """Make the namespace of a topic, where we may."""
+    """Create the namespace of a topic, if permitted."""
 
     async def prepare() -> None:
         await make_namespace(settings.exchange, namespace_of_topic(topic))
@@ -119,16 +119,16 @@ def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
 
 
 def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
-    """Make the namespace of the usage topic, where we may; who may not joins if somebody else has."""
+    """Create the namespace of the usage topic, if permitted; otherwise it must exist already."""
     prepare = _prepare(settings, settings.exchange.topic)
-    told: set[str] = set()
+    logged: set[str] = set()
 
     async def try_to_prepare() -> None:
         try:
             await prepare()
         except ExchangeDown as error:
-            if str(error) not in told:
+            if str(error) not in logged:
                 _log.warning("did not prepare the exchange", reason=str(error))
-            told.add(str(error))
+            logged.add(str(error))
 
     return try_to_prepare

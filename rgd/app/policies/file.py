@@ -1,10 +1,10 @@
-"""Policies in a file that is the truth, such as a mounted ConfigMap (`policies.source: file`).
+"""Policies from a groups file, such as a mounted ConfigMap (`policies.source: file`).
 
-Law: a file is taken whole or refused whole; a refused or vanished one leaves the last good policies
-in force, and `trouble` says so until a good one is there. No daemon takes a policy from another: each
-reports its file's hash, and those whose hashes differ say so (`AlarmCode.POLICIES_DIFFER`).
-How: the file is looked at every FILE_POLL_S; a look follows links, as Kubernetes swaps one to change
-a ConfigMap. A large one is read and hashed by a process of its own.
+Law: a file is accepted or refused as a whole. A refused or missing one leaves the last valid policies
+in force, and `trouble` reports it until a valid one appears. Daemons do not exchange policies: each
+reports its file's hash, and daemons with different hashes raise an alarm (`AlarmCode.POLICIES_DIFFER`).
+How: the file is checked every FILE_POLL_S. The check follows links, because Kubernetes swaps a link to change
+a ConfigMap. A separate process reads and hashes a large file.
 """
 
 import asyncio
@@ -21,25 +21,25 @@ from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 from rgd.errors import ConfigError
 
-#: How often the groups file is looked at.
+#: Time between two checks of the groups file.
 FILE_POLL_S: Final = 1.0
-#: A changed file that could not be read is read again after so many looks; the reason may be ours, such
-#: as too few descriptors or processes.
+#: A changed file that could not be read is read again after this many checks, because the reason may be
+#: local, such as too few descriptors or processes.
 UNREAD_LOOKS: Final = 10
-#: Of a refused file's faults, so many are logged one by one; `rgd validate` tells all.
-FAULTS_TOLD_MAX: Final = 20
-#: Characters of a fault that are logged: it may quote the file.
+#: Most faults of a refused file that are logged one by one; `rgd validate` lists all.
+FAULTS_LOGGED_MAX: Final = 20
+#: Most logged characters of a fault, which may quote the file.
 FAULT_CHARS_MAX: Final = 500
 
 _log = structlog.get_logger("rgd.policies")
 
 
 class FilePolicies:
-    """Policies in a file that is the truth.
+    """Policies from a groups file.
 
     Args:
         path: the groups file.
-        poll_s: how often it is looked at.
+        poll_s: time between two checks.
 
     Raises:
         ConfigError: it cannot be used now; a daemon does not start without policies.
@@ -48,7 +48,7 @@ class FilePolicies:
     def __init__(self, path: Path, *, poll_s: float = FILE_POLL_S) -> None:
         self._path = path
         self._poll_s = poll_s
-        # Before it is read: what is written meanwhile is then seen at the next look.
+        # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = _stamp(path)
         loaded = load_groups_apart(path)
         self._book, self._hash = loaded.book, loaded.hash
@@ -60,15 +60,15 @@ class FilePolicies:
 
     @property
     def trouble(self) -> str | None:
-        """Why the file as it is now is not in force; None: it is."""
+        """Why the current file is not in force; None if it is."""
         return self._trouble
 
     def figures(self) -> Figures:
-        """Whether the file is not in force as it is now."""
+        """Whether the current file is not in force."""
         return Figures(is_old=self._trouble is not None)
 
     def book(self) -> PolicyBook:
-        """The file's policies, as last read without a fault."""
+        """The policies of the last valid file."""
         return self._book
 
     async def follow(self, on_book: OnBook) -> None:
@@ -84,8 +84,8 @@ class FilePolicies:
             if looks_left and stamp == unread:
                 looks_left -= 1
                 continue
-            # Only what is in force, or was refused for what it says, is not read again: not even when
-            # the file of before comes back.
+            # A file that is in force, or was refused for its content, is not read again, even if
+            # it replaces another one.
             self._stamp = None
             if await self._reload(on_book):
                 self._stamp = stamp
@@ -93,7 +93,7 @@ class FilePolicies:
                 unread, looks_left = stamp, UNREAD_LOOKS
 
     async def change(self, key: str, change: Change) -> None:
-        """Refuse: the file is the truth."""
+        """Refuse, because the file owns the policies."""
         del change
         raise PoliciesReadOnly(
             f"{key}: policies come from {self._path}, which is the truth; change the file"
@@ -103,7 +103,7 @@ class FilePolicies:
         """Nothing is open."""
 
     async def _reload(self, on_book: OnBook) -> bool:
-        """Take up the file as it is now; False where it could not be read, whatever is in it."""
+        """Load the current file; False if it could not be read, whatever its content."""
         try:
             return await self._take_up(on_book)
         except Exception:
@@ -115,7 +115,7 @@ class FilePolicies:
         try:
             loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
         except asyncio.CancelledError:
-            # Or the thread would keep the process from stopping until the file is read.
+            # Otherwise the thread would block the exit until the file is read.
             reading.stop()
             raise
         except ConfigError as error:
@@ -131,7 +131,7 @@ class FilePolicies:
             groups=len(self._book.groups),
             hash=f"{self._hash:016x}",
         )
-        # Nobody else holds it any more, and a large one takes long to free.
+        # This is the last reference, and freeing a large snapshot takes long.
         await asyncio.to_thread(let_go, before)
         return True
 
@@ -140,19 +140,19 @@ class FilePolicies:
         first = str(error.faults[0])[:FAULT_CHARS_MAX]
         trouble = f"the last good ones stay in force: {first}{more}"
         if isinstance(error, GroupsUnread) and trouble == self._trouble:
-            return  # Told already, some looks ago.
+            return  # It is already logged.
         self._trouble = trouble
-        for fault in error.faults[:FAULTS_TOLD_MAX]:
+        for fault in error.faults[:FAULTS_LOGGED_MAX]:
             _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
 
 
 def seed_of(path: Path | None) -> PolicyBook | None:
-    """The book that a groups file seeds a table with; None: there is no file."""
+    """The snapshot by which a groups file seeds a table; None if there is no file."""
     return None if path is None else load_groups(path)
 
 
 def _stamp(path: Path) -> object:
-    """What changes when a file is written or, as Kubernetes does, its link is swapped."""
+    """The attributes that change when a file is written or, in Kubernetes, its link is swapped."""
     try:
         stat = path.stat()
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Writes to a policies table what it lacks: a groups file's seeds, and what it had before.
+"""Writes missing records to a policies table: a groups file's seeds, and records that it had before.
 
-Law: what is written back is the record that is known, revision and writer and all, deletions too. So
-any number of daemons may do this at once, a record that is newer is never overtaken, and daemons that
-knew different things agree in the end.
-How: each begins at another place and leaves out what somebody else was faster with.
-Which records are lacking is `ledger`'s to know; reaching the table is `table`'s business.
+Law: known records are written back unchanged, with revision and writer, deletions too. So
+any number of daemons may do this at once, a newer record is never replaced, and daemons with
+different knowledge agree in the end.
+How: each daemon begins at another position and skips records that another daemon wrote first.
+`ledger` knows the missing records; `table` reaches the table.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 from rgd.wire.errors import WireError
 from rgd.wire.policies import encode_policy
 
-#: Records that are on their way at once: a large file must not keep changes waiting.
+#: Most records in flight, because a large file must not delay changes.
 SEEDS_MAX: Final = 48
-#: Pause before what the table did not take is written again.
+#: Pause before records that the table did not accept are written again.
 RESEED_S: Final = 1.0
-#: Of many policies of which something is to be said, so many are named in the log.
+#: Most policies that one log line names.
 NAMED_MAX: Final = 5
 
 _log = structlog.get_logger("rgd.policies")
@@ -38,26 +38,26 @@ Put = Callable[[str, bytes], Awaitable[None]]
 
 
 class Filling:
-    """What a table lacks, on its way there."""
+    """The missing records of a table, and their writes."""
 
     def __init__(self, ledger: Ledger, writer: str, put: Put, refusals: Refusals) -> None:
         self._ledger = ledger
         self._writer = writer
         self._put = put
         self._refusals = refusals
-        #: Set when records came, the written ones perhaps.
+        #: Set when records arrived, maybe the written ones.
         self._is_read = asyncio.Event()
-        #: Records written that the table, or the one before it, had once had.
+        #: Written records that the table, or its predecessor, once had.
         self.written_back = 0
-        #: Why the table lacks something; None: it lacks nothing.
+        #: Why records are missing in the table; None if none are.
         self.trouble: str | None = None
 
     def note_read(self) -> None:
-        """Records were taken in."""
+        """Note that records were applied."""
         self._is_read.set()
 
     async def run(self) -> None:
-        """Write what the table lacks, until it lacks nothing."""
+        """Write the missing records until there are none."""
         lacking = [record for key in self._ledger.lacking if (record := self._ledger.get(key))]
         seeds = sum(not record.revision for record in lacking)
         self._tell_lacking([record for record in lacking if record.revision])
@@ -84,13 +84,13 @@ class Filling:
         )
 
     def _in_order(self) -> "chain[str]":
-        """What is lacking, by every daemon from another place on."""
+        """The missing records; every daemon begins at another position."""
         keys = [*self._ledger.lacking]
         start = zlib.crc32(self._writer.encode()) % len(keys) if keys else 0
         return chain(keys[start:], keys[:start])
 
     async def _put_some(self, keys: Iterable[str]) -> None:
-        """Write lacking records until there are none, or the table takes no more."""
+        """Write missing records until there are none, or the table accepts no more."""
         for key in keys:
             record = self._ledger.get(key)
             if key not in self._ledger.lacking or record is None:
@@ -107,7 +107,7 @@ class Filling:
                 self.trouble = f"{lacks} policies are not in the table yet: {error}"
                 return
             self.written_back += record.revision > 0
-            # A table in memory answers at once: let requests in between.
+            # A table in memory answers at once, so yield to requests here.
             await asyncio.sleep(0)
 
     def _encoded(self, record: PolicyRecord) -> bytes:
@@ -116,7 +116,7 @@ class Filling:
         return encode_policy(record)
 
     async def _is_all_read(self) -> bool:
-        """Wait until all that was written is read back; False when nothing comes any more."""
+        """Wait until all written records are read back; False if reading has stopped."""
         while self._ledger.lacking:
             self._is_read.clear()
             try:

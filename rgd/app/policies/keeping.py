@@ -1,9 +1,9 @@
-"""Keeps what is known of a policies table on disk, for a start while the table is away.
+"""Stores the known content of a policies table on disk, for a start while the table is unreachable.
 
-Law: nothing waits for the disk, and a disk that is full or slow costs nothing but the next start's
-knowledge, and is told. Changes are stored a moment after they came, many at once, never more often
+Law: nothing waits for the disk. A full or slow disk only costs the next start its stored policies,
+and is reported. Changes are stored shortly after they arrive, many at once, never more often
 than every `KEEP_EVERY_S`, and never for more than a tenth of the time.
-What the file looks like is `rgd.adapters.policies.kept`'s business.
+`rgd.adapters.policies.kept` has the file format.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from rgd.wire.policies import decode_policy, encode_policy
 
 #: The least time from one store to the next.
 KEEP_EVERY_S: Final = 1.0
-#: A store that took long is followed by a pause of so many times that.
+#: The pause after a store, as a multiple of its duration.
 KEEP_PAUSES: Final = 10
 
 _log = structlog.get_logger("rgd.policies")
 
 
 class Keeping:
-    """What is known of a table, on its way to the disk.
+    """Stores a table's known content.
 
     Args:
-        kept: where it is stored.
+        kept: the storage.
         known: the records that count; those of revision 0 are a groups file's, and not stored.
         every_s: the least time between two stores.
     """
@@ -46,11 +46,11 @@ class Keeping:
         self._known = known
         self._every_s = every_s
         self._is_changed = asyncio.Event()
-        #: Why what is known is not on disk; None: it is, or will be in a moment.
+        #: Why the known content is not on disk; None if it is, or will be in a moment.
         self.trouble: str | None = None
 
     def note_change(self) -> None:
-        """What is known has changed."""
+        """Note a change of the known content."""
         self._is_changed.set()
 
     async def run(self) -> None:
@@ -64,13 +64,13 @@ class Keeping:
             await asyncio.sleep(max(self._every_s, KEEP_PAUSES * took_s))
 
     async def finish(self) -> None:
-        """Store what is not stored yet; `run` has ended."""
+        """Store the remaining changes after `run` has ended."""
         if self._is_changed.is_set():
             await self._store()
 
     async def _store(self) -> None:
         self._is_changed.clear()
-        # Taken here, where nobody changes it meanwhile, and encoded in the thread.
+        # Copied on the loop, where nothing changes it meanwhile, and encoded in the thread.
         records = self._known()
         try:
             await asyncio.to_thread(self._kept.store, _encoded(records))
@@ -89,7 +89,7 @@ class Keeping:
 
 
 def kept_records(kept: PoliciesKept, refusals: Refusals) -> list[PolicyRecord] | None:
-    """The records that were stored last; None where nothing that can be used was ever stored."""
+    """The last stored records; None if no usable ones exist."""
     stored = kept.load()
     if kept.trouble is not None:
         _log.warning("no policies from an earlier run", reason=kept.trouble)

@@ -1,18 +1,18 @@
-"""Which of a policies table's records count: the log of a table, read in its topic's order.
+"""Decides which of a policies table's records count, by reading them in the topic's order.
 
-Law: of each key that record counts which first came with the highest revision. So every daemon that
-reads the topic makes the same of it, and a record written upon what its writer knew counts only if
-nobody was faster: a compare-and-set, decided by the topic's order and by nobody's clock or name.
-What counts is never overtaken by a record that was written before it was known. (At `REVISION_MAX`
+Law: for each key, the first record with the highest revision counts. So every daemon that
+reads the topic gets the same result. A record counts only if no other daemon wrote the next revision
+first: this is a compare-and-set, decided by the topic's order and by no clock or name.
+A valid record is never replaced by one whose writer did not know it. (At `REVISION_MAX`
 there is no higher revision, and the last record counts.)
 
-What is known from elsewhere (the groups file with revision 0, the disk, a topic that was read before)
-is `lacking` until the table has a record of the key that is at least as new, which then counts; what
-the table lacks is written to it (`filling`). So a table that was emptied or replaced gets everything
-back, deletions too, and daemons that know different things agree again.
+Records from other sources (the groups file with revision 0, the disk, a topic that was read before)
+are `lacking` until the table has a record of the key that is at least as new, which then counts.
+Lacking records are written to the table (`filling`). So an emptied or replaced table gets all records
+back, deletions too, and daemons with different knowledge agree again.
 
-A topic that is compacted keeps the last record of a key, which need not be the one that counts. Such
-keys are `misplaced`, until a record that counts stands last again (`repairing`).
+A compacted topic keeps the last record of a key, which may not be the one that counts. Such
+keys are `misplaced` until a valid record is last again (`repairing`).
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _HASH_MASK: Final = (1 << 63) - 1
 
 
 class Taken(NamedTuple):
-    """What became of a record."""
+    """The result of reading a record."""
 
     #: Whether it is now the one of its key that counts.
     counts: bool
@@ -43,20 +43,20 @@ class Taken(NamedTuple):
 
 
 class Ledger:
-    """The records of a table that count, and the book they make.
+    """The records of a table that count, and their snapshot.
 
     Args:
-        seeds: what a groups file says.
-        known: what was last known of the table, which beats the seeds.
+        seeds: the policies of a groups file.
+        known: the last known content of the table, which overrides the seeds.
     """
 
     def __init__(self, seeds: Iterable[PolicyRecord], known: Iterable[PolicyRecord] = ()) -> None:
         self._records = PolicyRecords()
-        #: The sum of the digests of what is in force.
+        #: The sum of the digests of the policies in force.
         self._sum = 0
-        #: Keys that are known, and that the table, as far as it was read, lacks.
+        #: Known keys that the table, as far as it was read, lacks.
         self.lacking: set[str] = set()
-        #: By key the record that stands last in the topic, although another one counts.
+        #: By key, the last record in the topic where another one counts.
         self.misplaced: dict[str, PolicyRecord] = {}
         #: Records of the two that no table could hold: key and reason.
         self.unusable: list[tuple[str, str]] = []
@@ -69,11 +69,11 @@ class Ledger:
                 self.lacking.add(record.key)
 
     def take(self, record: PolicyRecord, digest: int | None = None) -> Taken:
-        """Take in the topic's next record.
+        """Apply the topic's next record.
 
         Args:
             record: the record.
-            digest: its `policy_digest`, where that was made beforehand.
+            digest: its `policy_digest`, if it was computed beforehand.
         """
         known = self._records.get(record.key)
         if known is not None and not self._counts(record, known):
@@ -94,21 +94,21 @@ class Ledger:
         return Taken(counts=True, is_news=is_news)
 
     def is_too_many(self, key: str) -> bool:
-        """Whether a key is one more than a table may have."""
+        """Whether a key exceeds the maximum number of keys."""
         return len(self._records) >= KEYS_MAX and key not in self._records
 
     def leave(self, key: str) -> None:
-        """Leave a key alone under which the table has what only a later rgd can read."""
+        """Leave a key alone whose record only a later rgd can read."""
         self.lacking.discard(key)
         self.misplaced.pop(key, None)
 
     def hide(self, key: str) -> None:
-        """Note that what stands last under a key in the topic is no policy."""
+        """Note that the last record of a key in the topic is no policy."""
         if key in self._records and key not in self.lacking:
             self.misplaced[key] = PolicyRecord(key, 0, "", None)
 
     def doubt(self) -> None:
-        """Take nothing for granted: the table is about to be read from its start."""
+        """Reset what is known of the table's own records before it is read from its start."""
         self.lacking = self._records.keys()
         self.misplaced.clear()
 
@@ -117,11 +117,11 @@ class Ledger:
         return self._records.get(key)
 
     def value(self, key: str) -> Value:
-        """What is in force under a key; None: nothing, or that it was deleted."""
+        """The value in force for a key; None if there is none or it was deleted."""
         return self._records.value(key)
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
-        """Make the record that replaces what is known of `key`; takes nothing in."""
+        """Make the record that replaces the known one of `key`, without applying it."""
         return self._records.next(key, value, writer)
 
     def known(self) -> list[PolicyRecord]:
@@ -129,12 +129,12 @@ class Ledger:
         return self._records.all()
 
     def book(self) -> PolicyBook:
-        """The book that the records make."""
+        """The snapshot of the records."""
         return self._records.book()
 
     @property
     def hash(self) -> int:
-        """A hash of what is in force: 1 to 2^63 - 1, the same for the same policies."""
+        """A hash of the policies in force: 1 to 2^63 - 1, the same for the same policies."""
         return (self._sum & _HASH_MASK) or 1
 
     def _counts(self, record: PolicyRecord, known: PolicyRecord) -> bool:
@@ -143,7 +143,7 @@ class Ledger:
         return record.revision > known.revision
 
     def _put(self, record: PolicyRecord, digest: int | None) -> None:
-        """Have a record count; without a digest its value is that of the one before."""
+        """Make a record count; without a digest its value is that of its predecessor."""
         if digest is not None:
             known = self._records.get(record.key)
             before = 0 if known is None else policy_digest(known.key, known.value)

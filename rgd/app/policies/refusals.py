@@ -1,7 +1,7 @@
-"""What is said of records that a table has and nobody here can use: counted all, logged a few.
+"""Reports unusable records of a table: it counts all and logs a few.
 
-Law: whoever may write to the topic cannot fill a log: of each key and reason so many characters are
-told, of all records so many in so much time, and the rest is a number.
+Law: a writer on the topic cannot fill the log. The characters of each key and reason, and the records
+per log line and per time, are bounded; the rest is a number.
 """
 
 import asyncio
@@ -10,17 +10,17 @@ from typing import Final
 import structlog
 
 #: Characters of a refused record's key and of the reason that are logged.
-TOLD_CHARS_MAX: Final = 120
-#: Records that are told in one line.
-TOLD_RECORDS_MAX: Final = 5
-#: Between two such lines.
+LOGGED_CHARS_MAX: Final = 120
+#: Most records in one log line.
+LOGGED_RECORDS_MAX: Final = 5
+#: Least time between two such lines.
 TELL_EVERY_S: Final = 10.0
 
 _log = structlog.get_logger("rgd.policies")
 
 
 class Refusals:
-    """Counts refused records, and tells of them now and then."""
+    """Counts refused records, and logs them at intervals."""
 
     def __init__(self) -> None:
         #: Records refused since the start.
@@ -32,11 +32,11 @@ class Refusals:
     def add(self, key: str, reason: str) -> None:
         """Count a record that was refused."""
         self.count += 1
-        if len(self._such_as) < TOLD_RECORDS_MAX:
+        if len(self._such_as) < LOGGED_RECORDS_MAX:
             self._such_as.append(f"{shown(key)}: {shown(reason)}")
 
-    def tell(self) -> None:
-        """Log what was refused since the last line, unless that is not long ago."""
+    def log(self) -> None:
+        """Log the refusals since the last line, if that is long enough ago."""
         fresh = self.count - self._told_count
         now = asyncio.get_running_loop().time()
         if not fresh or (self._told_at is not None and now < self._told_at + TELL_EVERY_S):
@@ -46,10 +46,10 @@ class Refusals:
 
 
 def shown(text: str) -> str:
-    """A text of a stranger's, cut, with whatever could disturb a terminal escaped."""
+    """An untrusted text, truncated, with control characters escaped."""
     cut = (
         text
-        if len(text) <= TOLD_CHARS_MAX
-        else f"{text[:TOLD_CHARS_MAX]}... ({len(text)} characters)"
+        if len(text) <= LOGGED_CHARS_MAX
+        else f"{text[:LOGGED_CHARS_MAX]}... ({len(text)} characters)"
     )
     return cut.encode("unicode_escape").decode("ascii")

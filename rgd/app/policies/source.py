@@ -1,8 +1,8 @@
-"""What the daemon asks of every source of policies.
+"""The interface of every source of policies.
 
-Law: a source that has trouble keeps the last good policies in force and says so; it never gives
+Law: a source with a problem keeps the last valid policies in force and reports it; it never gives
 the daemon half of a change.
-The sources are in modules of their own, named as `policies.source` names them.
+The sources are in modules of their own, named like the values of `policies.source`.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from typing import Protocol
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
 
-#: Hears of each new book, and of its hash (0: no policies are known).
+#: Receives each new snapshot and its hash (0: no policies are known).
 OnBook = Callable[[PolicyBook, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a source counts, for metrics."""
+    """The counters of a source, for metrics."""
 
-    #: Whether what is in force may not be the newest.
+    #: Whether the policies in force may be old.
     is_old: bool = False
     #: Records of the table that could not be used.
     refused: int = 0
@@ -35,32 +35,32 @@ class Policies(Protocol):
 
     @property
     def is_settled(self) -> bool:
-        """False until it is known what to hold to at the start."""
+        """False until the source knows what is in force at the start."""
 
     @property
     def is_known(self) -> bool:
-        """False while nobody has told any policies: not this run, not an earlier one, not a groups file."""
+        """False while no policies are known: from this run, an earlier one, or a groups file."""
 
     @property
     def trouble(self) -> str | None:
-        """Why what is in force may not be the newest, in words; None: as far as is known, it is."""
+        """Why the policies in force may be old, as text; None if they are not."""
 
     def figures(self) -> Figures:
-        """What was counted so far."""
+        """The counters so far."""
 
     def book(self) -> PolicyBook:
-        """What is in force."""
+        """The policies in force."""
 
     async def follow(self, on_book: OnBook) -> None:
-        """Tell of every change until cancelled."""
+        """Report every change until cancelled."""
 
     async def change(self, key: str, change: Change) -> None:
         """Change one policy; in force here when it returns (`rgd.ports.daemon.Daemon.change`).
 
         Raises:
-            PoliciesReadOnly: something else owns the policies (a file, a stock Pulsar).
+            PoliciesReadOnly: another source owns the policies (a file, a stock Pulsar).
             ExchangeDown: the table cannot be written now.
         """
 
     async def close(self) -> None:
-        """Let go of what is open."""
+        """Close open resources."""

@@ -1,16 +1,16 @@
-"""Policies that a stock Pulsar owns: its admin API is polled, and admin writes here are refused.
+"""Policies of a stock Pulsar: its admin API is polled, and admin writes here are refused.
 
-Laws: a change in Pulsar is in force here within two polls. A bad answer never lifts a limit: the part
-it was about stays as it was (`rgd.ports.stock`), and a poll that fails whole changes nothing. Polls
-never overlap, and Pulsar is left alone for at least as long as it was asked.
+Laws: a change in Pulsar is in force here within two polls. A bad answer never lifts a limit: the
+policy in question stays unchanged (`rgd.ports.stock`), and a completely failed poll changes nothing. Polls
+never overlap, and the pause after a poll is at least as long as the poll.
 
-What was read last is kept on disk. A daemon that starts while Pulsar is out of reach begins with
-that, else with the groups file if there is one, and says so. Without either no policies are known
-until Pulsar was read, and `policies.unknown` says what becomes of requests.
+The last result is stored on disk. A daemon that starts while Pulsar is unreachable begins with
+it, otherwise with the groups file if there is one, and reports that. Without either, no policies are known
+until Pulsar was read, and `policies.unknown` decides the answer to requests.
 
-Every group and namespace is read in every poll. Of topics only those that somebody asked this daemon
-about, and those known to have policies: Pulsar has no bulk call, and most topics have none. For the
-same reason daemons differ in the topics that they know, so these are not in the hash that they compare.
+Every poll reads all groups and namespaces. It reads only topics that callers asked this daemon
+about, and those known to have policies, because Pulsar has no bulk call and most topics have none. So
+daemons know different topics, and topics are not part of the hash that they compare.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ from rgd.ports.stock import (
     StockStore,
 )
 
-#: Namespaces whose hash is reckoned in one go; part of what all daemons must agree on.
+#: Namespaces that are hashed in one call; all daemons must use the same number.
 PIECE: Final = 256
-#: Daemons that were started together drift apart: a pause is shorter by up to this part of a poll.
+#: Each pause is shortened by up to this fraction of a poll, so that daemons do not poll in step.
 JITTER: Final = 0.1
 
-#: Tells the names that this daemon was asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
+#: Returns the names that callers asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
 NamesAsked = Callable[[], Sequence[Name]]
 
 _log = structlog.get_logger("rgd.policies")
@@ -52,7 +52,7 @@ _log = structlog.get_logger("rgd.policies")
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """How often Pulsar is asked, and how much of it."""
+    """The frequency and size of polls."""
 
     #: From the beginning of a poll to that of the next.
     poll_s: float
@@ -62,7 +62,7 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What the policies are made of."""
+    """The inputs of the policies."""
 
     stock: StockPulsar
     store: StockStore
@@ -82,7 +82,7 @@ class PulsarAdminPolicies:
         self._known = StockPolicies() if stored is None else stored
         if not settings.topic_calls_max:
             self._known = replace(self._known, topics={})
-        #: What is in force, in words, for as long as Pulsar cannot be read.
+        #: A description of the policies in force while Pulsar cannot be read.
         self._in_force = "what the last run read"
         self._book, self._hash = book_of(self._known), hash_of(self._known)
         if stored is None:
@@ -91,41 +91,41 @@ class PulsarAdminPolicies:
             if origins.stand_in is not None:
                 self._in_force = "the groups file"
                 self._book, self._hash = origins.stand_in, book_hash(origins.stand_in)
-        #: Whether there is anything to hold to at all.
+        #: Whether any policies are known.
         self._is_known = stored is not None or origins.stand_in is not None
         self._is_read = False
-        #: False until it is known what to hold to: Pulsar was read or found out of reach, or an
+        #: True once the start is decided: Pulsar was read or found unreachable, or an
         #: earlier run's policies are in force.
         self._is_settled = stored is not None
-        #: Why not everything that Pulsar says is in force; None while all is well.
+        #: Why Pulsar's policies are not completely in force; None if they are.
         self._trouble: str | None = f"Pulsar was not read yet; in force is {self._in_force}"
         self._faulty: frozenset[str] = frozenset()
         self._is_down = False
-        self._is_slow_told = self._are_turns_told = False
+        self._is_slow_logged = self._are_turns_logged = False
         self._seen = SeenTopics()
-        #: What was asked for before the last change of policies, of which nobody else knows any more.
+        #: The names asked for before the last change of policies, which the limiter has forgotten.
         self._asked_before: Sequence[Name] = ()
 
     def book(self) -> PolicyBook:
-        """What is in force."""
+        """The policies in force."""
         return self._book
 
     async def follow(self, on_book: OnBook) -> None:
-        """Poll until cancelled, and tell of every change."""
+        """Poll until cancelled, and report every change."""
         on_book(self._book, self._hash)
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
             await self.poll(on_book)
             took_s = loop.time() - began
-            if took_s > self._settings.poll_s and not self._is_slow_told:
-                self._is_slow_told = True
+            if took_s > self._settings.poll_s and not self._is_slow_logged:
+                self._is_slow_logged = True
                 _log.warning("a poll takes longer than policies.poll_ms", seconds=round(took_s, 1))
             pause_s = self._settings.poll_s * (1 - JITTER * self._dice.random()) - took_s
             await asyncio.sleep(max(pause_s, took_s))
 
     async def poll(self, on_book: OnBook) -> None:
-        """Read Pulsar once, and put in force what changed."""
+        """Read Pulsar once, and put changes in force."""
         asked = [*self._asked_before, *self._origins.names_asked()]
         self._asked_before = ()
         topics = await asyncio.to_thread(self._topics_to_read, asked)
@@ -138,14 +138,14 @@ class PulsarAdminPolicies:
             try:
                 await self._take(reading, on_book)
             except Exception:
-                # Nothing of it was noted as known, so the next poll tries again.
+                # The result was not stored as known, so the next poll tries again.
                 self._trouble = "internal error: what Pulsar says now could not be put in force"
                 raise
         self._is_settled = True
 
     @property
     def is_settled(self) -> bool:
-        """Whether Pulsar was read or found out of reach, or an earlier run's policies are in force."""
+        """Whether Pulsar was read or found unreachable, or an earlier run's policies are in force."""
         return self._is_settled
 
     @property
@@ -154,16 +154,16 @@ class PulsarAdminPolicies:
         return self._is_known
 
     def figures(self) -> Figures:
-        """Whether not everything that Pulsar says is in force."""
+        """Whether Pulsar's policies are not completely in force."""
         return Figures(is_old=self._trouble is not None)
 
     @property
     def trouble(self) -> str | None:
-        """Why not everything that Pulsar says is in force; None while all is well."""
+        """Why Pulsar's policies are not completely in force; None if they are."""
         return self._trouble
 
     async def change(self, key: str, change: Change) -> None:
-        """Refuse: Pulsar is the truth."""
+        """Refuse, because Pulsar owns the policies."""
         del change
         raise PoliciesReadOnly(
             f"{key}: policies come from Pulsar's admin API (policies.source is pulsar-admin); "
@@ -171,7 +171,7 @@ class PulsarAdminPolicies:
         )
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._origins.stock.close()
 
     async def _take(self, reading: Reading, on_book: OnBook) -> None:
@@ -184,14 +184,14 @@ class PulsarAdminPolicies:
             return
         book, policies_hash = await asyncio.to_thread(_digest, reading.policies)
         self._asked_before = self._origins.names_asked()
-        # Of `is_known`, whoever is told of the book asks at once.
+        # Set before the callback, which reads `is_known`.
         was_known, self._is_known = self._is_known, True
         try:
             on_book(book, policies_hash)
         except BaseException:
             self._is_known = was_known
             raise
-        # Only what is in force counts as known: whatever raised before this is tried again.
+        # Only policies in force count as known, so an exception before this line leads to another try.
         self._is_read, self._known = True, reading.policies
         self._book, self._hash = book, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
@@ -201,8 +201,8 @@ class PulsarAdminPolicies:
         if not calls_max:
             return {}
         chosen, wanted = self._seen.choose(asked, self._known.topics, calls_max)
-        if len(chosen) < wanted and not self._are_turns_told:
-            self._are_turns_told = True
+        if len(chosen) < wanted and not self._are_turns_logged:
+            self._are_turns_logged = True
             _log.warning(
                 "topics take turns: more were asked for than policies.topic_calls_max lets be read",
                 topics=wanted,
@@ -210,7 +210,7 @@ class PulsarAdminPolicies:
             )
         return chosen
 
-    # What people are told: each trouble once when it begins, and once when it is over.
+    # Logging: each problem once when it begins, and once when it is over.
 
     def _tell_down(self, error: StockError) -> None:
         if self._is_read:
@@ -245,50 +245,62 @@ class PulsarAdminPolicies:
 
 
 def book_of(stock: StockPolicies) -> PolicyBook:
-    """The book that a stock Pulsar's policies make."""
+    """The snapshot of a stock Pulsar's policies."""
     namespaces, topics = stock.namespaces, stock.topics
     return PolicyBook(
         groups=dict(stock.groups),
         attach=Attachments(
-            namespaces={name: said.group for name, said in namespaces.items() if said.group}
+            namespaces={
+                name: policies.group for name, policies in namespaces.items() if policies.group
+            }
         ),
         limits=Limits(
-            topics={name: said.limit for name, said in topics.items() if said.limit != NOT_SET},
+            topics={
+                name: policies.limit
+                for name, policies in topics.items()
+                if policies.limit != NOT_SET
+            },
             subscriptions={
                 (name, subscription): limit
-                for name, said in topics.items()
-                for subscription, limit in said.by_subscription.items()
+                for name, policies in topics.items()
+                for subscription, limit in policies.by_subscription.items()
             },
             namespaces={
-                name: said.limit for name, said in namespaces.items() if said.limit != NOT_SET
+                name: policies.limit
+                for name, policies in namespaces.items()
+                if policies.limit != NOT_SET
             },
             namespace_subscriptions={
-                name: said.subscriptions
-                for name, said in namespaces.items()
-                if said.subscriptions != NOT_SET
+                name: policies.subscriptions
+                for name, policies in namespaces.items()
+                if policies.subscriptions != NOT_SET
             },
             topic_subscriptions={
-                name: said.subscriptions
-                for name, said in topics.items()
-                if said.subscriptions != NOT_SET
+                name: policies.subscriptions
+                for name, policies in topics.items()
+                if policies.subscriptions != NOT_SET
             },
         ),
         named=frozenset(namespaces),
         backlogs=Backlogs(
             {
-                name: said.backlogs
-                for name, said in namespaces.items()
-                if said.backlogs != NO_QUOTAS
+                name: policies.backlogs
+                for name, policies in namespaces.items()
+                if policies.backlogs != NO_QUOTAS
             },
-            {name: said.backlogs for name, said in topics.items() if said.backlogs != NO_QUOTAS},
+            {
+                name: policies.backlogs
+                for name, policies in topics.items()
+                if policies.backlogs != NO_QUOTAS
+            },
         ),
     )
 
 
 def hash_of(stock: StockPolicies) -> int:
-    """The hash that daemons compare: of what every daemon reads.
+    """The hash that daemons compare, over the policies that every daemon reads.
 
-    Reckoned piece by piece, since making JSON of all namespaces at once would hold up requests even
+    It is computed piece by piece, because encoding all namespaces as JSON at once would delay requests even
     from a thread.
     """
     digest = hashlib.blake2b(digest_size=8)

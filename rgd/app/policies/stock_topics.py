@@ -1,10 +1,10 @@
-"""Which topics' policies are read from a stock Pulsar in a poll.
+"""Selects the topics whose policies a poll reads from a stock Pulsar.
 
-Law: a topic that somebody asked this daemon about, and one that is known to have policies, is read in
-every poll as long as they all fit; where they do not, they take turns, so each is read again and again.
+Law: topics that callers asked this daemon about, and topics known to have policies, are read in
+every poll as long as they all fit. If they do not fit, they take turns, so each is read repeatedly.
 
-The limiter forgets who asked whenever a new book comes into force, so topics are remembered here for
-`KEEP_POLLS` polls. Works on plain values, and is called in a thread: there may be many.
+The limiter forgets the requested names whenever a new snapshot comes into force, so topics are stored here for
+`KEEP_POLLS` polls. It works on plain values in a thread, because there may be many topics.
 """
 
 from bisect import bisect_right
@@ -15,30 +15,30 @@ from rgd.core.buckets.decision import Name
 from rgd.core.buckets.limiter import CHAINS_MAX
 from rgd.core.policies.names import partitioned_topic_of
 
-#: Calls that a topic costs beside one for each of its subscriptions.
+#: Calls for a topic, in addition to one for each of its subscriptions.
 CALLS_A_TOPIC: Final = 4
-#: A topic that nobody asks about for so many polls is not read any more, if it has no policies.
+#: A topic without policies is not read any more after this many polls without a request.
 KEEP_POLLS: Final = 60
-#: Most topics remembered; beyond that those go that were not asked about for longest.
+#: Most stored topics; beyond that the topics with the oldest request are dropped.
 TOPICS_MAX: Final = CHAINS_MAX
 
 
 class SeenTopics:
-    """The topics that were asked about lately, and whose turn it is."""
+    """The topics with recent requests, and the next one in turn."""
 
     def __init__(self) -> None:
         self._polls = 0
-        #: By topic, the one longest unasked first: its subscriptions, and the poll it was asked before.
+        #: By topic, the oldest request first: its subscriptions, and the poll after its last request.
         self._seen: dict[str, tuple[set[str], int]] = {}
         self._last = ""
 
     def choose(
         self, asked: Iterable[Name], known: Iterable[str], calls_max: int
     ) -> tuple[dict[str, frozenset[str]], int]:
-        """The topics to read now with their subscriptions, and how many wanted to be read.
+        """The topics to read now with their subscriptions, and how many are due.
 
         Args:
-            asked: what was asked for since the last call.
+            asked: the names that callers asked for since the last call.
             known: topics that are known to have policies.
             calls_max: at most so many calls, but at least one topic.
         """
@@ -54,7 +54,7 @@ class SeenTopics:
         fresh: dict[str, set[str]] = {}
         for _, _, _, topic, subscription in asked:
             if topic is not None:
-                # Policies of a partition are its whole topic's.
+                # A partition has the policies of its whole topic.
                 names = fresh.setdefault(partitioned_topic_of(topic) or topic, set())
                 if subscription is not None:
                     names.add(subscription)
@@ -72,7 +72,7 @@ class SeenTopics:
 def in_turn(
     wanted: Mapping[str, frozenset[str]], calls_max: int, last: str
 ) -> dict[str, frozenset[str]]:
-    """As many topics as fit into a poll, at least one, beginning after the last one of the poll before."""
+    """As many topics as fit into a poll, at least one, beginning after the last one of the previous poll."""
     names = sorted(wanted)
     start = bisect_right(names, last)
     chosen: dict[str, frozenset[str]] = {}

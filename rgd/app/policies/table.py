@@ -1,18 +1,18 @@
 """Policies in a table that every daemon may write (`policies.source: table`).
 
-Laws: a change that was acknowledged is in the table, made on top of everything that was acknowledged
-before it; a groups file only seeds what the table lacks, a tombstone is no lack; a table that cannot
-be reached leaves the policies in force as they are, and they count as old until it was read again; no
-record, whatever is in it, ends the daemon or is written by it for ever.
+Laws: an acknowledged change is in the table, on top of everything that was acknowledged
+before it. A groups file only adds keys that the table lacks, and a tombstone is not a missing key. While the table
+is unreachable, the policies in force stay, and they count as old until it is read again. No
+record, whatever its content, stops the daemon or makes it write endlessly.
 
-How: a change is a compare-and-set (`ledger`): its record is written and then waited for, until it is
-read back from the topic. If another daemon was faster, the change is made again on what that one
-wrote. A table whose connection was lost is opened again and read from its start; what it then lacks is
-written to it (`filling`). Where a record that does not count stands last in the topic, a daemon writes
-what counts once more (`repairing`). What is known is kept on disk (`keeping`), and a daemon that
-starts while the table is away has that in force, and of the groups file what is not in it.
+How: a change is a compare-and-set (`ledger`): the daemon writes its record and waits until it
+reads the record back from the topic. If another daemon was faster, the change is applied again on top of that
+record. A table whose connection was lost is opened again and read from its start; missing records are then
+written to it (`filling`). If a losing record is last in the topic, a daemon writes the
+winning one again (`repairing`). The known content is stored on disk (`keeping`). A daemon that
+starts while the table is unreachable uses it, and adds keys of the groups file that it lacks.
 
-Reaching Pulsar, and noticing that it was lost, is the `PolicyStore`'s business.
+The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
 
 import asyncio
@@ -36,19 +36,19 @@ from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
 from rgd.wire.policies import decode_policy, policy_digest
 
-#: How often a change is made again because another daemon was faster; each time somebody's change
-#: got through, so so many in a row mean a crowd on one policy.
+#: Most attempts of a change because another daemon was faster. Each time one change succeeded, so this
+#: many in a row mean heavy contention on one policy.
 TRIES_MAX: Final = 20
-#: After another daemon's change lost to one of ours, so long we wait with the next one of that policy:
-#: or who is nearer to the broker might win for ever.
+#: The pause before our next change of a policy after our last one beat another daemon's, because
+#: the daemon closest to the broker would otherwise always win.
 COURTESY_S: Final = 0.03
-#: More records than this are decoded in a thread: inline they would keep requests waiting.
+#: More records than this are decoded in a thread, because inline they would delay requests.
 INLINE_RECORDS_MAX: Final = 20
-#: Records that are taken in at a stretch, about a millisecond.
+#: Records that are applied in one slice, about a millisecond.
 TAKE_SLICE: Final = 250
-#: Before the first, second, ... try to reach the table; the last one for all that follow.
+#: Pauses before the first, second, ... attempt to reach the table; the last one for all that follow.
 BACKOFF_S: Final = (0.0, 0.1, 0.2, 0.5, 1.0)
-#: A table that was open for so long is opened again without delay.
+#: A table that was open for this long is opened again without delay.
 STEADY_S: Final = 10.0
 
 assert SEEDS_MAX < PUTS_MAX
@@ -57,11 +57,11 @@ _log = structlog.get_logger("rgd.policies")
 
 
 class _Read(NamedTuple):
-    """A record as it came, and what was made of it beforehand."""
+    """A record as it arrived, with its decoded form."""
 
     key: str
     value: bytes
-    #: What it says; or why it says nothing.
+    #: Its content, or the reason why it has none.
     record: PolicyRecord | WireError
     digest: int = 0
 
@@ -72,10 +72,10 @@ class TablePolicies:
     Args:
         store: the table.
         writer: this broker's name.
-        seed: what a groups file says; in force until the table says otherwise. None: there is no file.
-        prepare: makes the table's place, where that may be needed.
-        kept: where what is known outlives the process. None: nowhere.
-        repair_s: how often misplaced records are looked for.
+        seed: the policies of a groups file, in force until the table overrides them. None: there is no file.
+        prepare: creates the table's namespace, where that may be needed.
+        kept: storage across restarts. None: there is none.
+        repair_s: time between two checks for misplaced records.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class TablePolicies:
         self._seeds = {record.key: record for record in seeds}
         known = None if kept is None else kept_records(kept, self._refusals)
         self._ledger = Ledger(self._seeds.values(), known or ())
-        #: Until it changes, a groups file's book is that of the file, not one of the same content.
+        #: Until a change, the groups file's own snapshot object, not a copy of its content.
         self._book = self._ledger.book() if known or seed is None else seed
         self._in_force = _in_force(known, seed)
         self._is_known = known is not None or seed is not None
@@ -108,26 +108,26 @@ class TablePolicies:
         self._repairing = Repairing(self._ledger, writer, put, self._refusals, every_s=repair_s)
         self._keeping = None if kept is None else Keeping(kept, self._ledger.known)
         self._on_book: OnBook | None = None
-        #: What was told last.
-        self._told: tuple[PolicyBook, int] | None = None
-        #: Whether `_book` lacks something of what was taken in.
+        #: The last reported snapshot and hash.
+        self._reported: tuple[PolicyBook, int] | None = None
+        #: Whether `_book` lacks applied records.
         self._is_book_old = False
         self._is_open = False
-        #: Why the table is not open; in words.
+        #: Why the table is not open, as text.
         self._away: str | None = "the table was not read yet"
         self._is_unprepared = False
-        #: How often a table that was open was lost.
+        #: How often an open table was lost.
         self.lost = 0
-        #: Tries in a row to open it that failed or did not last.
+        #: Attempts in a row to open it that failed or did not last.
         self._tries = 0
         self._opened_at_s = 0.0
-        #: Keys under which another daemon's change has just lost to what was known.
+        #: Keys for which another daemon's change has just lost to a known record.
         self._rivals: set[str] = set()
         self._is_following = False
-        #: Two changes of one key wait for one another here, and need not meet in the table.
+        #: Serialises changes of one key here, so that they do not conflict in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    #: What is kept, or the groups file's, holds before the table is read.
+    #: Stored policies, or the groups file's, are in force before the table is read.
     is_settled = True
 
     @property
@@ -137,13 +137,13 @@ class TablePolicies:
 
     @property
     def trouble(self) -> str | None:
-        """Why what is in force may be old, or is not everywhere; None: all is well."""
+        """Why the policies may be old here or elsewhere; None if they are not."""
         away = f"{self._away}; in force is {self._in_force}" if self._away else None
         kept = None if self._keeping is None else self._keeping.trouble
         return "; ".join(why for why in (away, self._filling.trouble, kept) if why) or None
 
     def figures(self) -> Figures:
-        """What was counted so far."""
+        """The counters so far."""
         return Figures(
             is_old=not self._is_open,
             refused=self._refusals.count + self._store.dropped,
@@ -152,7 +152,7 @@ class TablePolicies:
         )
 
     def book(self) -> PolicyBook:
-        """The table's policies, and of the groups file what the table lacks."""
+        """The table's policies, and those of the groups file that the table lacks."""
         return self._book
 
     async def open(self) -> None:
@@ -167,7 +167,7 @@ class TablePolicies:
         try:
             await self._prepare()
         except ExchangeDown as error:
-            # Perhaps there was nothing to make: then the table can be opened all the same.
+            # The namespace may exist already; then the table can be opened.
             unprepared = error
         try:
             records = await self._store.open()
@@ -181,14 +181,14 @@ class TablePolicies:
         self._note_open()
 
     async def follow(self, on_book: OnBook) -> None:
-        """Tell of every change until cancelled, seed what the table lacks, repair what is misplaced.
+        """Report every change until cancelled, write missing records, repair misplaced ones.
 
         Raises:
             ExchangeClosed: the table was closed.
         """
         self._on_book = on_book
-        self._told = None
-        self._tell()
+        self._reported = None
+        self._report()
         closed: ExchangeClosed | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -245,32 +245,34 @@ class TablePolicies:
 
     @property
     def _hash(self) -> int:
-        """The hash of what is in force; 0 where that is not known."""
+        """The hash of the policies in force; 0 if none are known."""
         return self._ledger.hash if self._is_known else 0
 
-    def _tell(self) -> None:
-        """Tell of the book in force and its hash, if either is news."""
-        told = (self._book, self._hash)
+    def _report(self) -> None:
+        """Report the snapshot in force and its hash, if either has changed."""
+        current = (self._book, self._hash)
         if self._on_book is not None and (
-            self._told is None or self._told[0] is not told[0] or self._told[1] != told[1]
+            self._reported is None
+            or self._reported[0] is not current[0]
+            or self._reported[1] != current[1]
         ):
-            self._told = told
-            self._on_book(*told)
+            self._reported = current
+            self._on_book(*current)
 
     async def _reach(self) -> None:
-        """Open the table; say once that it cannot be reached, and once that it can."""
-        is_told = False
+        """Open the table; log once that it is unreachable, and once that it is back."""
+        is_logged = False
         while not self._is_open:
             await asyncio.sleep(BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)])
             self._tries += 1
             try:
                 await self.open()
             except ExchangeDown as error:
-                if not is_told:
+                if not is_logged:
                     _log.warning("cannot reach policies table", reason=str(error))
-                is_told = True
+                is_logged = True
                 self._away = f"the table cannot be reached: {error}"
-        if is_told or self.lost:
+        if is_logged or self.lost:
             _log.info("reached policies table")
 
     def _note_open(self) -> None:
@@ -282,7 +284,7 @@ class TablePolicies:
             self._keeping.note_change()
 
     def _note_broken(self) -> None:
-        """What was being taken in when something raised is gone: have all of it read again."""
+        """Read the whole table again after an exception, which lost the records being applied."""
         self._is_book_old = True
         if self._is_open:
             self._note_lost("internal error")
@@ -297,12 +299,12 @@ class TablePolicies:
         _log.warning("lost the policies table", reason=reason)
 
     async def _follow_until_lost(self) -> None:
-        """Take in changes while the table is open.
+        """Apply changes while the table is open.
 
         Raises:
             ExchangeClosed: it was closed.
         """
-        self._tell()
+        self._report()
         self._is_following = True
         closed: ExchangeClosed | None = None
         try:
@@ -329,7 +331,7 @@ class TablePolicies:
     # Reading.
 
     async def _take_all(self, changes: Sequence[tuple[str, bytes]]) -> None:
-        """Take records in, in order; then tell of the new book, once, and those who wait."""
+        """Apply records in order; then report the new snapshot once, and wake waiting writers."""
         if len(changes) > INLINE_RECORDS_MAX:
             read = await asyncio.to_thread(_decoded, changes)
         else:
@@ -340,21 +342,21 @@ class TablePolicies:
             for one in read[start : start + TAKE_SLICE]:
                 self._is_book_old |= self._take(one)
         self._filling.note_read()
-        self._refusals.tell()
+        self._refusals.log()
         if read and self._keeping is not None:
             self._keeping.note_change()
         if self._is_book_old:
             self._book = self._ledger.book()
             self._is_book_old = False
-        self._tell()
+        self._report()
         self._writing.answer()
 
     def _take(self, read: _Read) -> bool:
-        """Take one record in, and note what it says of one that was written here; whether it is news."""
+        """Apply one record, and note the outcome of our own writes; whether the policies changed."""
         record = read.record
         if isinstance(record, WireError):
             self._refusals.add(read.key, str(record))
-            # What a later rgd has written is none of our business; other rubbish hides a policy.
+            # A record of a later rgd is left alone; any other unreadable record hides a policy.
             is_later = isinstance(record, UnknownVersion)
             (self._ledger.leave if is_later else self._ledger.hide)(read.key)
             return False
@@ -370,7 +372,7 @@ class TablePolicies:
     # Seeding.
 
     async def _fill(self) -> None:
-        """Write what the table lacks, then say where it differs from the groups file."""
+        """Write missing records, then report differences from the groups file."""
         await self._filling.run()
         seeds, self._seeds = self._seeds, {}
         differing = await asyncio.to_thread(
@@ -385,14 +387,14 @@ class TablePolicies:
 
 
 def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicyBook | None) -> str:
-    """What a start without the table has in force, in words."""
+    """A description of the policies in force at a start without the table."""
     if known is not None:
         return "what an earlier run knew last"
     return "nothing" if seed is None else "the groups file"
 
 
 def _decoded(changes: Iterable[tuple[str, bytes]]) -> list[_Read]:
-    """What the records say, perhaps in a thread."""
+    """The content of records, decoded in a thread if there are many."""
     return [_decoded_one(key, value) for key, value in changes]
 
 

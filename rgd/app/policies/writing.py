@@ -1,8 +1,8 @@
 """Writes one policy's record to the table and waits until it is read back (a compare-and-set).
 
-Laws: a record counts as written when it is read back and counts; who waits hears soon of a faster one.
-Nothing is kept to be written later: a record that still waits for its turn when its caller is told
-that it failed is not written any more. One that was sent may still come into force, and that is said.
+Laws: a record counts as written when it is read back and counts; a waiting caller learns soon of a faster one.
+Failed writes are not queued: a record that still waits for its turn when its caller gets an
+error is not written any more. A record that was sent may still come into force, and the error says so.
 """
 
 import asyncio
@@ -13,31 +13,31 @@ from rgd.core.policies.records import PolicyRecord
 from rgd.ports.exchange import ExchangeDown, PolicyStore
 from rgd.wire.policies import encode_policy
 
-#: The longest a record that was written may take until it is read back.
+#: Longest time from writing a record to reading it back.
 READ_BACK_S: Final = 4.0
-#: Records on their way to the table at once; further ones wait. Below what the Pulsar client takes.
+#: Most records in flight to the table; further ones wait. This is below the Pulsar client's limit.
 PUTS_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A record that was written here, and whoever waits to know what became of it."""
+    """A record that was written here, and its waiting caller."""
 
     revision: int
     value: bytes
-    #: Whether it counts; None: nobody reads any more.
+    #: Whether it counts; None if reading has stopped.
     answer: asyncio.Future[bool | None]
 
     def outcome(self, record: PolicyRecord, value: bytes, *, counts: bool) -> bool | None:
-        """What the next record of its key says of it; None: nothing."""
+        """The outcome that the next record of its key implies; None if it implies none."""
         if value == self.value:
             return counts
-        # Somebody was faster: no need to wait for ours.
+        # Another daemon was faster, so do not wait for our record.
         return False if counts and record.revision >= self.revision else None
 
 
 class Writing:
-    """Records on their way to the table, and those who wait for them."""
+    """Records in flight to the table, and their waiting callers."""
 
     def __init__(self, store: PolicyStore) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Writing:
         self._unread: dict[str, _Written] = {}
         self._putting: set[asyncio.Task[None]] = set()
         self._puts = asyncio.Semaphore(PUTS_MAX)
-        #: What was learnt of those who wait, until they are told.
+        #: Outcomes of waiting callers that are not delivered yet.
         self._answers: list[tuple[_Written, bool]] = []
 
     async def put(self, key: str, value: bytes) -> None:
@@ -72,7 +72,7 @@ class Writing:
         putting.add_done_callback(self._on_put)
         try:
             async with asyncio.timeout(READ_BACK_S):
-                # Read back it is as good as acknowledged.
+                # A record that was read back counts as acknowledged.
                 waiting: set[asyncio.Future[Any]] = {putting, answer}
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
@@ -95,21 +95,21 @@ class Writing:
         return counts
 
     def note(self, record: PolicyRecord, value: bytes, *, counts: bool) -> None:
-        """Learn from a record that was read whether one that was written here counts."""
+        """Learn from a read record whether one of our own counts."""
         if (written := self._unread.get(record.key)) is not None:
             outcome = written.outcome(record, value, counts=counts)
             if outcome is not None:
                 self._answers.append((written, outcome))
 
     def answer(self) -> None:
-        """Tell those who wait what was learnt: what was read is in force now."""
+        """Deliver outcomes to waiting callers: the read records are in force now."""
         answers, self._answers = self._answers, []
         for written, counts in answers:
             if not written.answer.done():
                 written.answer.set_result(counts)
 
     def give_up(self) -> None:
-        """Tell those who wait that nobody reads any more."""
+        """Tell waiting callers that reading has stopped."""
         for written in self._unread.values():
             if not written.answer.done():
                 written.answer.set_result(None)

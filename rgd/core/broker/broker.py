@@ -13,10 +13,10 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from rgd.core.broker.book_change import BookChange
 from rgd.core.broker.boundary import EVENT_PARTS, TELLING_PARTS, Boundary, Part
+from rgd.core.broker.due_messages import DueMessages
 from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -59,9 +59,6 @@ from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
 
-#: How often in a round a broker sends a heartbeat while its own messages do not come back.
-HEARTBEATS_HOLDING: Final = 4
-
 
 class Broker:
     """The state of one member; see the module for its law."""
@@ -87,9 +84,7 @@ class Broker:
         )
         self._now = now
         self.limiter = Limiter(
-            _buckets_of(settings),
-            lambda group, kind: self.sharing.share_of(group, kind, self._now),
-            topic_split=settings.topic_split,
+            _buckets_of(settings), self.sharing.share_of, topic_split=settings.topic_split
         )
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
@@ -107,6 +102,9 @@ class Broker:
             now=now,
         )
         self.sender = Sender(settings, self._sources(), now)
+        self.due_messages = DueMessages(
+            settings, self.sender, self.rounds, self.sharing, run=self._run
+        )
         self.own_name = OwnName(
             settings, self.identity, self.name, self.standing, _voice_of(self.sender)
         )
@@ -257,18 +255,15 @@ class Broker:
         effects = self._run(Part.NAME, self.own_name.check, now)
         effects += self._run(Part.STANDING, self.standing.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
+        # What is due is sent before any work: peers must not take a busy broker for dead.
+        begins = now >= self._round_end and not self.rounds.is_ending
+        effects += self.due_messages.send(now, round_begins_to_end=begins)
         effects += self._run(Part.DEMAND, self._tick, now)
-        if now >= self._round_end and not self.rounds.is_ending:
+        if begins:
             effects += self._step_round(self._begin_end, now)
         if self.rounds.is_ending:
             # One slice; the next when we are woken again, which is at once.
             effects += self._end_round(now)
-        effects += self._say_what_is_due(now)
-        if self.mode is Mode.HOLDING and self.sender.alive_at is None:
-            # A message may be lost, and the next one long under way: of more of them one comes back,
-            # before this broker's time to hold its shares is over.
-            between_ns = self.settings.round_ns // HEARTBEATS_HOLDING
-            self.sender.alive_at = Nanos(self.sender.reported_at + between_ns)
         if self.book_change.is_waiting:
             effects += self._run(Part.POLICIES, self.book_change.retry, now)
         is_reading = self.sharing.is_reading and not self._boundary.waits(Part.SHARING, now)
@@ -344,20 +339,6 @@ class Broker:
         return [*effects, *self.sender.goodbye()]
 
     # What we say.
-
-    def _say_what_is_due(self, now: Nanos) -> list[Effect]:
-        """What cannot wait for the end of the round."""
-        sender, effects = self.sender, list[Effect]()
-        sender.settle()
-        # What was picked in a round that is ending counts as sent, and is sent in a moment.
-        is_between = not self.rounds.is_ending
-        if is_between and sender.early_at is not None and now >= sender.early_at:
-            effects += self._run(Part.REPORTS, sender.report_early, now)
-        if sender.is_state_due(now):
-            effects += self._run(Part.REPORTS, sender.report_state, now)
-        if is_between and sender.alive_at is not None and now >= sender.alive_at:
-            effects += self._run(Part.REPORTS, sender.report_nothing, now)
-        return effects
 
     def _begin_end(self, now: Nanos) -> None:
         self.sender.early_at = None

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.suppression import OwnRates
+from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import Gathered, UsageMap
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
-from rgd.core.shares.model import Row
+from rgd.core.shares.model import PPM, Row
 from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair
 
@@ -116,6 +116,30 @@ class Ranks:
             if policy is not SharePolicyName.MAX_MIN
         ]
         return SharedOut(table, columns, len(places), len(self._names), others)
+
+    def moves_share(
+        self,
+        places: Ints,
+        quota: Ints,
+        policies: Sequence[SharePolicyName],
+        before: OwnRates,
+        after: OwnRates,
+    ) -> Flags:
+        """[groups] whether anybody's share moves by more than `EFFECT_PPM` of it.
+
+        Args:
+            places: as `share_out` has them.
+            quota: likewise.
+            policies: likewise.
+            before: compute with this in place of this broker's rows in the map.
+            after: and then with this.
+        """
+        was = self.share_out(places, quota, policies, own=before).of_all()
+        will_be = self.share_out(places, quota, policies, own=after).of_all()
+        # Where there is no limit both are `NO_RATE`.
+        far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
+        moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
+        return moves
 
     def _by_rule(
         self, rows: Gathered, ranks: Ints, at: int, quota: Ints, policy: SharePolicyName

@@ -10,6 +10,7 @@ one by one, which takes seconds for thousands of groups. So what costs little is
 between (`audit`), so that no request waits for it.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from rgd.core.broker.book_change import BookChange
@@ -18,6 +19,7 @@ from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.standing import Standing
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.jobs import Job
 from rgd.core.units import NS_PER_MS, Nanos
 
 #: Rest between two slices of an audit.
@@ -43,8 +45,7 @@ class Recovery:
         self._sharing = sharing
         self._usage = usage
         self._book_change = book_change
-        #: The first place whose shares are to be checked; None: none are.
-        self._next: int | None = None
+        self._audit = Job(self._check_shares)
         #: When `audit` has something to do.
         self.audit_due_at: Nanos | None = None
 
@@ -64,7 +65,8 @@ class Recovery:
             self._membership.recover()
             self._sharing.recover()
         self.validate()
-        self._next, self.audit_due_at = 0, Nanos(now + REST_NS)
+        self._audit.begin()
+        self.audit_due_at = Nanos(now + REST_NS)
 
     def validate(self) -> None:
         """Check what costs little, however many groups there are.
@@ -82,11 +84,14 @@ class Recovery:
         Raises:
             InvariantBroken: a share is not what it should be; a bug.
         """
-        if self._next is None or self.audit_due_at is None or now < self.audit_due_at:
+        if self.audit_due_at is None or now < self.audit_due_at:
             return
-        begin = self._next
-        self._next, self.audit_due_at = None, None
-        places = self._sharing.next_in_use(begin)
-        if len(places):
-            self._next, self.audit_due_at = int(places[-1]) + 1, Nanos(now + REST_NS)
-            self._sharing.check(places)
+        self._audit.step()
+        self.audit_due_at = Nanos(now + REST_NS) if self._audit.is_pending else None
+
+    def _check_shares(self) -> Iterator[None]:
+        slot = 0
+        while len(slots := self._sharing.next_in_use(slot)):
+            self._sharing.check(slots)
+            slot = int(slots[-1]) + 1
+            yield

@@ -125,7 +125,8 @@ class Sender:
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
-        return [self.report(NO_USAGE, now)]
+        # What a round that is ending has picked counts in the hash, and nobody can have it yet.
+        return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
 
     def report(
         self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False

@@ -21,20 +21,19 @@ from rgd.core.broker.damping import Damping
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
+from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
 from rgd.core.broker.ranks import Ranks
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import POLICIES, Flags, Ints, policy_code, rates
+from rgd.core.exchange.columns import Flags, Ints
 from rgd.core.exchange.group_index import NO_PLACE, grown
 from rgd.core.exchange.peers import Peers
-from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
+from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
-from rgd.core.policies.model import UNLIMITED, Group, Rates, SharePolicyName
-from rgd.core.policies.table import changed_keys
+from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.model import Group, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.shares.model import PPM
 from rgd.core.units import Kind, Nanos
 
 #: Rows of the usage map that are shared out in one slice: well under 2 ms of one core.
@@ -43,24 +42,17 @@ SLICE_ROWS: Final = 1_000
 #: Groups whose rates change in one slice, for the same reason.
 SLICE_GROUPS: Final = 128
 
-#: Most groups whose policies are read at once when policies change, for the same reason.
-CHANGES_MAX: Final = 32
-
 #: Rest after each row that was shared out: sharing out takes at most about a third of a core.
 REST_NS: Final = 1_000
-
-_MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
 
 #: Columns by slot id, and what a slot has that no group uses.
 _COLUMNS: Final = (
     ("_target", 0),
-    ("_quota", NO_RATE),
     ("_applied", 0),
-    ("_policy", _MAX_MIN),
     ("_is_in_use", False),
     ("_is_marked", False),
+    ("_is_short", False),
     ("_is_adrift", False),
-    ("_is_unread", False),
 )
 
 
@@ -86,29 +78,29 @@ class Sharing:
         self._damping = Damping()
         self._ranks = Ranks(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
-        #: [slots, 2] what groups in use will have when no increase waits, their quotas, and what the
-        #: limiter has; `NO_RATE` is unlimited.
+        self._policies = PoliciesInUse(settings.policy, usage.index)
+        #: [slots, 2] what groups in use will have when no increase waits, and what the limiter has;
+        #: `NO_RATE` is unlimited.
         self._target = np.zeros((64, 2), np.int64)
-        self._quota = np.full((64, 2), NO_RATE, np.int64)
         self._applied = np.zeros((64, 2), np.int64)
-        #: The index in `POLICIES`.
-        self._policy = np.full(64, _MAX_MIN, np.uint8)
         self._is_in_use = np.zeros(64, np.bool_)
         #: Whether the share is to be recomputed, and from when on that may happen.
         self._is_marked = np.zeros(64, np.bool_)
         self._has_marks = False
+        #: Whether more was wanted than there is when the share was computed.
+        self._is_short = np.zeros(64, np.bool_)
         #: Whether the limiter may not have the rate in force, because something raised.
         self._is_adrift = np.zeros(64, np.bool_)
-        #: Whether the policies are to be read again, and since when.
-        self._is_unread = np.zeros(64, np.bool_)
-        self._has_unread = False
-        self._unread_since = Nanos(0)
         #: Groups in use that got no slot, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
         self._rested_at = self._work_from = Nanos(0)
-        self.book: PolicyBook = EMPTY_BOOK
         self.mode = Mode.STARTING
+
+    @property
+    def book(self) -> PolicyBook:
+        """The policies in force."""
+        return self._policies.book
 
     @property
     def brokers(self) -> list[str]:
@@ -124,7 +116,7 @@ class Sharing:
     @property
     def is_reading(self) -> bool:
         """Whether policies are left to be read."""
-        return self._has_unread
+        return self._policies.has_unread
 
     def known_brokers(self) -> int:
         """How many brokers there may be: never less than expected, stored, or heard of."""
@@ -133,19 +125,16 @@ class Sharing:
 
     def quota(self, key: GroupKey) -> Rates:
         """The cluster-wide rates of a group; unlimited where there is no such group."""
-        group = self.book.groups.get(key.group)
-        return UNLIMITED if group is None else group.rates(key.kind)
+        return self._policies.quota(key)
 
     def policy(self, key: GroupKey) -> SharePolicyName:
         """The share policy of a group."""
-        group = self.book.groups.get(key.group)
-        policy = None if group is None else group.policy
-        return policy or self._settings.policy
+        return self._policies.policy(key)
 
     def quotas(self, places: Ints) -> Ints:
         """[places, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
         self._make_room()
-        return self._quota[places]
+        return self._policies.quotas[places]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as the usage map has it."""
@@ -153,19 +142,20 @@ class Sharing:
         place = self._usage.index.place(key)
         if place == NO_PLACE:
             return dict.fromkeys(self.brokers, self._by_mode.least(self.quota(key)))
-        quota = _row(self.quota(key))[None]
+        quota = row_of(self.quota(key))[None]
         shares = self._ranks.share_out(np.array([place]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
         return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
-    def is_short(self, places: Ints) -> Flags:
-        """[places] whether more is wanted of a group than there is, by the usage map."""
+    def is_short(self, slots: Ints) -> Flags:
+        """[slots] whether more is wanted of a group in use than there is, by the usage map."""
         self._make_room()
-        rows = self._usage.gather(places)
-        quota = self._quota[places]
-        wanted = [np.bincount(rows.group, rows.wanted[:, at], len(places)) for at in range(2)]
-        short: Flags = ((quota != NO_RATE) & (np.stack(wanted, axis=1) > quota)).any(axis=1)
-        return short
+        # Where the share is of the map as it is, this was noted with it.
+        unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
+        if len(unknown):
+            rows = self._usage.gather(unknown)
+            self._note_short(unknown, rows.group, rows.wanted)
+        return self._is_short[slots]
 
     def moves_share(self, places: Ints, before: OwnRates, after: OwnRates) -> Flags:
         """[places] whether anybody's share moves by more than `EFFECT_PPM` of it.
@@ -176,14 +166,8 @@ class Sharing:
             after: and then with this.
         """
         self._make_room()
-        quota = self._quota[places]
-        policies = self._policies(places)
-        was = self._ranks.share_out(places, quota, policies, own=before).of_all()
-        will_be = self._ranks.share_out(places, quota, policies, own=after).of_all()
-        # Where there is no limit both are `NO_RATE`.
-        far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
-        moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
-        return moves
+        quota, policies = self._policies.quotas[places], self._policies.others(places)
+        return self._ranks.moves_share(places, quota, policies, before, after)
 
     # What changes.
 
@@ -198,13 +182,12 @@ class Sharing:
         self._make_room()
         slots = np.array([slot])
         if slot not in self._damping:
-            self._quota[slot] = _row(self.quota(key))
-            self._policy[slot] = policy_code(self.policy(key))
+            self._policies.read(slot)
             self._target[slot] = self._targets(slots)[0]
             self._damping.begin(slot, self._target[slot])
             # Last: nothing else can be done with a group that has no target.
             self._is_in_use[slot] = True
-        elif self._is_unread[slot]:
+        elif self._policies.is_unread[slot]:
             self._read_lazily(slot, now)
             if slot not in self._damping:
                 return self._by_mode.least(group.rates(kind))
@@ -217,13 +200,7 @@ class Sharing:
         A few that changed are read at once. Of many each is read when it is asked for, and the others
         in slices (`work`); of all, where the policies are taken as a whole.
         """
-        before, self.book = self.book, book
-        changed = None if is_whole else changed_keys(before.groups, book.groups, CHANGES_MAX)
-        if changed is None:
-            self._is_unread[:] = self._is_in_use
-            self._has_unread = bool(self._is_unread.any())
-            self._unread_since = now
-            return
+        changed = self._policies.change(book, self._is_in_use, now, is_whole=is_whole)
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
         slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_PLACE]
         for slot in slots:
@@ -261,11 +238,10 @@ class Sharing:
         self._is_adrift[:] = self._is_in_use
         self._is_marked[:] = self._is_in_use
         self._has_marks = bool(self._is_marked.any())
-        self._has_unread = bool(self._is_unread.any())
 
     def work(self, now: Nanos) -> None:
         """Read, or share out, one slice of what is to be, if its time has come."""
-        if self._has_unread:
+        if self._policies.has_unread:
             self._read_slice(now)
             return
         if not self._has_marks or now < self._work_from:
@@ -319,7 +295,7 @@ class Sharing:
     def forget(self, places: Ints) -> None:
         """Make slots fresh: they are given to other groups next."""
         self._target[places] = 0
-        self._quota[places] = NO_RATE
+        self._policies.forget(places)
 
     def settle(self, now: Nanos) -> None:
         """Put increases in force that have waited long enough, a slice of them."""
@@ -328,8 +304,8 @@ class Sharing:
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `settle` has something to do."""
-        if self._has_unread:
-            return self._unread_since
+        if self._policies.has_unread:
+            return self._policies.unread_since
         settles_at = self._damping.next_at(self._link.settle_ns)
         if not self._has_marks:
             return settles_at
@@ -357,19 +333,19 @@ class Sharing:
         Raises:
             InvariantBroken: a share in force is not the map's, or all brokers' do not sum to the quota.
         """
-        places = places[~self._is_unread[places]]
+        places = places[~self._policies.is_unread[places]]
         settled = places[~self._is_marked[places]]
         differing = np.flatnonzero((self._targets(settled) != self._target[settled]).any(axis=1))
         for place in settled[differing].tolist():
             raise InvariantBroken(
                 f"{self._usage.index.keys[place]} settles on {self._target[place]}, not the map's share"
             )
-        quota, is_max_min = self._quota[places], self._policy[places] == _MAX_MIN
-        shares = self._ranks.share_out(places, quota, self._policies(places)).of_all()
+        quota, is_max_min = self._policies.quotas[places], self._policies.is_max_min(places)
+        shares = self._ranks.share_out(places, quota, self._policies.others(places)).of_all()
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
         for place in places[is_off.any(axis=1)].tolist():
             raise InvariantBroken(
-                f"{self._usage.index.keys[place]}: the shares of all do not sum to {self._quota[place].tolist()}"
+                f"{self._usage.index.keys[place]}: the shares of all do not sum to {self._policies.quotas[place].tolist()}"
             )
 
     # How.
@@ -396,56 +372,51 @@ class Sharing:
 
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares by mode."""
-        quota = self._quota[slots]
+        quota = self._policies.quotas[slots]
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
-        shares = self._ranks.share_out(slots, quota, self._policies(slots))
+        shares = self._ranks.share_out(slots, quota, self._policies.others(slots))
+        self._note_short(slots, shares.rows.group, shares.rows.wanted)
         return shares.of_rank(self._ranks.own)
 
-    def _policies(self, slots: Ints) -> Sequence[SharePolicyName]:
-        """[slots] share policies; none at all where all have max-min."""
-        codes = self._policy[slots]
-        if (codes == _MAX_MIN).all():
-            return ()
-        return [POLICIES[code] for code in codes.tolist()]
+    def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
+        """Note which groups are short, from the rows of each: its index in `slots`, and what it wants."""
+        short = np.zeros(len(slots), np.bool_)
+        for at in range(2):
+            quota = self._policies.quotas[slots, at]
+            short |= (quota != NO_RATE) & (np.bincount(group, wanted[:, at], len(slots)) > quota)
+        self._is_short[slots] = short
 
     def _read_slice(self, now: Nanos) -> None:
-        unread = np.flatnonzero(self._is_unread)
-        slots = unread[:SLICE_GROUPS].tolist()
-        for slot in slots:
+        slots = self._policies.next_unread(SLICE_GROUPS)
+        for slot in slots.tolist():
             self._read_lazily(slot, now)
-        used = np.array([slot for slot in slots if slot in self._damping], np.int64)
+        used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
         self._announce(used, self._damping.in_force(used, now, self._link.settle_ns), now)
-        self._has_unread = len(unread) > SLICE_GROUPS
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
         """Read a group's policies whose share is recomputed later: until then it has no more than is safe."""
-        was = self._quota[slot].copy()
+        quotas = self._policies.quotas
+        was = quotas[slot].copy()
         self._read(slot)
-        if slot in self._damping and (self._quota[slot] != was).any():
-            self._target[slot] = self._by_mode.lowered(
-                self.mode, self._target[slot], was, self._quota[slot]
-            )
+        if slot in self._damping and (quotas[slot] != was).any():
+            share = self._by_mode.lowered(self.mode, self._target[slot], was, quotas[slot])
+            self._target[slot] = share
             slots = np.array([slot])
             self._damping.aim(slots, self._target[slots], now, self._link.settle_ns)
 
     def _read(self, slot: int) -> None:
-        """Take note of the policy of a group in use, and mark it if its share may be another one.
-
-        That it was read is noted last: whatever raises in between is done again.
-        """
-        key = self._usage.index.keys[slot]
-        if key.group not in self.book.groups:
+        """Take note of the policies of a group in use, and mark it if its share may be another one."""
+        if not self._policies.has_group(slot):
             self._is_in_use[slot] = self._is_marked[slot] = False
             self._damping.end(slot)
-        else:
-            quota, policy = _row(self.quota(key)), policy_code(self.policy(key))
-            if policy != self._policy[slot] or (quota != self._quota[slot]).any():
-                self._is_marked[slot] = self._has_marks = True
-                self._quota[slot], self._policy[slot] = quota, policy
-        self._is_unread[slot] = False
+        elif self._policies.read(slot):
+            self._is_marked[slot] = self._has_marks = True
+        # Last: whatever raises before is done again.
+        self._policies.is_unread[slot] = False
 
     def _make_room(self) -> None:
+        self._policies.make_room()
         count, before = len(self._usage.index), len(self._is_in_use)
         if count <= before:
             return
@@ -453,11 +424,6 @@ class Sharing:
             column = grown(getattr(self, name), count)
             column[before:] = fresh
             setattr(self, name, column)
-
-
-def _row(pair: Rates) -> Ints:
-    row: Ints = rates([(pair.messages, pair.bytes)])[0]
-    return row
 
 
 def _rates(pair: Sequence[int]) -> Rates:

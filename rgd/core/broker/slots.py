@@ -9,7 +9,7 @@ It looks at all slots once a round, a slice at a time, and again at the names of
 change: who has policies now does not count among the unknown any more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.jobs import Job
 from rgd.core.policies.model import Group
 from rgd.core.policies.table import changed_keys
 from rgd.core.units import Kind, Nanos
@@ -44,23 +45,23 @@ class Slots:
         self._usage = usage
         self._sharing = sharing
         self._rounds = rounds
-        #: The next slot to look at, and to judge; None: all were.
-        self._looked: int | None = None
-        self._judged: int | None = None
+        self._free = Job(self._free_unused)
+        self._judge = Job(self._judge_all)
         self._is_short = False
         index.set_known(sharing.book.groups)
 
     @property
     def is_behind(self) -> bool:
         """Whether `work` has something to do now."""
-        return (self._looked, self._judged) != (None, None) and not self._rounds.is_ending
+        is_pending = self._free.is_pending or self._judge.is_pending
+        return is_pending and not self._rounds.is_ending
 
     def set_groups(self, before: Mapping[str, Group], after: Mapping[str, Group]) -> None:
         """Other groups have policies now."""
         self._index.set_known(after)
         changed = changed_keys(before, after, CHANGES_MAX)
         if changed is None:
-            self._judged = 0
+            self._judge.begin()
             return
         keys = [GroupKey(name, kind) for name in changed for kind in Kind]
         found = [place for key in keys if (place := self._index.find(key)) is not None]
@@ -68,7 +69,7 @@ class Slots:
 
     def end_round(self, now: Nanos) -> list[Effect]:
         """A round has ended: try again where slots were too few, and begin to look for unused ones."""
-        self._looked = 0
+        self._free.begin()
         self.work(now)
         self._sharing.retry(now)
         was_short, self._is_short = self._is_short, self._sharing.slotless > 0
@@ -79,17 +80,24 @@ class Slots:
         del now  # as every part's work is called
         if self._rounds.is_ending:
             return
-        if self._judged is not None:
-            self._judge(self._judged)
-        elif self._looked is not None:
-            self._look(self._looked)
+        (self._judge if self._judge.is_pending else self._free).step()
 
-    def _judge(self, begin: int) -> None:
-        end = min(begin + JUDGED_MAX, len(self._index))
-        self._index.judge(np.arange(begin, end))
-        self._judged = end if end < len(self._index) else None
+    def _judge_all(self) -> Iterator[None]:
+        """Look again which names have policies."""
+        for begin in range(0, len(self._index), JUDGED_MAX):
+            if begin:
+                yield
+            self._index.judge(np.arange(begin, min(begin + JUDGED_MAX, len(self._index))))
 
-    def _look(self, begin: int) -> None:
+    def _free_unused(self) -> Iterator[None]:
+        """Free the slots that nobody uses."""
+        begin = self._free_from(0)
+        while begin < len(self._index):
+            yield
+            begin = self._free_from(begin)
+
+    def _free_from(self, begin: int) -> int:
+        """Free unused slots of a slice; where the next one begins."""
         end = min(begin + SLICE_SLOTS, len(self._index))
         unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
         unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)
@@ -101,4 +109,4 @@ class Slots:
             self._index.free(slots)
             self._sharing.forget(slots)
             self._rounds.forget(slots)
-        self._looked = end if end < len(self._index) else None
+        return end

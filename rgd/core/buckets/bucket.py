@@ -21,6 +21,9 @@ from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, Dimension, Nanos
 #: Tokens of one unit: a Milli per second, for a nanosecond, is one token.
 PICO: Final = MILLI * NS_PER_S
 
+#: Before all time.
+NEVER: Final = Nanos(-(1 << 63))
+
 
 class Buckets:
     """Tokens of messages and of bytes; a dimension without a rate is unlimited."""
@@ -35,6 +38,10 @@ class Buckets:
         "messages_rate",
         "messages_tokens",
         "share",
+        "short_bytes",
+        "short_messages",
+        "short_of",
+        "short_until",
         "spilled",
     )
 
@@ -49,24 +56,37 @@ class Buckets:
         self.bytes_rate: Rate = None
         self.messages_depth = self.messages_tokens = 0
         self.bytes_depth = self.bytes_tokens = 0
+        #: Until when a cost of so many tokens is refused, if nothing is taken meanwhile, and which bucket
+        #: is short of them: a caller that is refused mostly asks for the same again.
+        self.short_until = NEVER
+        self.short_messages = self.short_bytes = 0
+        self.short_of = Dimension.MESSAGES
         #: [messages, bytes] tokens lost because a bucket was full; counted while a counterfactual
         #: bucket needs them.
         self.spilled: list[int] | None = None
 
     def admits(self, messages: int, size: int, now: Nanos) -> bool:
-        """Whether a cost in tokens would be granted now, whole in both dimensions."""
+        """Whether a cost in tokens would be granted now, whole in both dimensions.
+
+        Where not, and `short_until` is yet to come, that is when it would be.
+        """
+        if now < self.short_until and messages == self.short_messages and size == self.short_bytes:
+            return False
         if now > self.at:
             self.refill(now)
         rate = self.messages_rate
-        if rate is not None:
+        if rate is not None and messages:
             tokens = self.messages_tokens
-            if tokens < messages and messages and not (tokens >= self.messages_depth and rate):
+            if tokens < messages and not (tokens >= self.messages_depth and rate):
+                self.short_until = NEVER
                 return False
         rate = self.bytes_rate
-        if rate is None or not size:
-            return True
-        tokens = self.bytes_tokens
-        return tokens >= size or (tokens >= self.bytes_depth and rate > 0)
+        if rate is not None and size:
+            tokens = self.bytes_tokens
+            if tokens < size and not (tokens >= self.bytes_depth and rate):
+                self.short_until = NEVER
+                return False
+        return True
 
     def refill(self, now: Nanos) -> None:
         """Count the tokens as of now."""
@@ -93,6 +113,7 @@ class Buckets:
         """Take units that `admits` or `available` promised at the same moment; may leave debt."""
         self.messages_tokens -= messages * PICO
         self.bytes_tokens -= size * PICO
+        self.short_until = NEVER
 
     def available(self, now: Nanos) -> tuple[int, int]:
         """Whole units that a caller who accepts a part may take; at least 1 from a full bucket."""
@@ -105,6 +126,7 @@ class Buckets:
     def flow(self, share: Rates, now: Nanos) -> None:
         """Flow at other rates, as deep as `burst_ns`, from now on; a new bucket starts full."""
         self.refill(now)
+        self.short_until = NEVER
         before, burst_ns = self.share, self.burst_ns
         if (before.messages is None) is not (share.messages is None):
             self.messages_tokens = (share.messages or 0) * burst_ns
@@ -128,6 +150,7 @@ class Buckets:
         """Let nothing flow between two moments, as far as it is not known to have flowed."""
         self.refill(since)
         self.at = max(self.at, until)
+        self.short_until = NEVER
 
     def tokens(self, dimension: Dimension, now: Nanos) -> int | None:
         """Tokens at hand in `PICO`; negative is debt, None is unlimited."""

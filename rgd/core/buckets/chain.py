@@ -11,7 +11,7 @@ group's place.
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.split import TopicPart
-from rgd.core.units import COUNT_MAX
+from rgd.core.units import COUNT_MAX, Dimension
 
 
 class Chain:
@@ -23,11 +23,17 @@ class Chain:
         "deciding",
         "granted",
         "groups",
+        "is_plain",
         "levels",
         "messages",
         "most_bytes",
         "most_messages",
+        "only",
         "parts",
+        "refused",
+        "refused_by",
+        "refused_ms",
+        "refused_of",
         "shadows",
     )
 
@@ -39,12 +45,21 @@ class Chain:
         self.shadows = tuple(level for level in levels if level.shadow)
         #: The levels that stand for a group whose share is divided over topics.
         self.parts = tuple(level for level in levels if isinstance(level, TopicPart))
+        #: Whether every level decides and is charged alone: none is a shadow or a topic's part.
+        self.is_plain = not self.shadows and not self.parts
         #: What a grant adds to.
         self.counters = tuple(group.counters for group in groups)
         #: The largest request; below 0 where nothing limits the name, so that it is looked at apart.
         none = COUNT_MAX if levels else -1
         self.most_messages = min((level.most_messages for level in self.deciding), default=none)
         self.most_bytes = min((level.most_bytes for level in self.deciding), default=none)
+        #: The group that is the only level, where it is.
+        self.only = groups[0] if len(levels) == 1 and self.deciding == groups else None
+        #: The last refusal of a whole request, its wait (-1: not to be used again), and what it names.
+        self.refused = Decision(granted=False, messages=0, bytes=0)
+        self.refused_ms = -1
+        self.refused_by: LevelState | None = None
+        self.refused_of = Dimension.MESSAGES
         #: The last whole grant and what it granted: callers mostly ask for the same amount again.
         self.granted = Decision(granted=True, messages=0, bytes=0)
         self.messages = self.bytes = 0

@@ -1,6 +1,6 @@
 """What a grant takes from the levels of a chain and counts for its groups, and how it is undone."""
 
-from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import Chain
 from rgd.core.units import Nanos
 
@@ -18,6 +18,7 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
     for level in chain.deciding:
         level.messages_tokens -= messages_cost
         level.bytes_tokens -= bytes_cost
+        level.short_until = NEVER
     try:
         for level in chain.shadows:
             level.charge_shadow(messages, size, now)
@@ -33,6 +34,20 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
                 counters.retries += 1
                 counters.retried_messages += messages
                 counters.retried_bytes += size
+            if topic not in counters.topics:
+                counters.note_topic(topic)
+            if not counters.is_touched:
+                counters.touch()
+    except Exception:
+        give_back(chain, messages, size)
+        raise
+
+
+def note(chain: Chain, messages: int, size: int, topic: str | None, now: Nanos) -> None:
+    """Note what the first request of a topic, or since a tick, is to be noted for."""
+    try:
+        for counters in chain.counters:
+            counters.at = now
             if topic not in counters.topics:
                 counters.note_topic(topic)
             if not counters.is_touched:

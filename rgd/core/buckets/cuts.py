@@ -11,7 +11,7 @@ cuts all the time keeps `CUT_SLOTS` pairs of counts: about 1.5 KB.
 from collections import deque
 from typing import Final, NamedTuple
 
-from rgd.core.units import NS_PER_S, Dimension, Nanos
+from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
 
 #: Length of a slot, and how many are kept: the last minute.
 CUT_SLOT_NS: Final = 10 * NS_PER_S
@@ -39,21 +39,24 @@ def window_ns(now: Nanos) -> int:
 class RecentCuts:
     """What one level cut in the last minute, by the dimension that was short."""
 
-    __slots__ = ("_by_bytes", "_by_messages", "_ends_at", "_slots")
+    __slots__ = ("_before", "_slots", "by_bytes", "by_messages", "ends_at")
 
     def __init__(self) -> None:
-        self._ends_at = _NEVER
-        self._by_messages = self._by_bytes = _Counts()
+        #: When the open slot ends, and its counts by the dimension that was short.
+        self.ends_at = _NEVER
+        self.by_messages = self.by_bytes = _Counts()
         #: The last one is open.
-        self._slots: deque[_Slot] = deque(maxlen=CUT_SLOTS)
+        self._slots: deque[_Slot] = deque()
+        #: Of the slots that are kept no more.
+        self._before = Pair()
 
     def count(
         self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
     ) -> None:
         """Count what was asked and not granted because one dimension was short."""
-        if now >= self._ends_at:
-            self._open(now)
-        counts = self._by_messages if dimension is _MESSAGES else self._by_bytes
+        if now >= self.ends_at:
+            self.open(now)
+        counts = self.by_messages if dimension is _MESSAGES else self.by_bytes
         counts.requests += 1
         counts.messages += messages
         counts.bytes += size
@@ -73,11 +76,21 @@ class RecentCuts:
             sum(counts.bytes for counts in found),
         )
 
-    def _open(self, now: Nanos) -> None:
+    def since_start(self) -> Pair:
+        """Everything that was ever cut, whole units."""
+        total = self._before
+        for slot in self._slots:
+            total = _total(total, slot)
+        return total
+
+    def open(self, now: Nanos) -> None:
+        """Begin the slot of a moment."""
         number = _slot_of(now)
-        self._by_messages, self._by_bytes = _Counts(), _Counts()
-        self._slots.append(_Slot(number, self._by_messages, self._by_bytes))
-        self._ends_at = (number + 1) * CUT_SLOT_NS
+        self.by_messages, self.by_bytes = _Counts(), _Counts()
+        self._slots.append(_Slot(number, self.by_messages, self.by_bytes))
+        if len(self._slots) > CUT_SLOTS:
+            self._before = _total(self._before, self._slots.popleft())
+        self.ends_at = (number + 1) * CUT_SLOT_NS
 
 
 class PartCuts(RecentCuts):
@@ -112,6 +125,14 @@ class _Slot(NamedTuple):
     number: int
     by_messages: _Counts
     by_bytes: _Counts
+
+
+def _total(total: Pair, slot: _Slot) -> Pair:
+    by_messages, by_bytes = slot.by_messages, slot.by_bytes
+    return Pair(
+        total.messages + by_messages.messages + by_bytes.messages,
+        total.bytes + by_messages.bytes + by_bytes.bytes,
+    )
 
 
 def _slot_of(now: Nanos) -> int:

@@ -47,6 +47,17 @@ class Request(NamedTuple):
     held: Pair = NOTHING
 
 
+class Together:
+    """Questions of one name that may be granted together: new work, as a whole, nothing held back."""
+
+    __slots__ = ("bytes", "count", "messages", "name")
+
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        #: How many questions, and what they ask for in all.
+        self.count = self.messages = self.bytes = 0
+
+
 class Decision(NamedTuple):
     """Granted (whole, or the part in `messages` and `bytes`) or refused."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from rgd.core.buckets import counterfactual
-from rgd.core.buckets.bucket import PICO, Buckets
+from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
@@ -30,7 +30,6 @@ from rgd.core.units import (
 _MESSAGES: Final = Dimension.MESSAGES
 _BYTES: Final = Dimension.BYTES
 _LEVELS: Final = tuple(Level)
-_NEVER: Final = Nanos(-(1 << 63))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class LevelState(Buckets):
     )
 
     def __init__(self, level: Level, settings: BucketSettings, group: str | None = None) -> None:
-        super().__init__(settings.burst_ns, _NEVER)
+        super().__init__(settings.burst_ns, NEVER)
         self.level = level
         self.order = _LEVELS.index(level)
         self.group = group
@@ -107,20 +106,24 @@ class LevelState(Buckets):
 
     def wait(self, messages: int, size: int, now: Nanos) -> tuple[int, Dimension]:
         """When the cost would be granted (ms, rounded up), and the dimension that takes longest."""
-        if now > self.at:
-            self.refill(now)
-        wait_ms = for_bytes_ms = 0
+        messages_cost, bytes_cost = messages * PICO, size * PICO
+        self.refill(now)
+        for_messages = for_bytes = 0
         if messages and (rate := self.messages_rate) is not None:
-            cost, depth = messages * PICO, self.messages_depth
-            missing = (cost if cost < depth else depth) - self.messages_tokens  # noqa: FURB136 -- min() takes thrice as long
-            wait_ms = _wait_ms(missing, rate) if rate else self._round_ms
+            missing = min(messages_cost, self.messages_depth) - self.messages_tokens
+            for_messages = self._wait_ns(missing, rate)
         if size and (rate := self.bytes_rate) is not None:
-            cost, depth = size * PICO, self.bytes_depth
-            missing = (cost if cost < depth else depth) - self.bytes_tokens  # noqa: FURB136 -- as above
-            for_bytes_ms = _wait_ms(missing, rate) if rate else self._round_ms
-        if wait_ms >= for_bytes_ms:
-            return wait_ms, _MESSAGES
-        return for_bytes_ms, _BYTES
+            missing = min(bytes_cost, self.bytes_depth) - self.bytes_tokens
+            for_bytes = self._wait_ns(missing, rate)
+        if for_messages and for_bytes:
+            waits = rounded_ms(for_messages), rounded_ms(for_bytes)
+            return (waits[0], _MESSAGES) if waits[0] >= waits[1] else (waits[1], _BYTES)
+        self.short_messages, self.short_bytes = messages_cost, bytes_cost
+        self.short_of = _BYTES if for_bytes else _MESSAGES
+        wait_ns = for_messages or for_bytes
+        # At rate 0 it does not run down.
+        self.short_until = Nanos(now + wait_ns) if self.share.of(self.short_of) else NEVER
+        return rounded_ms(wait_ns), self.short_of
 
     def flows_faster(self, live_brokers: int) -> bool:
         """Whether a counterfactual bucket, which has at least an even part, flows faster than the real."""
@@ -177,6 +180,12 @@ class LevelState(Buckets):
         self.cuts = cuts = RecentCuts()
         return cuts
 
+    def _wait_ns(self, missing: int, rate: int) -> int:
+        """How long until so many tokens have flowed in, if nobody else takes any; one round at rate 0."""
+        if rate == 0:
+            return self._round_ms * NS_PER_MS
+        return -(-missing // rate) if missing > 0 else 0
+
     def _even_part(self, quota: Rate, live_brokers: int) -> int:
         return 0 if self.group is None else (quota or 0) // live_brokers
 
@@ -186,13 +195,10 @@ class LevelState(Buckets):
         return min(max(1, most), COUNT_MAX) if quota else COUNT_MAX
 
 
-def _wait_ms(missing: int, rate: int) -> int:
-    """How long until so many tokens have flowed in, if nobody else takes any."""
-    if missing <= 0:
-        return 0
+def rounded_ms(wait_ns: int) -> int:
+    """A wait as it is told."""
     # A debt that was made at a high rate may take ages at a low one.
-    wait_ms = -(-missing // (rate * NS_PER_MS))
-    return wait_ms if wait_ms < WAIT_MS_MAX else WAIT_MS_MAX  # noqa: FURB136 -- min() takes thrice as long
+    return min(-(-wait_ns // NS_PER_MS), WAIT_MS_MAX)
 
 
 class GroupKey(NamedTuple):
@@ -225,7 +231,8 @@ class GroupState(LevelState):
         self.counters = Counters(now, Touched() if touched is None else touched, self)
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
-        #: Whole units refused since the start, by the `order` of the level that refused.
+        #: Whole units of this group that another level refused since the start, by its `order`; what the
+        #: group itself refused, `cuts` has.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
 
@@ -233,9 +240,11 @@ class GroupState(LevelState):
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        for level, messages, size in zip(
-            _LEVELS, self.refused_messages, self.refused_bytes, strict=True
-        ):
+        own = Pair() if self.cuts is None else self.cuts.since_start()
+        for order, level in enumerate(_LEVELS):
+            messages, size = self.refused_messages[order], self.refused_bytes[order]
+            if level is self.level:
+                messages, size = messages + own.messages, size + own.bytes
             if messages or size:
                 counted[level, Dimension.MESSAGES] = messages
                 counted[level, Dimension.BYTES] = size

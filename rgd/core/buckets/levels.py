@@ -35,8 +35,8 @@ SLICE_LEVELS: Final = 64
 LIMITS_KEPT: Final = 100_000
 LIMITS_MAX: Final = 800_000
 
-#: This broker's share of a group in a kind.
-ShareOf = Callable[[Group, Kind], Rates]
+#: This broker's share of a group in a kind, at the moment of the request or change that asks for it.
+ShareOf = Callable[[Group, Kind, Nanos], Rates]
 
 
 class LimitKey(NamedTuple):
@@ -294,7 +294,7 @@ class Levels:
 
     def _refresh(self, state: GroupState, group: Group, now: Nanos) -> None:
         kind, split = state.key.kind, self._splits.get(state.key)
-        quota, share = group.rates(kind), self._share_of(group, kind)
+        quota, share = group.rates(kind), self._share_of(group, kind, now)
         if split is not None and state.burst_ns != self._group_burst_ns:
             # A part that is behind would miss a burst that comes and goes.
             split.parts(now)

@@ -10,11 +10,12 @@ This is the fast path: plain calls, no events. Which share a group has is
 decided elsewhere (`rgd.core.broker.sharing`) and set here; refusals and parts are `refusal`'s business.
 """
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import Chain
-from rgd.core.buckets.charge import charge
+from rgd.core.buckets.charge import charge, note
 from rgd.core.buckets.decision import (
     NOTHING,
     Answer,
@@ -23,11 +24,13 @@ from rgd.core.buckets.decision import (
     Name,
     PoliciesUnknown,
     Request,
+    Together,
     ungoverned,
 )
 from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
-from rgd.core.buckets.refusal import Asked, grant_part, refuse
+from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
+from rgd.core.buckets.together import grant_together
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair
@@ -83,7 +86,7 @@ class Limiter(Levels):
         """Decide one request; see `decide`."""
         return self.decide(*request, now)
 
-    def decide(  # noqa: PLR0917, PLR0913 -- an object around them costs as much as all that is done with them
+    def decide(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- each call or object more is a tenth of its time
         self,
         kind: Kind,
         messages: int,
@@ -111,19 +114,42 @@ class Limiter(Levels):
         if held is not NOTHING:
             _hold(chain, held, topic)
         if partial or messages > chain.most_messages or size > chain.most_bytes:
-            return self._decide_apart(chain, Asked(messages, size, topic, attempt, partial), now)
+            asked = Asked(messages, size, topic, attempt)
+            return self._decide_apart(chain, asked, now, is_partial=partial)
         messages_cost, bytes_cost = messages * PICO, size * PICO
         refusing: tuple[LevelState, ...] = ()
         for level in chain.deciding:
             if not level.admits(messages_cost, bytes_cost, now):
+                if level is chain.only:
+                    return refuse_alone(
+                        self, chain, chain.only, messages, size, topic, attempt, now
+                    )
                 refusing += (level,)
         if refusing:
-            return refuse(self, chain, refusing, Asked(messages, size, topic, attempt), now)
-        charge(chain, messages, size, topic, attempt, now)
+            return refuse(self, chain, refusing, messages, size, topic, attempt, now)
+        if chain.is_plain and attempt <= 1:
+            # As `charge`, without the call.
+            for level in chain.deciding:
+                level.messages_tokens -= messages_cost
+                level.bytes_tokens -= bytes_cost
+                level.short_until = NEVER
+            for counters in chain.counters:
+                counters.at = now
+                counters.requests += 1
+                counters.messages += messages
+                counters.bytes += size
+                if not counters.is_touched or topic not in counters.topics:
+                    note(chain, messages, size, topic, now)
+        else:
+            charge(chain, messages, size, topic, attempt, now)
         if messages != chain.messages or size != chain.bytes:
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
             chain.messages, chain.bytes = messages, size
         return chain.granted
+
+    def grant_together(self, asked: Collection[Together], now: Nanos) -> bool:
+        """Grant all of these questions, or do nothing: then each is to be decided by itself."""
+        return self.unknown is None and grant_together(self._chains, asked, now)
 
     @property
     def is_behind(self) -> bool:
@@ -160,12 +186,12 @@ class Limiter(Levels):
 
     # How.
 
-    def _decide_apart(self, chain: Chain, asked: Asked, now: Nanos) -> Answer:
+    def _decide_apart(self, chain: Chain, asked: Asked, now: Nanos, *, is_partial: bool) -> Answer:
         """Decide what is not simply granted or refused as a whole."""
         if not chain.levels:
             self.ungoverned_total += 1
             return ungoverned(asked.messages, asked.bytes)
-        if asked.partial:
+        if is_partial:
             return grant_part(self, chain, asked, now)
         too_large = (level.too_large(asked.messages, asked.bytes) for level in chain.deciding)
         return next(filter(None, too_large))

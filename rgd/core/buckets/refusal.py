@@ -3,65 +3,183 @@
 Laws (design 3): a refusal is demand for a group as far as all other levels would have granted it; a
 retry is no new demand, and counts as refused only for the group that refused it. The limit that makes
 the caller wait longest is named.
+
+A refusal is on the fast path too: under overload it is what most callers get. So amounts are passed one
+by one here, and the common chain of one level has a function of its own without any call.
 """
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.charge import charge, give_back
 from rgd.core.buckets.decision import Decision
-from rgd.core.buckets.level import GroupState, LevelState
+from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
 _MESSAGES: Final = Dimension.MESSAGES
-_new_tuple: Final = tuple.__new__
+_BYTES: Final = Dimension.BYTES
+_NONE: Final = (0, 0)
+#: Half the time of the classes' own `__new__`.
+_new_decision: Final = tuple.__new__
+_new_pair: Final = tuple.__new__
 
 
 class Asked(NamedTuple):
-    """A request that is not granted whole, and the part of it that is."""
+    """A request of which a part is welcome."""
 
     messages: int
     bytes: int
     topic: str | None
     attempt: int
-    partial: bool = False
+
+
+class _Unmet(NamedTuple):
+    """What was asked, and the part of it that was granted."""
+
+    messages: int
+    bytes: int
     granted_messages: int = 0
     granted_bytes: int = 0
+    partial: bool = False
 
 
-def refuse(
-    levels: Levels, chain: Chain, refusing: Sequence[LevelState], asked: Asked, now: Nanos
+def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
+    levels: Levels,
+    chain: Chain,
+    refusing: Sequence[LevelState],
+    messages: int,
+    size: int,
+    topic: str | None,
+    attempt: int,
+    now: Nanos,
 ) -> Decision:
     """Refuse a whole request, which some levels do not admit."""
-    longest, wait_ms, dimension = _longest_wait(refusing, asked.messages, asked.bytes, now)
-    _count(levels, chain, longest, refusing, asked, (wait_ms, dimension), now)
-    return _decision(longest, dimension, asked, wait_ms, now)
+    wait_ms, level, dimension = -1, refusing[0], _MESSAGES
+    for one in refusing:
+        if now < one.short_until:
+            one_ms, of = rounded_ms(one.short_until - now), one.short_of
+        else:
+            one_ms, of = one.wait(messages, size, now)
+        if one_ms > wait_ms:
+            wait_ms, level, dimension = one_ms, one, of
+    (level.cuts or level.begin_cuts()).count(messages, size, dimension, attempt, now)
+    order, name = level.order, level.group
+    for group in chain.groups:
+        if group.group != name:
+            group.refused_messages[order] += messages
+            group.refused_bytes[order] += size
+    if attempt > 1 or len(chain.levels) == 1:
+        # A retry asks for nothing new; it counts as refused where it was.
+        names = [one.group for one in refusing]
+        for group in chain.groups:
+            if group.group in names:
+                _count(levels, chain, group, messages, size, topic, attempt, wait_ms, now)
+    elif groups := _may_want(chain, refusing, levels.live_brokers):
+        unmet = _Unmet(messages, size)
+        for group in groups:
+            more = _unmet_by(chain, group, unmet, levels.live_brokers, now)
+            if more != _NONE:
+                _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
+    units = messages if dimension is _MESSAGES else size
+    return _refused(chain, level, dimension, units, wait_ms, now)
+
+
+def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
+    levels: Levels,
+    chain: Chain,
+    group: GroupState,
+    messages: int,
+    size: int,
+    topic: str | None,
+    attempt: int,
+    now: Nanos,
+) -> Decision:
+    """`refuse`, where a group is the only level: all that it refuses is demand for it."""
+    if now < group.short_until:
+        wait_ms, dimension = rounded_ms(group.short_until - now), group.short_of
+    else:
+        wait_ms, dimension = group.wait(messages, size, now)
+    cuts = group.cuts or group.begin_cuts()
+    if now >= cuts.ends_at:
+        cuts.open(now)
+    counts = cuts.by_messages if dimension is _MESSAGES else cuts.by_bytes
+    counts.requests += 1
+    counts.messages += messages
+    counts.bytes += size
+    counters = group.counters
+    if attempt == 1 and counters.is_touched and topic in counters.topics:
+        counters.at = now
+        counters.requests += 1
+        counters.refusals += 1
+        counters.refused_messages += messages
+        counters.refused_bytes += size
+        counters.refused_new_messages += messages
+        counters.refused_new_bytes += size
+    else:
+        if attempt > 1:
+            counts.retries += 1
+        counters.refuse(Pair(messages, size), attempt, topic, wait_ms, now)
+    if not group.reported:
+        _call_out(levels, group)
+    units = messages if dimension is _MESSAGES else size
+    if units == 1 and chain.refused_ms == wait_ms and chain.refused_of is dimension:
+        return chain.refused
+    return _refused(chain, group, dimension, units, wait_ms, now)
 
 
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
     """Grant as much as every level has, to a caller who accepts a part."""
+    _, _, topic, attempt = asked
     messages, size, cutter, dimension = _largest_part(chain, asked, now)
     if cutter is None:
-        charge(chain, messages, size, asked.topic, asked.attempt, now)
+        charge(chain, messages, size, topic, attempt, now)
         return Decision(granted=True, messages=messages, bytes=size)
     # A caller that takes parts can come back as soon as there is one unit of what it needs.
     needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
+    longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     if messages < needs_messages or size < needs_bytes:
         messages = size = 0
-        cutter, wait_ms, dimension = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
+        cutter, dimension = longest, waits_for
     else:
-        charge(chain, messages, size, asked.topic, asked.attempt, now)
+        charge(chain, messages, size, topic, attempt, now)
         _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
-    asked = asked._replace(partial=True, granted_messages=messages, granted_bytes=size)
     try:
-        _count(levels, chain, cutter, (cutter,), asked, (wait_ms, dimension), now)
-        return _decision(cutter, dimension, asked, wait_ms, now)
+        unmet = _Unmet(asked.messages, asked.bytes, messages, size, partial=True)
+        _count_part(levels, chain, cutter, dimension, unmet, asked, wait_ms, now)
+        return _decision(cutter, dimension, messages, size, wait_ms, now)
     except Exception:
         give_back(chain, messages, size)
         raise
+
+
+def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
+    levels: Levels,
+    chain: Chain,
+    level: LevelState,
+    dimension: Dimension,
+    unmet: _Unmet,
+    asked: Asked,
+    wait_ms: int,
+    now: Nanos,
+) -> None:
+    """Count what a caller who accepts a part did not get."""
+    _, _, topic, attempt = asked
+    messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
+    (level.cuts or level.begin_cuts()).count(messages, size, dimension, attempt, now)
+    for group in chain.groups:
+        if group.group != level.group:
+            group.refused_messages[level.order] += messages
+            group.refused_bytes[level.order] += size
+        more = messages, size
+        if attempt > 1:
+            if group.group != level.group:
+                continue
+        elif len(chain.levels) > 1:
+            more = _unmet_by(chain, group, unmet, levels.live_brokers, now)
+        if more != _NONE:
+            _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
 
 
 def _largest_part(
@@ -75,7 +193,7 @@ def _largest_part(
         if has_messages < messages:
             messages, cutter, dimension = has_messages, level, _MESSAGES
         if has_bytes < size:
-            size, cutter, dimension = has_bytes, level, Dimension.BYTES
+            size, cutter, dimension = has_bytes, level, _BYTES
     return messages, size, cutter, dimension
 
 
@@ -83,79 +201,56 @@ def _longest_wait(
     levels: Sequence[LevelState], messages: int, size: int, now: Nanos
 ) -> tuple[LevelState, int, Dimension]:
     """The first level that makes a caller wait longest, with how long (ms) and what for."""
-    longest = levels[0]
-    wait_ms, dimension = longest.wait(messages, size, now)
-    for level in levels:
-        if level is not longest:
-            other_ms, other = level.wait(messages, size, now)
-            if other_ms > wait_ms:
-                longest, wait_ms, dimension = level, other_ms, other
-    return longest, wait_ms, dimension
+    waits = [(level, *level.wait(messages, size, now)) for level in levels]
+    return max(waits, key=lambda wait: wait[1])
 
 
-def _count(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them costs a tenth of a refusal
+def _count(  # noqa: PLR0913, PLR0917 -- as `refuse`
     levels: Levels,
     chain: Chain,
-    longest: LevelState,
-    refusing: Sequence[LevelState],
-    asked: Asked,
-    wait: tuple[int, Dimension],
+    group: GroupState,
+    messages: int,
+    size: int,
+    topic: str | None,
+    attempt: int,
+    wait_ms: int,
     now: Nanos,
 ) -> None:
-    """Count what is not granted: for the level that is named, and for each group what is demand."""
-    wait_ms, dimension = wait
-    messages = asked.messages - asked.granted_messages
-    size = asked.bytes - asked.granted_bytes
-    (longest.cuts or longest.begin_cuts()).count(messages, size, dimension, asked.attempt, now)
-    order = longest.order
-    for group in chain.groups:
-        group.refused_messages[order] += messages
-        group.refused_bytes[order] += size
-    if len(chain.levels) == 1:
-        counted = [(group, messages, size) for group in chain.groups]
-    elif asked.attempt > 1:
-        # A retry asks for nothing new; it counts as refused where it was.
-        names = [level.group for level in refusing]
-        counted = [(group, messages, size) for group in chain.groups if group.group in names]
-    else:
-        counted = _demand(levels, chain, refusing, asked, now)
-    for group, messages, size in counted:
-        unmet = _new_tuple(Pair, (messages, size))
-        group.counters.refuse(unmet, asked.attempt, asked.topic, wait_ms, now)
-        if not group.reported:
-            # Once is enough: the report that follows says it.
-            group.reported = True
-            levels.urgent[group.key] = None
-            levels.on_unreported()
-        for part in chain.parts:
-            if part.group == group.group:
-                part.refuse(messages, size)
+    """Count refused work as demand for a group."""
+    group.counters.refuse(_new_pair(Pair, (messages, size)), attempt, topic, wait_ms, now)
+    for part in chain.parts:
+        if part.group == group.group:
+            part.refuse(messages, size)
+    if not group.reported:
+        _call_out(levels, group)
 
 
-def _demand(
-    levels: Levels, chain: Chain, refusing: Sequence[LevelState], asked: Asked, now: Nanos
-) -> list[tuple[GroupState, int, int]]:
-    """The groups for which a refusal is demand, and how much of it."""
-    live = levels.live_brokers
+def _call_out(levels: Levels, group: GroupState) -> None:
+    """Ask for an early report of a group that no peer knows to be in demand."""
+    # Once is enough: the report that follows says it.
+    group.reported = True
+    levels.urgent[group.key] = None
+    levels.on_unreported()
+
+
+def _may_want(
+    chain: Chain, refusing: Sequence[LevelState], live_brokers: int
+) -> Sequence[GroupState]:
+    """The groups for which a refusal may be demand: no other level blocks the request for certain."""
     blocker: str | None = None
-    if not asked.partial:
-        for level in refusing:
-            # A counterfactual bucket that flows no faster than the real one never has more than that.
-            if not level.flows_faster(live):
-                if level.group is None or blocker is not None:
-                    return []
-                blocker = level.group
-    found = []
-    for group in chain.groups:
-        if blocker is None or group.group == blocker:
-            messages, size = _unmet_by(chain, group, asked, live, now)
-            if messages or size:
-                found.append((group, messages, size))
-    return found
+    for level in refusing:
+        # A counterfactual bucket that flows no faster than the real one never has more than that.
+        if not level.flows_faster(live_brokers):
+            if level.group is None or blocker is not None:
+                return ()
+            blocker = level.group
+    if blocker is None:
+        return chain.groups
+    return [group for group in chain.groups if group.group == blocker]
 
 
 def _unmet_by(
-    chain: Chain, group: GroupState, asked: Asked, live: int, now: Nanos
+    chain: Chain, group: GroupState, asked: _Unmet, live_brokers: int, now: Nanos
 ) -> tuple[int, int]:
     """What all levels but the group would have granted beyond what was, as a flow."""
     name = group.key.group
@@ -165,26 +260,41 @@ def _unmet_by(
     messages, size = asked.messages, asked.bytes
     for level in others:
         # What was granted is already charged, to the counterfactual buckets as to the real ones.
-        more_messages, more_bytes = level.would_grant(name, live, now)
+        more_messages, more_bytes = level.would_grant(name, live_brokers, now)
         messages = min(messages, granted_messages + more_messages)
         size = min(size, granted_bytes + more_bytes)
         if not asked.partial and (messages < asked.messages or size < asked.bytes):
-            return 0, 0
+            return _NONE
     messages, size = messages - granted_messages, size - granted_bytes
-    for level in others:
-        level.forgo(name, messages, size)
+    if messages or size:
+        for level in others:
+            level.forgo(name, messages, size)
     return messages, size
 
 
-def _decision(
-    level: LevelState, dimension: Dimension, asked: Asked, wait_ms: int, now: Nanos
+def _refused(  # noqa: PLR0917 -- as `refuse`
+    chain: Chain, level: LevelState, dimension: Dimension, units: int, wait_ms: int, now: Nanos
 ) -> Decision:
-    level.refill(now)
-    if dimension is _MESSAGES:
-        quota, tokens, rate = level.quota.messages, level.messages_tokens, level.messages_rate
-    else:
-        quota, tokens, rate = level.quota.bytes, level.bytes_tokens, level.bytes_rate
-    messages, size = asked.granted_messages, asked.granted_bytes
+    """The answer to a refused request: the last one where it is the same, as it is within a millisecond."""
+    if (
+        chain.refused_ms == wait_ms
+        and units == 1
+        and chain.refused_of is dimension
+        and chain.refused_by is level
+    ):
+        return chain.refused
+    chain.refused = _decision(level, dimension, 0, 0, wait_ms, now)
+    # Where one unit is refused none remains; of more it may be another number the next time.
+    chain.refused_ms = wait_ms if units == 1 else -1
+    chain.refused_of, chain.refused_by = dimension, level
+    return chain.refused
+
+
+def _decision(  # noqa: PLR0917 -- as `refuse`
+    level: LevelState, dimension: Dimension, messages: int, size: int, wait_ms: int, now: Nanos
+) -> Decision:
+    """The answer where a level cut or refused."""
+    quota = level.quota.of(dimension)
     fields = (
         bool(messages or size),
         messages,
@@ -194,8 +304,7 @@ def _decision(
         level.group,
         dimension,
         wait_ms or 1,
-        (quota or 0) // MILLI,
-        tokens // PICO if tokens > 0 and rate is not None else 0,
+        quota // MILLI if quota else 0,
+        level.remaining(dimension, now),
     )
-    # Half the time of `Decision(...)`.
-    return _new_tuple(Decision, fields)
+    return _new_decision(Decision, fields)

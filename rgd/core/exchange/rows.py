@@ -1,6 +1,6 @@
 """Single rows of usage, for views, tests and tools; many at once are `rgd.core.exchange.columns`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
@@ -25,10 +25,6 @@ class UsageRow:
     def is_idle(self) -> bool:
         """Whether the row says 0: PIP-82 removes such a broker from the group's map."""
         return self.wanted == (0, 0) and self.admitted == (0, 0)
-
-    def as_idle(self) -> "UsageRow":
-        """The row that takes this one back."""
-        return replace(self, topics=0, admitted=Pair(), wanted=Pair())
 
 
 @dataclass(frozen=True, slots=True)

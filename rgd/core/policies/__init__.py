@@ -1,6 +1,6 @@
-"""Policies: groups, what they are attached to, and the limits beside them.
+"""Policies: groups, their attachments, and further limits.
 
-`names` parses tenants, namespaces and topics; `model` holds the values;
-`book` is the immutable snapshot that the short road resolves names against;
-`records` merges what several writers say, the highest revision winning.
+`names` parses tenants, namespaces and topics; `model` has the values;
+`book` is the immutable snapshot against which the fast path resolves names;
+`records` merges the records of several writers: the highest revision wins.
 """

@@ -1,11 +1,11 @@
-"""The policy book: one immutable snapshot of every policy in force.
+"""The policy snapshot: all policies in force, immutable.
 
-Law: a request is decided against exactly one book. A change makes a new book
-and swaps it whole, so moving a namespace between groups is atomic.
+Law: a request is decided against exactly one snapshot. A change makes a new snapshot
+and replaces the old one as a whole, so moving a namespace between groups is atomic.
 
 Each distinct group among topic, namespace and tenant is charged once
-(design 2), narrowest first. What is attached to a group, and which namespaces exist, is looked up in
-the book's index. Where policies come from is `rgd.app`'s business.
+(design 2), narrowest first. The snapshot's index has the attachments of a group and the existing
+namespaces. `rgd.app` has the sources of policies.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,10 +26,10 @@ class PolicyBook:
     groups: Mapping[str, Group] = field(default_factory=dict)
     attach: Attachments = field(default_factory=Attachments)
     limits: Limits = field(default_factory=Limits)
-    #: Namespaces that were named once and may be attached to nothing now.
+    #: Namespaces that exist without any policy.
     named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
-    #: The index, where whoever makes the book kept it; else it is made from the whole book.
+    #: The index, if the creator of the snapshot maintains it; otherwise it is computed from the snapshot.
     indexed: InitVar[PolicyIndex | None] = None
     index: PolicyIndex = field(init=False, compare=False, repr=False)
 
@@ -52,9 +52,9 @@ class PolicyBook:
     def attachments_of(
         self, namespace: str | None, topic: str | None = None
     ) -> Iterator[tuple[str, Place, str]]:
-        """What reaches a topic, narrowest first: the group, the place it is attached at, its name."""
+        """The attachments of a topic, narrowest first: the group, the attachment's scope, its name."""
         if topic is not None:
-            # Of a partition and the partitioned topic, the narrower says.
+            # A partition's own attachment overrides its partitioned topic's.
             for name in names_of(topic):
                 if (group := self.attach.topics.get(name)) is not None:
                     yield group, Place.TOPIC, name

@@ -28,9 +28,9 @@ class Attached(NamedTuple):
     topics: Names
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing is."""
-        return not (self.tenants or self.namespaces or self.topics)
+    def total(self) -> int:
+        """How many names these are."""
+        return len(self.tenants) + len(self.namespaces) + len(self.topics)
 
 
 class PolicyIndex(NamedTuple):

@@ -1,8 +1,8 @@
-"""What a person decides: groups with four rates, limits beside them, and backlog quotas.
+"""The values of policies: groups with four rates, further limits, and backlog quotas.
 
 A rate of `None` is unlimited. Zero is possible only through `blocked`: in files
 and in the Pulsar-compatible API, <= 0 or absent means unlimited, as in Pulsar
-(design 2, "Zero"); the borders translate with `rate_of`.
+(design 2, "Zero"); readers convert with `rate_of`.
 """
 
 from collections.abc import Mapping
@@ -25,26 +25,26 @@ class SharePolicyName(StrEnum):
 
 
 class OnUnknown(StrEnum):
-    """What becomes of requests while no policies are known at all (`policies.unknown`)."""
+    """The answer to requests while no policies are known (`policies.unknown`)."""
 
-    #: Refuse, with the reason and a time to try again.
+    #: Refuse, with the reason and a time to retry.
     DENY = "deny"
     #: Grant, ungoverned, and count it.
     ALLOW = "allow"
 
 
 class TopicSplit(StrEnum):
-    """How a broker sub-divides its share of a group over the topics it serves (PIP-82)."""
+    """How a broker divides its share of a group over its topics (PIP-82)."""
 
     #: Not at all: one bucket for all topics.
     SHARED = "shared"
     EVEN = "even"
-    #: By what each topic used and was refused.
+    #: In proportion to each topic's granted and refused work.
     PROPORTIONAL = "proportional"
 
 
 def rate_of(units_per_s: float | None) -> Rate:
-    """Read a person's number: absent, <= 0 or above `QUOTA_MAX` is unlimited."""
+    """Convert a configured number: absent, <= 0 or above `QUOTA_MAX` is unlimited."""
     if units_per_s is None or units_per_s <= 0 or units_per_s > QUOTA_MAX:
         return None
     return max(1, to_milli(units_per_s))
@@ -99,12 +99,12 @@ NO_LIMIT = Limit()
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A resource group (PIP-82): one quota that all brokers hold together."""
+    """A resource group (PIP-82): one quota that all brokers enforce together."""
 
     name: str
     #: Cluster-wide rates.
     quota: Limit = NO_LIMIT
-    #: Nothing is granted (the only way to say zero).
+    #: Nothing is granted (the only way to set zero).
     blocked: bool = False
     #: Count what would be refused, refuse nothing.
     shadow: bool = False
@@ -129,15 +129,15 @@ class Attachments:
 
 @dataclass(frozen=True, slots=True)
 class LocalLimit:
-    """A limit of each broker alone, beside the groups, as it was set at one place.
+    """A limit of each broker separately, in addition to the groups, as it was set at one scope.
 
-    None is not set there: then the next wider place says (subscription, topic, namespace), or nobody.
-    `UNLIMITED` is set, to no limit.
+    None means not set: the next wider scope applies (subscription, topic, namespace), if it is set.
+    `UNLIMITED` means set to no limit.
     """
 
     publish: Rates | None = None
     dispatch: Rates | None = None
-    #: Pulsar's `ratePeriodInSecond`: how it is shown; the rates here are per second all the same.
+    #: Pulsar's `ratePeriodInSecond`, only shown; the rates here are always per second.
     dispatch_period_s: int = 1
     #: Pulsar's `relativeToPublishRate`: kept and shown; such a rate is not enforced.
     dispatch_relative: bool = False
@@ -155,9 +155,9 @@ NOT_SET = LocalLimit()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of each broker alone, beside the groups."""
+    """Limits of each broker separately, in addition to the groups."""
 
-    #: Of all that this broker does.
+    #: Of all traffic of this broker.
     broker: LocalLimit = NOT_SET
     #: By full topic name.
     topics: Mapping[str, LocalLimit] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Limits:
 
 
 class BacklogAction(StrEnum):
-    """What happens when a backlog is over its quota, in Pulsar's words."""
+    """The action when a backlog exceeds its quota, with Pulsar's names."""
 
     HOLD = "producer_request_hold"
     REFUSE = "producer_exception"
@@ -179,7 +179,7 @@ class BacklogAction(StrEnum):
 
 
 class BacklogType(StrEnum):
-    """What a backlog quota measures, in Pulsar's words."""
+    """The quantity that a backlog quota limits, with Pulsar's names."""
 
     SIZE = "destination_storage"
     AGE = "message_age"
@@ -187,7 +187,7 @@ class BacklogType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """The most that may wait to be consumed, and what happens then; below 0 is unlimited."""
+    """The largest backlog, and the action beyond it; below 0 is unlimited."""
 
     size_bytes: int = -1
     #: 0 is unlimited, too.

@@ -3,8 +3,8 @@
 Law: a local topic name (`eu`) and its full one (`persistent://acme/orders/eu`)
 are the same topic everywhere, so both become the full one here, once.
 
-A partition is part of the name (`eu-partition-0`), as in Pulsar; what is set for the
-partitioned topic (`eu`) holds for each partition (`partitioned_topic_of`).
+A partition is part of the name (`eu-partition-0`), as in Pulsar. A policy of the
+partitioned topic (`eu`) applies to each partition (`partitioned_topic_of`).
 """
 
 import re
@@ -15,10 +15,10 @@ from rgd.core.errors import InvalidName
 #: Longest name in characters; Pulsar's own names are far shorter.
 NAME_MAX: Final = 512
 
-#: What Pulsar's NamedEntity allows in a tenant, namespace or group.
+#: The characters that Pulsar's NamedEntity allows in a tenant, namespace or group.
 _ENTITY: Final = re.compile(r"[-=:.\w]+", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-#: A partition's number as Pulsar reads it: an int32 without leading zeros, else it is no partition.
+#: A partition's number as in Pulsar: an int32 without leading zeros. Other endings are no partition.
 _PARTITION_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _PARTITION_INDEX_MAX: Final = (1 << 31) - 1
 _PARTITION: Final = "-partition-"
@@ -26,7 +26,7 @@ _DOMAINS: Final = ("persistent", "non-persistent")
 
 
 def check_entity(name: str, field: str) -> str:
-    """Return `name` if it may name a tenant, namespace or group.
+    """Return `name` if it is valid for a tenant, namespace or group.
 
     Raises:
         InvalidName: naming `field` and what was expected.
@@ -39,7 +39,7 @@ def check_entity(name: str, field: str) -> str:
 
 
 def namespace_of(tenant: str, namespace: str) -> str:
-    """Join a tenant and a local namespace name; a full name that agrees is taken as it is."""
+    """Join a tenant and a local namespace name; a full name with the same tenant is accepted."""
     check_entity(tenant, "tenant")
     head, slash, local = namespace.partition("/")
     if slash:
@@ -99,7 +99,7 @@ def partitioned_topic_of(full: str) -> str | None:
     partitioned, found, index = full.rpartition(_PARTITION)
     if not found or not _PARTITION_INDEX.fullmatch(index) or int(index) > _PARTITION_INDEX_MAX:
         return None
-    # `persistent://t/n/-partition-0` has no name left without its ending.
+    # `persistent://t/n/-partition-0` has no name before its ending.
     return partitioned if partitioned.split("/", 4)[-1] else None
 
 
@@ -109,7 +109,7 @@ def tenant_of(namespace: str) -> str:
 
 
 def check_subscription(name: str) -> str:
-    """Return `name` if it may name a subscription (anything printable, as in Pulsar)."""
+    """Return `name` if it is valid for a subscription (anything printable, as in Pulsar)."""
     if not name or len(name) > NAME_MAX or _CONTROL.search(name):
         raise InvalidName(
             f"subscription: expected 1 to {NAME_MAX} printable characters, got {_shown(name)}"

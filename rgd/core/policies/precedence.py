@@ -1,10 +1,10 @@
-"""Which of several places a topic's or a subscription's own limit comes from.
+"""Which of several scopes a topic's or a subscription's own limit comes from.
 
-Law: the narrowest place that sets a kind says it whole, as in Pulsar; what is set nowhere is unlimited.
-A topic: itself, else the partitioned topic that it is a partition of, else its namespace.
-A subscription: itself, else its topic's subscriptions, else its namespace's.
+Law: the narrowest scope that sets a kind sets it completely, as in Pulsar; a kind without any setting
+is unlimited. For a topic: itself, else its partitioned topic, else its namespace.
+For a subscription: itself, else its topic's subscriptions, else its namespace's.
 
-Groups are not chosen among: each distinct one is charged (`PolicyBook.groups_of`).
+Groups have no precedence: each distinct one is charged (`PolicyBook.groups_of`).
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from rgd.core.units import Kind
 
 
 class Place(StrEnum):
-    """Where a limit or an attachment was set."""
+    """The scope of a limit or an attachment."""
 
     BROKER = "broker"
     TENANT = "tenant"
@@ -27,7 +27,7 @@ class Place(StrEnum):
 
 
 class Said(NamedTuple):
-    """The rates in force, and who said so: the place and its name; no place where nobody did."""
+    """The rates in force with their scope and its name; no scope if no scope sets them."""
 
     rates: Rates = UNLIMITED
     place: Place | None = None
@@ -38,17 +38,17 @@ NOWHERE = Said()
 
 
 def topic_limit(limits: Limits, topic: str, kind: Kind) -> Said:
-    """What each broker allows one topic (full name)."""
+    """The limit of one topic (full name) on each broker."""
     return _first(_topic_places(limits, topic), kind)
 
 
 def subscription_limit(limits: Limits, topic: str, subscription: str, kind: Kind) -> Said:
-    """What each broker allows one subscription of a topic (full name)."""
+    """The limit of one subscription of a topic (full name) on each broker."""
     return _first(_subscription_places(limits, topic, subscription), kind)
 
 
 def names_of(topic: str) -> tuple[str, ...]:
-    """The names by which a topic may be spoken of, narrowest first: a partition has two."""
+    """The names of a topic, narrowest first: a partition has two."""
     partitioned = partitioned_topic_of(topic)
     return (topic,) if partitioned is None else (topic, partitioned)
 

@@ -1,16 +1,16 @@
 """Policies as records that several daemons write: the higher revision wins.
 
-Law: applying the same records in any order gives the same book on every
-daemon; a lower revision never wins, and of two equal ones the first in the topic's order
-does. A record whose value is None says "deleted" and stays, so that a late
-older record cannot bring the value back.
+Law: applying the same records in any order gives the same snapshot on every
+daemon. A lower revision never wins, and of two equal ones the first in the topic's order
+does. A record whose value is None means "deleted" and stays, so that a late
+older record cannot restore the value.
 
 Keys are readable: `group:gold`, `tenant:acme`, `namespace:acme/orders`,
 `topic:persistent://acme/orders/eu`, `limit:broker`, `limit:topic:TOPIC`,
 `limit:subscription:TOPIC|NAME`, where the topic's own `|` and `%` are written
 `%7C` and `%25`, `limit:namespace:NAMESPACE` (of each topic), `limit:namespace-subscriptions:NAMESPACE`
 and `limit:topic-subscriptions:TOPIC` (of each subscription), `backlog:namespace:NAMESPACE`,
-`backlog:topic:TOPIC`. How a record is written down is `rgd.wire.policies`.
+`backlog:topic:TOPIC`. `rgd.wire.policies` encodes records.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -44,15 +44,15 @@ LIMIT_TOPIC_SUBSCRIPTIONS: Final = "limit:topic-subscriptions:"
 BACKLOG_NAMESPACE: Final = "backlog:namespace:"
 BACKLOG_TOPIC: Final = "backlog:topic:"
 
-#: Highest revision: what every JSON reader takes exactly, and a change each millisecond would reach in
-#: 285,000 years. A record above it is refused. Of several with this one the last counts, not the first,
-#: so that a forged one locks nobody out of a policy.
+#: Highest revision: the largest integer that every JSON reader parses exactly. One change each millisecond
+#: would reach it in 285,000 years. A record above it is refused. Of several records with this revision the
+#: last counts, not the first, so that a forged record cannot lock a policy.
 REVISION_MAX: Final = (1 << 53) - 1
 #: Policies that a table may have, deleted ones too; records of further keys are refused. Five for each
 #: of 100,000 namespaces.
 KEYS_MAX: Final = 500_000
 
-#: Keys that begin so have two words before their name.
+#: Keys with these prefixes have two words before their name.
 _LONG: Final = ("limit:", "backlog:")
 
 _Name = TypeVar("_Name", bound=Hashable)
@@ -70,12 +70,12 @@ _OF_TOPICS: Final = (TOPIC, LIMIT_TOPIC, LIMIT_TOPIC_SUBSCRIPTIONS, BACKLOG_TOPI
 
 #: A group, the name of the group attached to, a limit, backlog quotas, or None: deleted.
 Value = Group | str | LocalLimit | BacklogQuotas | None
-#: What a policy becomes, given what is known of it (None: nothing).
+#: Maps a policy's current value (None: none) to its new one.
 Change = Callable[[Value], Value]
 
 
 def subscription_name(topic: str, subscription: str) -> str:
-    """What follows `LIMIT_SUBSCRIPTION` in a key; different for any two subscriptions."""
+    """The part of a key after `LIMIT_SUBSCRIPTION`; unique for each subscription."""
     escaped = topic.replace("%", "%25").replace("|", "%7C")
     return f"{escaped}|{subscription}"
 
@@ -88,7 +88,7 @@ def subscription_of(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """One policy as one writer last decided it."""
+    """One policy as one writer last set it."""
 
     key: str
     revision: int
@@ -103,9 +103,10 @@ class PolicyRecord:
 
 
 class PolicyRecords:
-    """The winning record of each key, and the book they make.
+    """The winning record of each key, and their snapshot.
 
-    What a book holds is kept as records come, so that neither a record nor a book waits for the others.
+    The tables of the snapshot are updated with each record, so that neither a record nor a snapshot needs a
+    pass over all others.
     """
 
     def __init__(self) -> None:
@@ -124,44 +125,41 @@ class PolicyRecords:
         )
         self._subscriptions: TableWriter[tuple[str, str], LocalLimit] = TableWriter()
         self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
-        #: Namespaces that are named by records of which nothing else may tell, and by how many.
-        self._named: TableWriter[str, int] = TableWriter()
         #: What is attached to each group, by the prefix of its key; and each tenant's namespaces.
         self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
         self._existing = NamesWriter()
 
     def apply(self, record: PolicyRecord) -> bool:
-        """Take a record in; False when a newer one is known."""
+        """Apply a record; False when a newer one is known."""
         if not record.beats(self._records.get(record.key)):
             return False
         self.put(record)
         return True
 
     def put(self, record: PolicyRecord) -> None:
-        """Take a record in, whatever is known."""
+        """Apply a record unconditionally."""
         known = self._records.get(record.key)
         self._records[record.key] = record
-        self._name(None if known is None else _named_by(known), _named_by(record))
         self._index(known, record)
         self._show(record.key, record.value)
 
     def next(self, key: str, value: Value, writer: str) -> PolicyRecord:
-        """Make the record that replaces what is known of `key`; applies nothing."""
+        """Make the record that replaces the known one of `key`, without applying it."""
         known = self._records.get(key)
         revision = min(known.revision + 1, REVISION_MAX) if known else 1
         return PolicyRecord(key, revision, writer, value)
 
     def get(self, key: str) -> PolicyRecord | None:
-        """The winning record of a key, deleted or not; None: there was never one."""
+        """The winning record of a key, deleted or not; None if there was never one."""
         return self._records.get(key)
 
     def value(self, key: str) -> Value:
-        """What is known of a key; None: nothing, or that it was deleted."""
+        """The value of a key; None if it is unknown or deleted."""
         known = self._records.get(key)
         return None if known is None else known.value
 
     def keys(self) -> set[str]:
-        """Every key that there was ever a record of."""
+        """Every key that ever had a record."""
         return set(self._records)
 
     def all(self) -> list[PolicyRecord]:
@@ -175,7 +173,7 @@ class PolicyRecords:
         return key in self._records
 
     def book(self) -> PolicyBook:
-        """The book that the winning records make."""
+        """The snapshot of the winning records."""
         attached, limits, backlogs = self._attached, self._limits, self._backlogs
         return PolicyBook(
             groups=self._groups.table(),
@@ -190,7 +188,6 @@ class PolicyRecords:
                 namespace_subscriptions=limits.table(LIMIT_NAMESPACE_SUBSCRIPTIONS),
                 topic_subscriptions=limits.table(LIMIT_TOPIC_SUBSCRIPTIONS),
             ),
-            named=self._named.table().keys(),
             backlogs=Backlogs(backlogs.table(BACKLOG_NAMESPACE), backlogs.table(BACKLOG_TOPIC)),
             indexed=PolicyIndex(
                 self._attached_to[TENANT].table(),
@@ -216,18 +213,8 @@ class PolicyRecords:
         if isinstance(after.value, str):
             attached.add(after.value, name)
 
-    def _name(self, before: str | None, after: str | None) -> None:
-        """Count the namespace that a record names, in place of the one that it named before."""
-        if before == after:
-            return
-        if before is not None:
-            count = self._named.get(before, 1) - 1
-            _write(self._named, before, count or None)
-        if after is not None:
-            self._named.put(after, self._named.get(after, 0) + 1)
-
     def _show(self, key: str, value: Value) -> None:
-        """Have the next book say what a record says; a value of another sort than its key's says nothing."""
+        """Put a record's value into the next snapshot; a value whose type does not fit its key counts as absent."""
         prefix, name = _parted(key)
         if key == LIMIT_BROKER:
             self._broker = value if isinstance(value, LocalLimit) else NOT_SET
@@ -242,7 +229,7 @@ class PolicyRecords:
 
 
 class _Writers(Generic[_Sort]):
-    """Tables of one sort of values, by the prefix of their keys."""
+    """Tables of one type of values, by the prefix of their keys."""
 
     def __init__(self, sort: type[_Sort], prefixes: Iterable[str]) -> None:
         self._sort = sort
@@ -251,7 +238,7 @@ class _Writers(Generic[_Sort]):
         }
 
     def write(self, prefix: str, name: str, value: Value) -> None:
-        """Write a value that may be of this sort, if the prefix is one of these."""
+        """Write a value, if the prefix belongs to this type; another type deletes the entry."""
         writer = self._by_prefix.get(prefix)
         if writer is not None:
             _write(writer, name, value if isinstance(value, self._sort) else None)
@@ -259,13 +246,6 @@ class _Writers(Generic[_Sort]):
     def table(self, prefix: str) -> Table[str, _Sort]:
         """The table of one prefix."""
         return self._by_prefix[prefix].table()
-
-
-def _named_by(record: PolicyRecord) -> str | None:
-    """The namespace that exists because of a record; that of a live one of another sort tells itself."""
-    prefix, name = _parted(record.key)
-    is_telling = prefix == NAMESPACE or record.value is None
-    return _namespace_of(prefix, name) if is_telling else None
 
 
 def _namespace_of(prefix: str, name: str) -> str | None:
@@ -293,7 +273,7 @@ def _parted(key: str) -> tuple[str, str]:
 
 
 def records_of(book: PolicyBook, writer: str) -> Iterable[PolicyRecord]:
-    """Write a book as first-revision records: how a groups file seeds an empty table."""
+    """Convert a snapshot to first-revision records, by which a groups file seeds an empty table."""
     attach, limits, backlogs = book.attach, book.limits, book.backlogs
     by_name: tuple[tuple[str, Mapping[str, Value]], ...] = (
         (GROUP, book.groups),

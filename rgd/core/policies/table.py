@@ -1,17 +1,17 @@
-"""A mapping that never changes, and shares what did not change with the one it was made from.
+"""A persistent mapping: it never changes, and shares unchanged parts with its predecessor.
 
-Law: a `Table` that was given out stays as it is for ever, whatever is written afterwards; so a policy
-book is a stable snapshot that costs the same for 100,000 namespaces as for one.
+Law: a `Table` never changes after it was created, whatever is written afterwards. So a policy
+snapshot is stable, and costs the same for 100,000 namespaces as for one.
 
-A table is cut into `PARTS` dicts by the key's hash. A writer copies a part before it writes to it for
-the first time since the last table. So a change costs one part, and two tables that were made from one
-another are compared by the identity of their parts (`changed_keys`). Their order means nothing.
+A table is divided into `PARTS` dicts by the key's hash. A writer copies a part before its first write
+since the last table. So a change copies one part, and related tables
+are compared by the identity of their parts (`changed_keys`). Entries have no order.
 """
 
 from collections.abc import Collection, Hashable, ItemsView, Iterator, Mapping
 from typing import Final, Generic, TypeVar, cast, overload
 
-#: Dicts that a table is cut into; a power of two.
+#: Dicts that a table is divided into; a power of two.
 PARTS: Final = 1024
 
 _MASK: Final = PARTS - 1
@@ -53,7 +53,7 @@ class Table(Mapping[_Key, _Value]):
         return self.parts[hash(key) & _MASK].get(key, cast("_Value", default))
 
     def items(self) -> ItemsView[_Key, _Value]:
-        """All pairs, each part at a time."""
+        """All pairs, part by part."""
         return _Items(self)
 
     def pairs(self) -> Iterator[tuple[_Key, _Value]]:
@@ -62,7 +62,7 @@ class Table(Mapping[_Key, _Value]):
             yield from part.items()
 
     def changed_since(self, before: "Table[_Key, _Value]", count_max: int) -> set[_Key] | None:
-        """The keys whose value is another object than before; None where there may be more than so many."""
+        """The keys whose value is another object than before; None if there may be more than the limit."""
         pairs = zip(before.parts, self.parts, strict=True)
         differing = [(old, new) for old, new in pairs if old is not new]
         if len(differing) > count_max:
@@ -77,7 +77,7 @@ class Table(Mapping[_Key, _Value]):
 
 
 class _Items(ItemsView[_Key, _Value]):
-    """All pairs of a table, without a look-up for each."""
+    """All pairs of a table, without a lookup for each."""
 
     _mapping: Table[_Key, _Value]
 
@@ -86,7 +86,7 @@ class _Items(ItemsView[_Key, _Value]):
 
 
 class TableWriter(Generic[_Key, _Value]):
-    """What is written, and the table of it at any moment."""
+    """A mutable builder that can return its table at any moment."""
 
     __slots__ = ("_count", "_own", "_parts", "_table")
 
@@ -99,7 +99,7 @@ class TableWriter(Generic[_Key, _Value]):
         self._table: Table[_Key, _Value] | None = None
 
     def get(self, key: _Key, default: _Value) -> _Value:
-        """What is written under a key, or the default."""
+        """The current value of a key, or the default."""
         return self._parts[hash(key) & _MASK].get(key, default)
 
     def put(self, key: _Key, value: _Value) -> None:
@@ -109,34 +109,34 @@ class TableWriter(Generic[_Key, _Value]):
         part[key] = value
 
     def remove(self, key: _Key) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         if key in self._parts[hash(key) & _MASK]:
             del self._part(key)[key]
             self._count -= 1
 
     def table(self) -> Table[_Key, _Value]:
-        """What is written now; the same object as last time when nothing was written since."""
+        """The table of the current content; the same object as last time if nothing was written since."""
         if self._table is None:
             self._table = Table(tuple(self._parts), self._count)
             self._own.clear()
         return self._table
 
     def _part(self, key: _Key) -> dict[_Key, _Value]:
-        """The part of a key, to write to."""
-        place = hash(key) & _MASK
+        """The part of a key, writable."""
+        part_id = hash(key) & _MASK
         self._table = None
-        if place not in self._own:
-            self._own.add(place)
-            self._parts[place] = self._parts[place].copy()
-        return self._parts[place]
+        if part_id not in self._own:
+            self._own.add(part_id)
+            self._parts[part_id] = self._parts[part_id].copy()
+        return self._parts[part_id]
 
 
 def changed_keys(
     before: Mapping[_Key, _Value], after: Mapping[_Key, _Value], count_max: int
 ) -> Collection[_Key] | None:
-    """The keys with another value; None where that would take long to find out, or are too many.
+    """The keys with another value; None if there are too many, or the comparison would take too long.
 
-    Tables that were made from one another are compared by what they share; others are compared
+    Related tables are compared by their shared parts; others are compared
     while they are small.
     """
     if before is after:

@@ -4,7 +4,7 @@ Law: a slice is at most `SLICE_WORK` points of work, or one group. Its rows are 
 shared out together, all groups and both kinds at once, because numpy's calls cost more than their rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -14,19 +14,24 @@ from rgd.core.broker.broker import Broker
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS, Ints, rates
-from rgd.core.policies.index import Attached
 from rgd.core.policies.model import Group, Rate, Rates
-from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import NS_PER_S, Kind, Nanos, to_units
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
 from rgd.core.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
 
 #: Points of work in a slice: about 1 ms with its JSON.
-SLICE_WORK: Final = 160
+SLICE_WORK: Final = 224
 #: What a group costs beside its rows, which cost a point each, and how many names cost a point.
-GROUP_WORK: Final = 4
+GROUP_WORK: Final = 12
 NAMES_PER_POINT: Final = 32
 
 _NO_LIMIT: Final = RatesView()
+
+_NOTHING: Final = np.zeros(0, np.int64)
+_NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
+
+#: Of one group: its slots by kind, below 0 where it has none.
+_Places = list[int]
 
 
 def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
@@ -38,98 +43,107 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     group = broker.sharing.book.groups.get(name)
     if group is None:
         raise UnknownGroup(name)
-    return _views(broker, [group], now)[0]
+    return _views(broker, [(group, _places(broker, name))], now)[0]
 
 
 def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
     """The first of these groups: as many as fit a slice of work, at least one."""
     names = names[: SLICE_WORK // GROUP_WORK]
-    found = [broker.sharing.book.groups.get(name) for name in names]
-    work = list(accumulate(_work_of(broker, names)))
+    if not names:
+        return GroupSlice([], 0, 0)
+    places = [_places(broker, name) for name in names]
+    work = list(accumulate(_work_of(broker, names, places)))
     done = max(1, sum(points <= SLICE_WORK for points in work))
-    views = _views(broker, [group for group in found[:done] if group is not None], now)
-    return GroupSlice(views, min(done, len(names)), work[done - 1] if work else 0)
+    groups = broker.sharing.book.groups
+    found = [
+        (group, slots)
+        for name, slots in zip(names[:done], places, strict=False)
+        if (group := groups.get(name)) is not None
+    ]
+    return GroupSlice(_views(broker, found, now), done, work[done - 1])
 
 
-def _work_of(broker: Broker, names: Sequence[str]) -> list[int]:
+def _work_of(broker: Broker, names: Sequence[str], places: Sequence[_Places]) -> Iterator[int]:
     """[names] the points of work that each group costs."""
     index = broker.sharing.book.index
-    places = np.array([_place(broker, GroupKey(name, kind)) for name in names for kind in KINDS])
-    has_slot = places >= 0
-    rows = np.zeros(len(places), np.int64)
-    rows[has_slot] = broker.usage.counts(places[has_slot])
-    return [
-        GROUP_WORK + count + sum(map(len, index.attached_to(name))) // NAMES_PER_POINT
-        for name, count in zip(names, rows.reshape(-1, len(KINDS)).sum(1).tolist(), strict=True)
-    ]
+    slots = np.array(places)
+    rows = np.zeros(slots.shape, np.int64)
+    rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
+    for name, count in zip(names, rows.sum(1).tolist(), strict=True):
+        yield GROUP_WORK + count + index.attached_to(name).total // NAMES_PER_POINT
 
 
-def _views(broker: Broker, groups: Sequence[Group], now: Nanos) -> list[GroupView]:
-    keys = [GroupKey(group.name, kind) for group in groups for kind in KINDS]
-    kinds = iter(_kind_views(broker, keys, now))
+def _views(broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos) -> list[GroupView]:
+    kinds = iter(_kind_views(broker, groups, now))
     index = broker.sharing.book.index
-    return [
-        _view(broker, group, index.attached_to(group.name), dict(zip(KINDS, kinds, strict=False)))
-        for group in groups
-    ]
+    views = []
+    for group, _ in groups:
+        attached = index.attached_to(group.name)
+        of_kind = dict(zip(KINDS, kinds, strict=False))
+        views.append(
+            GroupView(
+                group=group.name,
+                blocked=group.blocked,
+                shadow=group.shadow,
+                policy=group.policy or broker.settings.policy,
+                topic_split=group.topic_split or broker.settings.topic_split,
+                state=broker.mode,
+                publish=of_kind[Kind.PUBLISH],
+                dispatch=of_kind[Kind.DISPATCH],
+                tenants=tuple(attached.tenants),
+                namespaces=tuple(attached.namespaces),
+                topics=tuple(attached.topics),
+            )
+        )
+    return views
 
 
-def _view(
-    broker: Broker, group: Group, attached: Attached, kinds: dict[Kind, KindView]
-) -> GroupView:
-    return GroupView(
-        group=group.name,
-        blocked=group.blocked,
-        shadow=group.shadow,
-        policy=group.policy or broker.settings.policy,
-        topic_split=group.topic_split or broker.settings.topic_split,
-        state=broker.mode,
-        publish=kinds[Kind.PUBLISH],
-        dispatch=kinds[Kind.DISPATCH],
-        tenants=tuple(attached.tenants),
-        namespaces=tuple(attached.namespaces),
-        topics=tuple(attached.topics),
-    )
-
-
-def _kind_views(broker: Broker, keys: Sequence[GroupKey], now: Nanos) -> list[KindView]:
-    """[keys] quota, share and rows of each; everything is shared out in one go."""
-    sharing = broker.sharing
-    quotas = [sharing.quota(key) for key in keys]
-    places = [_place(broker, key) for key in keys]
+def _kind_views(
+    broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos
+) -> list[KindView]:
+    """[groups and kinds] quota, share and rows of each; everything is shared out in one go."""
+    keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
+    quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
+    places = [place for _, slots in groups for place in slots]
     slotted = [at for at, place in enumerate(places) if place >= 0]
-    shares: list[Rates | None] = [None] * len(keys)
-    rows: list[list[RowView]] = [[] for _ in keys]
+    shares: dict[int, Rates] = {}
+    rows: dict[int, list[RowView]] = {}
     if slotted:
         own, tables = _shared_out(
             broker,
-            np.array([places[at] for at in slotted]),
-            rates([(quotas[at].messages, quotas[at].bytes) for at in slotted]),
+            np.array(places)[slotted],
+            _columns(quotas[at] for at in slotted),
             [keys[at] for at in slotted],
-            _ages(broker, now),
+            now,
         )
-        for at, share, table in zip(slotted, own, tables, strict=True):
-            shares[at], rows[at] = share, table
+        shares = dict(zip(slotted, own, strict=True))
+        rows = dict(zip(slotted, tables, strict=True))
+    states = [broker.limiter.state(key) for key in keys]
+    # What is in force goes before what the usage map gives.
+    shares |= {at: state.share for at, state in enumerate(states) if state is not None}
+    unused = [at for at in range(len(keys)) if at not in shares]
+    shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
     return [
-        KindView(_rates_view(quota), _rates_view(_in_force(broker, key, share)), tuple(table))
-        for key, quota, share, table in zip(keys, quotas, shares, rows, strict=True)
+        KindView(_rates_view(quota), _rates_view(shares[at]), tuple(rows.get(at, ())))
+        for at, quota in enumerate(quotas)
     ]
 
 
-def _in_force(broker: Broker, key: GroupKey, computed: Rates | None) -> Rates:
-    """This broker's share: the one in force, else the one that the usage map gives, else the floor."""
-    state = broker.limiter.state(key)
-    if state is not None:
-        return state.share
-    return broker.shares(key)[broker.settings.speaker.broker] if computed is None else computed
+def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
+    """[quotas] this broker's shares of groups that nobody uses: all live brokers have the same.
+
+    Under another policy than max-min the remainder of a thousandth may be another broker's.
+    """
+    if all(quota.is_unlimited for quota in quotas):
+        return list(quotas)
+    ranks, floor_ppm = broker.sharing.ranks, broker.settings.floor_ppm
+    shares = share_out(_NO_ROWS, _columns(quotas), brokers=len(ranks.names()), floor_ppm=floor_ppm)
+    at = np.arange(len(quotas))
+    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), ranks.own)).tolist()]
 
 
 def _shared_out(
-    broker: Broker,
-    places: Ints,
-    quota: Ints,
-    keys: Sequence[GroupKey],
-    age_of: Callable[[str], float],
+    broker: Broker, places: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
 ) -> tuple[list[Rates], list[list[RowView]]]:
     """[places] each: this broker's share by the usage map, and every row with its broker's share."""
     ranks = broker.sharing.ranks
@@ -142,18 +156,20 @@ def _shared_out(
         of_rows[is_of] = table[rank[is_of]]
     # The order of ranks is that of the names.
     order = np.lexsort((rank, group))
-    columns = (group, rank, topics, gathered.admitted, gathered.wanted, of_rows)
-    names = ranks.names()
+    units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
+    columns = (group[order], rank[order], topics[order], *units, of_rows[order])
+    names, age_of = ranks.names(), _ages(broker, now)
     tables: list[list[RowView]] = [[] for _ in keys]
     for at, place, count, admitted, wanted, share in zip(
-        *(column[order].tolist() for column in columns), strict=True
+        *(column.tolist() for column in columns), strict=True
     ):
         name = names[place]
+        of_row = RatesView(*[None if rate == NO_RATE else rate / MILLI for rate in share])
         tables[at].append(
-            RowView(name, _units(admitted), _units(wanted), count, age_of(name), _units(share))
+            RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
         )
     own = shared.of_rank(ranks.own).tolist()
-    return [Rates(*(None if rate == NO_RATE else rate for rate in pair)) for pair in own], tables
+    return [_rates(pair) for pair in own], tables
 
 
 def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
@@ -171,22 +187,23 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
     return age
 
 
-def _place(broker: Broker, key: GroupKey) -> int:
-    """The slot of a group and kind; below 0: it has none."""
-    place = broker.usage.index.find(key)
-    return -1 if place is None else place
+def _places(broker: Broker, name: str) -> _Places:
+    """The slots of a group, by kind; below 0 where it has none."""
+    index = broker.usage.index
+    found = [index.find(GroupKey(name, kind)) for kind in KINDS]
+    return [-1 if place is None else place for place in found]
+
+
+def _columns(quotas: Iterable[Rates]) -> Ints:
+    return rates((quota.messages, quota.bytes) for quota in quotas)
+
+
+def _rates(pair: Sequence[int]) -> Rates:
+    return Rates(*[None if rate == NO_RATE else rate for rate in pair])
 
 
 def _rates_view(rates: Rates) -> RatesView:
     return _NO_LIMIT if rates.is_unlimited else RatesView(_unit(rates.messages), _unit(rates.bytes))
-
-
-def _units(pair: Sequence[int]) -> RatesView:
-    messages, size = pair
-    return RatesView(
-        None if messages == NO_RATE else to_units(messages),
-        None if size == NO_RATE else to_units(size),
-    )
 
 
 def _unit(rate: Rate) -> float | None:

@@ -1,16 +1,19 @@
 """Long work on a real server: others are answered meanwhile. Judged by counts of answers, never by time."""
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from rgd.adapters.http import turns as turns_module
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.views.model import GroupView
+from rgd.ports.door import Scope
 from tests.integration.http.door import Door, check, open_door, read_answer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -207,3 +210,31 @@ async def test_pulsars_lists_are_whole_unless_a_page_is_asked_for(
 async def test_a_page_that_is_asked_for_wrongly_is_400(door: Door, query: str) -> None:
     for path in ("/v1/groups", "/v1/brokers"):
         assert (await door.call("GET", f"{path}?{query}")).status == 400
+
+
+# --- reads ---------------------------------------------------------------------------------------------
+
+
+async def test_with_too_many_reads_each_read_route_is_503_and_nothing_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns_module, "READS_MAX", 1)
+    monkeypatch.setattr(turns_module, "READS_WAITING_MAX", 0)
+    async with open_door(HttpSettings(port=0)) as door:
+        reads = [
+            re.sub(r"\{\w+\}", "x", endpoint.path)
+            for endpoint in door.server.endpoints
+            if endpoint.scope is Scope.READ and not endpoint.is_probe
+        ]
+        async with door.server.reads.taken():
+            for path in reads:
+                answer = await door.send("GET", path)
+                assert (path, answer.status) == (path, 503)
+                assert answer.headers["Retry-After"] == "1"
+            for path in ("/metrics", "/healthz", "/readyz"):
+                assert (await door.send("GET", path)).status == 200
+            asked = [{"group": "idle"}] * 3000
+            answer = await door.send("POST", "/v1/acquire", msgspec.json.encode(asked))
+            assert answer.status == 200
+        assert (await door.send("GET", "/v1/groups")).status == 200
+    assert "/v1/explain" in reads

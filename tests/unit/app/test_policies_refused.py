@@ -47,10 +47,10 @@ async def test_what_was_not_told_is_told_later(monkeypatch: pytest.MonkeyPatch) 
     with capture_logs() as logs:
         for _ in range(2):
             refused.add("a", "b")
-        refused.tell()
-        refused.tell()
+        refused.log()
+        refused.log()
         refused.add("c", "d")
-        refused.tell()
+        refused.log()
     assert [(log["records"], log["such_as"]) for log in logs] == [
         (2, ["a: b", "a: b"]),
         (1, ["c: d"]),

@@ -48,9 +48,7 @@ def test_faults_of_all_files_are_told_and_sound_ones_still_are(rgd: Rgd, tmp_pat
     assert lines[0].startswith(f"rgd: {groups}:2: groups.gold.publik: unknown key")
     assert lines[1].startswith(f"rgd: {groups}:3: groups.gold.blocked: expected true or false")
     assert lines[2].startswith(f"rgd: {settings}:1: http.batch_max: expected a whole number")
-    assert lines[3].startswith(
-        f"rgd: {settings}:1: http.listen: expected an address of this machine"
-    )
+    assert lines[3].startswith(f"rgd: {settings}:1: http.listen: expected a loopback address")
     assert lines[4].startswith(f"rgd: {missing}: expected a readable file")
 
 

@@ -40,7 +40,7 @@ LOADERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def said_faults(path: Path) -> list[tuple[str, int | None, str]]:
+def marked_faults(path: Path) -> list[tuple[str, int | None, str]]:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     found = [match for line in lines if (match := FAULT.fullmatch(line))]
     return [
@@ -67,13 +67,13 @@ def test_the_walk_finds_files_of_each_kind_and_no_others() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_each_mistake_is_told_with_file_key_and_expectation(path: Path, tmp_path: Path) -> None:
-    said = said_faults(path)
-    assert said, f"{path} says no fault"
+    marked = marked_faults(path)
+    assert marked, f"{path} says no fault"
 
     faults = told_faults(path, tmp_path)
 
-    assert sorted(fault.key for fault in faults) == sorted(key for key, _, _ in said)
-    for key, line, words in said:
+    assert sorted(fault.key for fault in faults) == sorted(key for key, _, _ in marked)
+    for key, line, words in marked:
         assert any(
             (fault.key, fault.line) == (key, line) and words in fault.expected for fault in faults
         ), (key, line, faults)
@@ -111,7 +111,7 @@ def worded() -> dict[str, re.Pattern[str]]:
 
 
 def test_every_fault_that_the_code_knows_has_a_file(tmp_path: Path) -> None:
-    told = [
+    expectations = [
         fault.expected
         for path in FILES
         if path.parent.name != "settings"
@@ -122,7 +122,7 @@ def test_every_fault_that_the_code_knows_has_a_file(tmp_path: Path) -> None:
     without = [
         sentence
         for sentence, pattern in sentences.items()
-        if not any(pattern.search(expected) for expected in told)
+        if not any(pattern.search(expected) for expected in expectations)
         and not sentence.startswith(tuple(NO_FILE))
     ]
     assert without == []

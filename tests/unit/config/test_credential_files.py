@@ -40,18 +40,18 @@ def test_every_fault_is_told_with_its_setting(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError) as raised:
         check_credential_files(found, "here")
-    told = {fault.key: fault.expected for fault in raised.value.faults}
-    assert set(told) == {
+    expected = {fault.key: fault.expected for fault in raised.value.faults}
+    assert set(expected) == {
         "exchange.token_file",
         "exchange.tls_key",
         "exchange.tls_cert",
         "exchange.tls_ca",
     }
-    assert "chmod o-rwx" in told["exchange.token_file"]
-    assert "chmod o-rwx" in told["exchange.tls_key"]
-    assert "regular file" in told["exchange.tls_cert"]
-    assert "No such file" in told["exchange.tls_ca"]
-    assert not any("secret" in words for words in told.values())
+    assert "chmod o-rwx" in expected["exchange.token_file"]
+    assert "chmod o-rwx" in expected["exchange.tls_key"]
+    assert "regular file" in expected["exchange.tls_cert"]
+    assert "No such file" in expected["exchange.tls_ca"]
+    assert not any("secret" in words for words in expected.values())
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,9 @@ def test_faults_beyond_the_limit_are_counted() -> None:
     faults = Faults("test.yaml")
     for number in range(FAULTS_MAX + 7):
         faults.add(str(number), "wrong")
-    told = faults.told()
-    assert len(told) == FAULTS_MAX + 1
-    assert told[-1].expected == "and 7 more faults"
+    listed = faults.listed()
+    assert len(listed) == FAULTS_MAX + 1
+    assert listed[-1].expected == "and 7 more faults"
 
 
 def test_the_nearest_name_is_found_unless_there_are_too_many_to_compare() -> None:

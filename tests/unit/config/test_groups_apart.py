@@ -79,7 +79,7 @@ def test_a_process_that_ends_before_it_has_told_all_is_a_fault(
     path.write_text(EVERYTHING)
     monkeypatch.setattr(groups_apart, "SMALL_BYTES_MAX", 0)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(ConfigError, match="the process that did ended with 1"):
+    with pytest.raises(ConfigError, match="the process for it ended with 1"):
         load_groups_apart(path)
 
 

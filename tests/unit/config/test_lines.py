@@ -45,18 +45,18 @@ def test_a_key_is_found_where_it_is_first_said(key: str, line: int | None) -> No
     faults = parse_document(TEXT, "test.yaml").faults
     faults.found.clear()
     faults.add(key, "wrong")
-    assert [fault.line for fault in faults.told()] == [line]
+    assert [fault.line for fault in faults.listed()] == [line]
 
 
 def test_keys_with_dots_and_long_keys_have_lines_too() -> None:
     long = "x" * (SHOWN_CHARS_MAX * 5)
     faults = parse_document(f"a.b: 1\n{long}: 2\n{long}: 3\n".encode(), "test.yaml").faults
     faults.add("a.b", "wrong")
-    repeated, dotted = faults.told()
+    repeated, dotted = faults.listed()
     assert (repeated.line, dotted.line) == (3, 1)
 
 
 def test_the_whole_file_has_no_line() -> None:
     faults = parse_document(b"- a", "test.yaml").faults
     faults.add("", "expected a mapping")
-    assert [str(fault) for fault in faults.told()] == ["test.yaml: expected a mapping"]
+    assert [str(fault) for fault in faults.listed()] == ["test.yaml: expected a mapping"]

@@ -47,9 +47,9 @@ def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_groups_file_has_every_section() -> None:
-    said = example("The groups file")
+    text = example("The groups file")
     for key in (*TOP_KEYS, *(field.name for field in fields(Limits)), "size", "age"):
-        assert re.search(rf"^ *{key}:", said, re.MULTILINE), key
+        assert re.search(rf"^ *{key}:", text, re.MULTILINE), key
 
 
 def test_the_example_of_a_tokens_file_loads(tmp_path: Path) -> None:

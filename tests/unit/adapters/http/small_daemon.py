@@ -6,9 +6,9 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from rgd.core.buckets.decision import Answer, Request
+from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
@@ -85,10 +85,12 @@ class SmallDaemon:
         self.down = False
         self.broken: Exception | None = None
         self.asked: list[Request] = []
+        #: Whether it grants many at once; else each question is asked, and stands in `asked`.
+        self.grants_together = False
         #: Names of other brokers.
         self.peers: list[str] = []
         self.state = Health(ready=True)
-        self.limiter = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
         self._records = PolicyRecords()
         for record in records_of(book or book_of_acme(), self.broker):
             self._records.apply(record)
@@ -104,6 +106,9 @@ class SmallDaemon:
             raise self.broken
         self.asked.append(request)
         return self.limiter.acquire(request, self.now)
+
+    def acquire_together(self, asked: Collection[Together]) -> bool:
+        return self.grants_together and self.limiter.grant_together(asked, self.now)
 
     def names_resolved(self) -> int:
         return self.limiter.resolved_total

@@ -2,7 +2,11 @@
 
 import asyncio
 
-from rgd.adapters.http.turns import Turns
+import pytest
+
+from rgd.adapters.http import turns as turns_module
+from rgd.adapters.http.errors import Overloaded
+from rgd.adapters.http.turns import ReadTurns, Turns
 
 
 async def test_one_slice_for_each_turn_of_the_loop_however_many_work() -> None:
@@ -56,3 +60,56 @@ async def test_a_turn_that_nobody_waits_for_any_more_is_passed_on() -> None:
 
     async with asyncio.timeout(5):
         await there
+
+
+async def test_so_many_read_so_many_wait_and_the_next_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns_module, "READS_MAX", 2)
+    monkeypatch.setattr(turns_module, "READS_WAITING_MAX", 3)
+    turns, go_on, at_work = ReadTurns(), asyncio.Event(), 0
+
+    async def read() -> None:
+        nonlocal at_work
+        async with turns.taken():
+            at_work += 1
+            await go_on.wait()
+            at_work -= 1
+
+    reads = [asyncio.ensure_future(read()) for _ in range(5)]
+    await _let_run()
+    assert at_work == 2
+    with pytest.raises(Overloaded, match="2 reads are in work and 3 wait"):
+        await read()
+    # One that gives up makes room for another.
+    reads.pop().cancel()
+    await _let_run()
+    reads.append(asyncio.ensure_future(read()))
+    go_on.set()
+    await asyncio.gather(*reads)
+    assert at_work == 0
+    await read()
+
+
+async def test_each_read_begins_with_a_turn_of_its_own() -> None:
+    turns, order = ReadTurns(), list[int]()
+
+    async def read(number: int) -> None:
+        async with turns.taken():
+            order.append(turns.given)
+
+    await asyncio.gather(*map(read, range(4)))
+    assert order == [1, 2, 3, 4]
+
+
+async def test_the_largest_slice_is_noted() -> None:
+    turns = Turns()
+    for work in (3, 7, 5):
+        await turns.next(work)
+    assert turns.largest == 7
+
+
+async def _let_run() -> None:
+    """Turns of the loop: more than any of these needs."""
+    for _ in range(20):
+        await asyncio.sleep(0)

@@ -250,6 +250,6 @@ def test_bytes_of_a_stranger_are_neither_cut_nor_written_to(
     appender.write(pendings(1))
     stranger = tmp_path / f"{1:020}.log"
     stranger.write_bytes(b"stranger")
-    with pytest.raises(FileExistsError, match="somebody else"):
+    with pytest.raises(FileExistsError, match="another process"):
         appender.write(pendings(1))
     assert stranger.read_bytes() == b"stranger"

@@ -52,7 +52,7 @@ class House:
         )
         self.sharing.mode = Mode.LIVE
         self.limiter = Limiter(
-            BUCKETS, lambda group, kind: self.sharing.share_of(group, kind, ms(0))
+            BUCKETS, lambda group, kind, _: self.sharing.share_of(group, kind, ms(0))
         )
         self.change(self.groups)
         self.rounds = Rounds(self.settings, self.limiter, self.sharing, self.index)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.broker import policies_in_use as policies_in_use_module
 from rgd.core.broker import sharing as sharing_module
 from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
 from rgd.core.errors import InvariantBroken
@@ -319,7 +320,7 @@ def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
     house.peer(usage(90))
     house.own(usage(30))
     assert house.use(100) == rates(30)
-    monkeypatch.setattr(sharing_module, "CHANGES_MAX", 0)
+    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", 0)
     half = Group("gold", Limit(rates(50), rates(50)))
     change_many(house, half)
     assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
@@ -336,7 +337,7 @@ def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.use(100)
-    monkeypatch.setattr(sharing_module, "CHANGES_MAX", 0)
+    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", 0)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
     assert (house.sharing.is_reading, house.due()) == (True, START)
     house.sharing.work(START)

@@ -74,7 +74,7 @@ class House:
         parts = self.split().parts(Nanos(self.now))
         return [(part.share.messages or 0) / MILLI for part in parts]
 
-    def _share_of(self, group: Group, kind: Kind) -> Rates:
+    def _share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         whole = group.rates(kind)
         return Rates(
             *(

@@ -45,7 +45,7 @@ class Chains(Limiter):
 
 def chains(first: PolicyBook) -> Chains:
     """All of the quota is this broker's share."""
-    made = Chains(BUCKETS, lambda one, kind: one.rates(kind))
+    made = Chains(BUCKETS, lambda one, kind, _: one.rates(kind))
     made.set_book(first, START)
     return made
 

@@ -62,7 +62,7 @@ def test_counts_may_be_as_large_as_they_like() -> None:
 
 
 def made(limits: Limits, topic_split: TopicSplit | None = None) -> Limiter:
-    limiter = Limiter(BUCKETS, lambda one, kind: one.rates(kind))
+    limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
     groups = {"gold": Group("gold", Limit(rates(8), rates(8)), topic_split=topic_split)}
     book = PolicyBook(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
     limiter.set_book(book, s(0))

@@ -43,7 +43,7 @@ def gold(units: float | None, name: str = "gold", *, blocked: bool = False) -> G
 
 
 def limiter_of(book: PolicyBook) -> Limiter:
-    made = Limiter(BUCKETS, lambda one, kind: one.rates(kind))
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
     made.set_book(book, ms(0))
     return made
 

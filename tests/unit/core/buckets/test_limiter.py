@@ -40,7 +40,7 @@ def limiter(
     share: Rates | None = None,
 ) -> Limiter:
     """One whose share is the whole quota unless told."""
-    made = Limiter(BUCKETS, lambda one, kind: one.rates(kind) if share is None else share)
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind) if share is None else share)
     attach = Attachments(
         {"acme": of_tenant.name} if of_tenant else {},
         {NAMESPACE: of_namespace.name} if of_namespace else {},

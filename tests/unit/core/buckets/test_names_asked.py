@@ -19,7 +19,7 @@ BOOK = PolicyBook(
 
 
 def limiter() -> Limiter:
-    made = Limiter(SETTINGS, lambda group, kind: group.rates(kind))
+    made = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
     made.set_book(BOOK, Nanos(1))
     return made
 

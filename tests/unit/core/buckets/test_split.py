@@ -45,7 +45,7 @@ class TestShared:
 
     def test_a_group_that_says_nothing_does_as_the_daemon(self) -> None:
         house = House()
-        house.limiter = Limiter(BUCKETS, lambda one, kind: one.rates(kind), topic_split=EVEN)
+        house.limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind), topic_split=EVEN)
         house.put(gold(None), Group("trial", topic_split=SHARED))
         house.ask(A)
         house.ask(B)

@@ -4,13 +4,14 @@ A steady broker's reports have numbers in one table of names (`rgd.wire.numberin
 Not covered: any such reports in any order (tests/property/test_usage_map_arena.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
@@ -146,6 +147,31 @@ def test_a_row_that_says_idle_goes_however_steady_the_others_are_and_comes_again
     assert changed(usage_map, again(first, rows)) == {"g5"}
     check(usage_map, "b1", rows)
     check(usage_map, "b2", [usage(9)])
+
+
+def test_a_name_is_looked_up_once_whatever_part_of_the_groups_a_report_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage_map = UsageMap()
+    first = report("b1", *many(1))
+    looked_up: list[str] = []
+    find_all = usage_map.index.find_all
+
+    def counted(groups: Sequence[str], kinds: Codes) -> Ints:
+        looked_up.extend(groups)
+        return find_all(groups, kinds)
+
+    monkeypatch.setattr(usage_map.index, "find_all", counted)
+    usage_map.apply(first)
+    assert set(looked_up) == set(first.rows.groups)
+    looked_up.clear()
+    for begin in range(0, COUNT, 50):
+        rows = many(2, first=begin, count=min(50, COUNT - begin))
+        some = first.rows.groups[begin : begin + 50]
+        told = replace(first, rows=replace(UsageColumns.of(*rows), groups=some))
+        assert len(usage_map.apply(told)) == len(rows)
+    assert looked_up == []
+    check(usage_map, "b1", many(2))
 
 
 def test_a_number_whose_slot_was_freed_is_not_taken_for_the_group_that_has_it_now() -> None:

@@ -1,0 +1,372 @@
+"""Reads beside requests: every read route in a loop, at 5,000 groups, 100 brokers and 100,000 namespaces.
+
+    python bench/reads.py [--json] [--seconds 10] [--readers 4]
+
+The whole daemon (`rgd.app.wiring`, on uvloop, with its rounds, usage log and file policies; only the exchange
+is the in-memory one) runs in a process of its own, on a core of its own where there are two; in it a task is
+the 99 other brokers: their whole states at first, then a heartbeat each a round. Every group is asked for, so
+all are in use, and has rows of 5 brokers.
+
+First each route is called alone: how long it takes, and the longest that it held the event loop
+(`stall_`, processor time as in `http_stalls`). Then `--readers` connections call all of them in turn while
+another asks single questions: their latency, from a request's sending to its answer.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import uvloop
+
+from bench.harness import Figures, run
+from bench.http_stalls import Daemon, Watch, array_of, name
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.app.daemon import RgdDaemon
+from rgd.app.logs import configure_logs
+from rgd.app.telemetry import Telemetry
+from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
+from rgd.config.load import load_settings
+from rgd.core.exchange.columns import NO_USAGE, UsageColumns
+from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.units import MILLI, NS_PER_S
+from rgd.wire.codec import encode
+from rgd.wire.numbering import Numbering
+
+GROUPS: Final = 5_000
+BROKERS: Final = 100
+NAMESPACES: Final = 100_000
+#: Brokers that have a row of a group, this one too.
+BROKERS_A_GROUP: Final = 5
+#: Single questions a second, and questions in an array that keeps groups in use.
+PROBES_PER_S: Final = 400
+ITEMS: Final = 1_000
+SETTLE_S: Final = 6.0
+UP_TIMEOUT_S: Final = 120
+
+#: What stands for the variable parts of the routes' paths.
+PARTS: Final = {
+    "group": name(0),
+    "tenant": "tenant-000",
+    "namespace": "namespace-000000",
+    "topic": "topic",
+    "subscription": "subscription",
+}
+
+
+# The daemon, and the others.
+
+
+class Others:
+    """What the 99 other brokers say, round by round."""
+
+    def __init__(self) -> None:
+        told = UsageMap()
+        self._speakers = [Speaker(f"broker-{number:03}", 1) for number in range(2, BROKERS + 1)]
+        self._numberings = [Numbering() for _ in self._speakers]
+        self._sequence = 0
+        self._states: list[UsageColumns] = []
+        self._hashes: list[int] = []
+        for number, speaker in enumerate(self._speakers):
+            rows = _rows(number)
+            told.apply(Report(speaker, 1, NS_PER_S, rows=rows))
+            self._states.append(rows)
+            self._hashes.append(told.hash_of(speaker.broker))
+
+    def round(self) -> Iterator[bytes]:
+        """What all of them say next: all they have to say, then that nothing has changed."""
+        self._sequence += 1
+        is_first = self._sequence == 1
+        for speaker, rows, rows_hash, numbering in zip(
+            self._speakers, self._states, self._hashes, self._numberings, strict=True
+        ):
+            report = Report(
+                speaker,
+                self._sequence,
+                NS_PER_S,
+                rows=rows if is_first else NO_USAGE,
+                full=is_first,
+                rows_hash=rows_hash,
+                members=BROKERS,
+            )
+            yield encode(report, numbering)
+
+
+def _rows(number: int) -> UsageColumns:
+    """The rows of one of the others: each group is one of four of them."""
+    groups = [
+        group for group in range(GROUPS) if (number - group) % (BROKERS - 1) < BROKERS_A_GROUP - 1
+    ]
+    wanted = np.full((len(groups), 2), [100 * MILLI, 20_000 * MILLI])
+    return UsageColumns(
+        groups=tuple(name(group) for group in groups),
+        kinds=np.zeros(len(groups), np.uint8),
+        topics=np.ones(len(groups), np.int64),
+        admitted=wanted,
+        wanted=wanted,
+        admitted_total=np.zeros_like(wanted),
+        wanted_total=np.zeros_like(wanted),
+    )
+
+
+async def speak(bus: MemoryBus) -> None:
+    """Be the others, spread over each round."""
+    others, exchange = Others(), MemoryExchange(bus)
+    await exchange.open()
+    while True:
+        for payload in others.round():
+            await exchange.publish(payload)
+            await asyncio.sleep(0.9 / BROKERS)
+
+
+def groups_file() -> str:
+    """5,000 groups, and 100,000 namespaces that are attached to them."""
+    groups = "".join(
+        f"  {name(number)}: {{publish: {{messages: 1000}}}}\n" for number in range(GROUPS)
+    )
+    namespaces = "".join(
+        f"    tenant-{number // 1000:03}/namespace-{number:06}: {name(number % GROUPS)}\n"
+        for number in range(NAMESPACES)
+    )
+    return f"groups:\n{groups}attach:\n  namespaces:\n{namespaces}"
+
+
+async def serve() -> None:
+    """The daemon among the others until SIGTERM."""
+    configure_logs()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*GC_THRESHOLDS)
+    until = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, until.set)
+    with tempfile.TemporaryDirectory() as folder:
+        groups = Path(folder) / "groups.yaml"
+        groups.write_text(groups_file())
+        overrides = {
+            "broker.name": "broker-001",
+            "http.listen": "127.0.0.1:0",
+            "exchange.url": "pulsar://127.0.0.1:6650",
+            "policies.source": "file",
+            "policies.file": groups,
+            "log.dir": Path(folder) / "log",
+        }
+        settings = load_settings(None, {}, overrides)
+        bus = MemoryBus()
+        daemon, _ = build(settings, settings.exchange.url)
+        parts = replace(daemon.parts, exchange=MemoryExchange(bus))
+        daemon = RgdDaemon(daemon.core, parts, settings.cluster)
+        exposition = Exposition(Telemetry(daemon))
+        door = http_settings(settings, insecure=False)
+        async with HttpServer(daemon, door, metrics=exposition.render) as server:
+            loop.add_reader(sys.stdin, Watch().tell)
+            others = loop.create_task(speak(bus))
+            await daemon.run(until, on_up=lambda: print(server.port, flush=True))
+            others.cancel()
+        await daemon.close()
+
+
+# The callers.
+
+
+def read_paths(description: dict[str, dict[str, dict[str, object]]]) -> list[str]:
+    """Every GET of the description, its variable parts filled in; lists by their largest page."""
+    paths = []
+    for path, calls in description["paths"].items():
+        if "get" not in calls:
+            continue
+        filled = re.sub(r"\{(\w+)\}", lambda part: PARTS[part[1]], path)
+        if path == "/v1/explain":
+            filled += "?tenant=tenant-000&namespace=namespace-000000&topic=topic"
+        elif path in {"/v1/groups", "/v1/brokers"}:
+            filled += "?limit=1000"
+        paths.append(filled)
+    return paths
+
+
+def get(client: http.client.HTTPConnection, path: str) -> str | None:
+    """Call; the next page's path, if there is one."""
+    client.request("GET", path)
+    response = client.getresponse()
+    response.read()
+    if response.status >= 500 and path != "/readyz":
+        raise SystemExit(f"{path}: {response.status}")
+    return response.headers.get("Link", "").partition("<")[2].partition(">")[0] or None
+
+
+class Load:
+    """Threads with a connection each."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._is_over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.took_ns: list[int] = []
+        self.reads = 0
+
+    def ask(self) -> None:
+        """Ask single questions, and measure."""
+        self._start(self._ask)
+
+    def keep_in_use(self) -> None:
+        """Ask for every group once a second."""
+        self._start(self._keep_in_use)
+
+    def read(self, paths: Sequence[str]) -> None:
+        """Call these in turn, pages and all."""
+        self._start(lambda client: self._read(client, paths))
+
+    def end(self) -> None:
+        """Stop all of it."""
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self, work: object) -> None:
+        def worker() -> None:
+            client = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+            with contextlib.closing(client):
+                work(client)  # type: ignore[operator]
+
+        self._threads.append(threading.Thread(target=worker, daemon=True))
+        self._threads[-1].start()
+
+    def _ask(self, client: http.client.HTTPConnection) -> None:
+        questions = [b'{"group":"%s"}' % name(number).encode() for number in range(GROUPS)]
+        begun, count = time.perf_counter(), 0
+        while not self._is_over.wait(max(0.0, begun + count / PROBES_PER_S - time.perf_counter())):
+            sent_ns = time.perf_counter_ns()
+            client.request("POST", "/v1/acquire", questions[count % GROUPS])
+            client.getresponse().read()
+            self.took_ns.append(time.perf_counter_ns() - sent_ns)
+            count += 1
+
+    def _keep_in_use(self, client: http.client.HTTPConnection) -> None:
+        arrays = [array_of(range(begin, begin + ITEMS)) for begin in range(0, GROUPS, ITEMS)]
+        count = 0
+        while not self._is_over.wait(ITEMS / GROUPS):
+            client.request("POST", "/v1/acquire", arrays[count % len(arrays)])
+            client.getresponse().read()
+            count += 1
+
+    def _read(self, client: http.client.HTTPConnection, paths: Sequence[str]) -> None:
+        while not self._is_over.is_set():
+            for path in paths:
+                following: str | None = path
+                while following is not None and not self._is_over.is_set():
+                    following = get(client, following)
+                    self.reads += 1
+
+
+def quantiles(what: str, took_ns: Sequence[int]) -> dict[str, float]:
+    """p50, p99 and the longest, in milliseconds."""
+    took_ms = np.array(took_ns) / 1e6
+    parts = {"p50_ms": 0.5, "p99_ms": 0.99, "longest_ms": 1.0}
+    return {
+        f"{what}_{part}": round(float(np.quantile(took_ms, at)), 2) for part, at in parts.items()
+    }
+
+
+# The measurement.
+
+
+def pin(core: int) -> None:
+    """Stay on one core, where there are two and this can be said."""
+    if hasattr(os, "sched_setaffinity") and len(os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[core]})
+
+
+@contextlib.contextmanager
+def daemon() -> Iterator[Daemon]:
+    """A daemon that ends with the block."""
+    with subprocess.Popen(
+        [sys.executable, __file__, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            yield Daemon(process)
+        finally:
+            process.terminate()
+
+
+def each_alone(running: Daemon, paths: Sequence[str]) -> dict[str, float]:
+    """Each route by itself: how long it takes with all its pages, and the longest stall."""
+    figures = {}
+    for path in paths:
+        begun = time.perf_counter()
+        stall_ms = running.held_by("GET", path)
+        took_ms = (time.perf_counter() - begun) * 1000
+        label = path.partition("?")[0]
+        figures[f"took_ms {label}"] = round(took_ms, 1)
+        figures[f"stall_ms {label}"] = stall_ms
+    return figures
+
+
+def measure(options: argparse.Namespace) -> Figures:
+    """All figures."""
+    if options.serve:
+        pin(0)
+        uvloop.run(serve())
+        raise SystemExit(0)
+    pin(-1)
+    figures: dict[str, float] = {"groups": GROUPS, "brokers": BROKERS, "namespaces": NAMESPACES}
+    with daemon() as running:
+        port = running.port
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as client:
+            client.request("GET", "/openapi.json")
+            paths = read_paths(json.load(client.getresponse()))
+        load = Load(port)
+        load.keep_in_use()
+        load.ask()
+        time.sleep(SETTLE_S)
+        running.longest_ms()
+        load.took_ns.clear()
+        time.sleep(options.seconds)
+        figures |= quantiles("alone", load.took_ns)
+        figures["stall_ms without reads"] = running.longest_ms()
+        if options.routes:
+            figures |= each_alone(running, paths)
+        for _ in range(options.readers):
+            load.read(paths)
+        time.sleep(1)
+        running.longest_ms()
+        load.took_ns.clear()
+        load.reads = 0
+        time.sleep(options.seconds)
+        figures |= quantiles("beside", load.took_ns)
+        figures["stall_ms beside all reads"] = running.longest_ms()
+        figures["reads_per_s"] = round(load.reads / options.seconds)
+        load.end()
+    return figures
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what only this script has."""
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of each measurement")
+    parser.add_argument("--readers", type=int, default=4, help="connections that read")
+    parser.add_argument("--routes", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+
+
+if __name__ == "__main__":
+    run(__doc__, measure, add_options=add_options)

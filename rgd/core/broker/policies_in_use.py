@@ -1,0 +1,124 @@
+"""The policies of the groups in use, by slot id, as far as sharing needs them: quotas and share policies.
+
+When policies change, a few groups that changed are read at once. Of many, each is read when it is asked
+for, and the others in slices, so a change of 100,000 groups keeps no request waiting.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import numpy as np
+
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.columns import POLICIES, Flags, Ints, policy_code, rates
+from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
+from rgd.core.policies.table import changed_keys
+from rgd.core.shares.columns import NO_RATE
+from rgd.core.units import Nanos
+
+#: Most groups whose policies are read at once when policies change: their shares fit one slice.
+CHANGES_MAX: Final = 32
+
+_MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
+
+
+class PoliciesInUse:
+    """Quotas and share policies; which groups are in use is `Sharing`'s business."""
+
+    def __init__(self, default: SharePolicyName, index: GroupIndex) -> None:
+        self._default = default
+        self._index = index
+        self.book: PolicyBook = EMPTY_BOOK
+        #: [slots, 2] quotas as they were read, `NO_RATE` for unlimited.
+        self.quotas = np.full((64, 2), NO_RATE, np.int64)
+        #: Share policies, by index in `POLICIES`.
+        self._policy = np.full(64, _MAX_MIN, np.uint8)
+        #: Whether the policies are to be read again, and since when.
+        self.is_unread: Flags = np.zeros(64, np.bool_)
+        self.unread_since = Nanos(0)
+        self._may_have_unread = False
+
+    def quota(self, key: GroupKey) -> Rates:
+        """The cluster-wide rates of a group; unlimited where there is no such group."""
+        group = self.book.groups.get(key.group)
+        return UNLIMITED if group is None else group.rates(key.kind)
+
+    def policy(self, key: GroupKey) -> SharePolicyName:
+        """The share policy of a group."""
+        group = self.book.groups.get(key.group)
+        policy = None if group is None else group.policy
+        return policy or self._default
+
+    def is_max_min(self, slots: Ints) -> Flags:
+        """[slots] whether the share policy is max-min."""
+        flags: Flags = self._policy[slots] == _MAX_MIN
+        return flags
+
+    def others(self, slots: Ints) -> Sequence[SharePolicyName]:
+        """[slots] share policies; none at all where all are max-min."""
+        if self.is_max_min(slots).all():
+            return ()
+        return [POLICIES[code] for code in self._policy[slots].tolist()]
+
+    def change(
+        self, book: PolicyBook, is_in_use: Flags, now: Nanos, *, is_whole: bool
+    ) -> Collection[str]:
+        """Put policies in force.
+
+        Returns:
+            Names of the groups that changed and are to be read now; all others in use are read later
+            where nobody can say what changed, or where the policies are taken as a whole.
+        """
+        before, self.book = self.book, book
+        changed = None if is_whole else changed_keys(before.groups, book.groups, CHANGES_MAX)
+        if changed is not None:
+            return changed
+        self.is_unread[:] = is_in_use
+        self._may_have_unread, self.unread_since = True, now
+        return ()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether some are left to be read."""
+        if self._may_have_unread:
+            self._may_have_unread = bool(self.is_unread.any())
+        return self._may_have_unread
+
+    def next_unread(self, count_max: int) -> Ints:
+        """Slots that are left to be read, at most so many."""
+        return np.flatnonzero(self.is_unread)[:count_max]
+
+    def has_group(self, slot: int) -> bool:
+        """Whether there are policies of the group."""
+        return self._index.keys[slot].group in self.book.groups
+
+    def read(self, slot: int) -> bool:
+        """Read a group's policies; whether they are other ones than before."""
+        key = self._index.keys[slot]
+        quota, policy = row_of(self.quota(key)), policy_code(self.policy(key))
+        if policy == self._policy[slot] and (quota == self.quotas[slot]).all():
+            return False
+        self.quotas[slot], self._policy[slot] = quota, policy
+        return True
+
+    def forget(self, slots: Ints) -> None:
+        """Make slots fresh: they are given to other groups next."""
+        self.quotas[slots], self._policy[slots] = NO_RATE, _MAX_MIN
+
+    def make_room(self) -> None:
+        """Have a place for every slot."""
+        count, before = len(self._index), len(self.is_unread)
+        if count <= before:
+            return
+        self.quotas = grown(self.quotas, count)
+        self._policy = grown(self._policy, count)
+        self.is_unread = grown(self.is_unread, count)
+        self.quotas[before:], self._policy[before:] = NO_RATE, _MAX_MIN
+
+
+def row_of(pair: Rates) -> Ints:
+    """[2] rates as a column has them."""
+    row: Ints = rates([(pair.messages, pair.bytes)])[0]
+    return row

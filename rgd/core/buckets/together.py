@@ -1,0 +1,69 @@
+"""Grants many questions at once: what they ask for is summed by name and charged once.
+
+Law: either each of them is granted, and what is left is exactly what it is when they are decided one
+by one, in any order; or nothing happened at all.
+"""
+
+from collections.abc import Collection, Mapping
+
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.chain import Chain
+from rgd.core.buckets.charge import give_back
+from rgd.core.buckets.decision import Name, Together
+from rgd.core.units import Nanos
+
+_Sums = list[tuple[Chain, Together]]
+
+
+def grant_together(chains: Mapping[Name, Chain], asked: Collection[Together], now: Nanos) -> bool:
+    """Grant all or nothing; False where that is not simply so, and each is to be decided by itself."""
+    charged: _Sums = []
+    for one in asked:
+        chain = chains.get(one.name)
+        if chain is None or not _charge(chain, one, now):
+            _undo(charged)
+            return False
+        charged.append((chain, one))
+    try:
+        _count(charged, now)
+    except Exception:
+        _undo(charged)
+        raise
+    return True
+
+
+def _charge(chain: Chain, asked: Together, now: Nanos) -> bool:
+    messages, size = asked.messages, asked.bytes
+    if not chain.is_plain or messages > chain.most_messages or size > chain.most_bytes:
+        return False
+    messages_cost, bytes_cost = messages * PICO, size * PICO
+    for level in chain.deciding:
+        if now > level.at:
+            level.refill(now)
+        # No debt: of all that a full bucket grants one by one, only the last may leave some.
+        if messages and level.messages_rate is not None and level.messages_tokens < messages_cost:
+            return False
+        if size and level.bytes_rate is not None and level.bytes_tokens < bytes_cost:
+            return False
+    for level in chain.deciding:
+        level.take(messages, size)
+    return True
+
+
+def _count(charged: _Sums, now: Nanos) -> None:
+    for chain, asked in charged:
+        topic = asked.name[3]
+        for counters in chain.counters:
+            counters.at = now
+            counters.requests += asked.count
+            counters.messages += asked.messages
+            counters.bytes += asked.bytes
+            if topic not in counters.topics:
+                counters.note_topic(topic)
+            if not counters.is_touched:
+                counters.touch()
+
+
+def _undo(charged: _Sums) -> None:
+    for chain, asked in charged:
+        give_back(chain, asked.messages, asked.bytes)

@@ -1,0 +1,81 @@
+"""A busy broker sends what is due before it goes on working, so that peers do not take it for dead.
+
+Work is counted in slices. Not covered: what a heartbeat or an answer says (test_broker.py), what peers
+do about one that is silent (test_membership.py).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rgd.core.broker.due_messages import HEARTBEAT_ROUNDS_ENDING
+from rgd.core.broker.effects import Effect
+from rgd.core.broker.rounds import SLICE_GROUPS
+from rgd.core.exchange.messages import Ask, Speaker
+from rgd.core.units import Nanos
+from tests.unit.core.broker.desk import ME, Desk, reports
+from tests.unit.core.broker.test_broker import ask_of_many
+from tests.unit.core.values import ms
+
+#: A peer whose questions are answered at once.
+PEER = Speaker("b0", ms(0) ^ ME.incarnation)
+
+
+def counting(done: Counter[str], work: Callable[[Nanos], None]) -> Callable[[Nanos], None]:
+    def counted(now: Nanos) -> None:
+        done["slices"] += 1
+        work(now)
+
+    return counted
+
+
+def work_done(live: Desk) -> Counter[str]:
+    """Counts the slices of work that the broker does from now on."""
+    done = Counter[str]()
+    broker = live.broker
+    for owner, method in (
+        (broker.rounds, "step"),
+        (broker.sharing, "work"),
+        (broker.limiter, "work"),
+        (broker.slots, "work"),
+    ):
+        setattr(owner, method, counting(done, getattr(owner, method)))
+    return done
+
+
+def test_a_message_that_is_due_is_sent_before_the_next_slice_of_work(
+    live: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.run(2005, 2499)
+    ask_of_many(live, 2500, count=20 * SLICE_GROUPS)
+    live.run(2500, 2999)
+    live.wake(3000)
+    done, sent_after = work_done(live), []
+    report = live.broker.sender.report
+
+    def counted(*args: Any, **changes: Any) -> Effect:
+        sent_after.append(done["slices"])
+        return report(*args, **changes)
+
+    monkeypatch.setattr(live.broker.sender, "report", counted)
+    live.hear(Ask(PEER, "b1", full=False), 3001)
+    before = done["slices"]
+    (heartbeat,) = reports(live.wake(3110))
+    # Its hash is of what is still to be sent, so nobody compares it.
+    assert (len(heartbeat.rows), heartbeat.more) == (0, True)
+    assert sent_after == [before]
+    assert live.broker.rounds.is_ending
+    assert done["slices"] > before
+
+
+def test_a_broker_whose_rounds_end_slowly_is_heard_of_in_time(live: Desk) -> None:
+    live.run(2005, 2499)
+    ask_of_many(live, 2500, count=20 * SLICE_GROUPS)
+    live.run(2500, 2999)
+    # A machine that takes a fifth of a round for a slice.
+    sent = [at for at in range(3000, 20_000, 200) if reports(live.wake(at))]
+    gaps = [later - at for at, later in pairwise([2999, *sent, 20_000])]
+    assert max(gaps) <= 1000 * HEARTBEAT_ROUNDS_ENDING + 200
