@@ -90,7 +90,7 @@ class Slots(Columns):
     latest: Floats
     previous: Floats
     differences: Ints
-    #: What part of refused work that says no attempt is not believed (`rgd.core.demand.unsaid`).
+    #: What part of refused work that says no attempt is not believed (`rgd.core.demand.credit`).
     doubt: Floats
     #: Rates of admitted and of such refused work in the last round that refused any; 0 once they taught.
     last_admitted: Floats

@@ -18,6 +18,7 @@ import numpy as np
 
 from rgd.core.demand import slots as slots_
 from rgd.core.demand.counters import FREED, Counters
+from rgd.core.demand.credit import learn_credit
 from rgd.core.demand.estimator import Estimates, Estimator, Seen
 from rgd.core.demand.marks import (
     ADMITTED,
@@ -37,7 +38,6 @@ from rgd.core.demand.marks import (
 )
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.slots import Slots
-from rgd.core.demand.unsaid import learn_credit
 from rgd.core.runs import run_of
 from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 

@@ -5,8 +5,9 @@ Not covered: the rates they come from (test_meter.py).
 
 import numpy as np
 
+from rgd.core.demand.credit import PART_LEAST, REGROWTH, learn_credit
 from rgd.core.demand.slots import Slots
-from rgd.core.demand.unsaid import PART_LEAST, REGROWTH, UnsaidBound, learn_credit
+from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Pair
 from tests.unit.core.values import ms
 
