@@ -6,7 +6,7 @@ each kind, every column has a number for each row, or none where all are 0, and 
 is 0 to `COUNT_MAX`, sums included.
 
 What was wanted is written as its difference to what was admitted, mostly 0. A rate that some whole
-count in the period gives is written as that count: a meter's rates are of that kind, and compressed
+count in the period gives is written as that count: rates of demand are of that kind, and compressed
 counts take less than two thirds of the bytes. How groups are named or numbered is `rgd.wire.keys`'s
 and `rgd.wire.numbering`'s.
 """

@@ -62,7 +62,7 @@ class _Block(NamedTuple):
 
 
 class Rounds:
-    """Turns what the meters counted into reports and log records."""
+    """Turns what requests counted into reports and log records."""
 
     def __init__(
         self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing, index: GroupIndex

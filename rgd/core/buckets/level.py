@@ -42,7 +42,7 @@ class BucketSettings:
     request_max_ms: int
     #: What a refused caller is told to wait where the rate is 0: one round.
     round_ms: int
-    #: Least time between two reports, and least length of a meter's slot.
+    #: Least time between two reports, and time between two ticks.
     min_interval_ms: int = 100
 
 

@@ -71,7 +71,7 @@ _AGE_MAX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the meters of some rows showed; the first axis is the row.
+    """What the slots of some rows showed; the first axis is the row.
 
     Rates are Milli per second, [rows, dimensions].
     """
@@ -140,7 +140,7 @@ class Estimator:
         self._columns = History.empty(0)
 
     def update(self, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
-        """Take in what the meters of some distinct places showed.
+        """Take in what the slots of some distinct rows showed.
 
         Args:
             places: int64 [n], each place at most once; unheard-of ones are fresh.

@@ -1,10 +1,11 @@
 """Bounds refused work whose callers do not say whether it is new or a retry.
 
 Counting cannot tell a fresh flow that gives up from one that comes back: where each refusal says "in
-10 ms", a hundred new requests a second look like one that is asked for again and again. Law: in any slice as long as the wait that its first refusal was answered with, no caller who
-waits as told comes back, so what is refused there is distinct work. All else is believed up to `GROWTH`
-times what was advertised before: a fresh flow is known after one or two reports, and retries, which are a
-bounded multiple of what is refused, cannot inflate demand faster than that.
+10 ms", a hundred new requests a second look like one that is asked for again and again. Law: in any slice
+as long as the wait that its first refusal was answered with, no caller who waits as told comes back, so what
+is refused there is distinct work. All else is believed up to `GROWTH` times what was advertised before: a
+fresh flow is known after one or two reports, and retries, which are a bounded multiple of what is refused,
+cannot inflate demand faster than that.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ _SCALE: Final = MILLI * NS_PER_S
 
 
 class UnsaidBound:
-    """The slices of one meter's open window, and the first since the group was idle."""
+    """The slices of one group's open window, and the first since the group was idle."""
 
     __slots__ = ("_bytes", "_end", "_first", "_first_ns", "_largest", "_messages")
 
