@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from rgd.analysis.errors import NoLog
+from rgd.analysis.explained import Attached, Refused, note_policies, note_refused
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.errors import WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
@@ -101,8 +102,10 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Entries of policies.
+    #: Entries of policies; what they attach, and what each level refused (`rgd.analysis.explained`).
     policies: int = 0
+    attached: Attached = field(default_factory=dict)
+    refused_by: Refused = field(default_factory=dict)
     #: Whole entries that are somebody else's.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
@@ -132,6 +135,7 @@ class Contents:
         """Count a record; of a round in parts the first one."""
         self.records += logged.record.part == 1
         self.rows += len(logged.record.rows)
+        note_refused(logged.record, self.refused_by)
         self.unknown_granted += logged.record.unknown_granted
         self.unknown_refused += logged.record.unknown_refused
         if self.first_ms is None:
@@ -276,6 +280,7 @@ class _Reading:
             return
         if isinstance(record, PolicyPart):
             self.contents.policies += 1
+            note_policies(record, self.contents.attached)
             return
         at_ms = self.timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)

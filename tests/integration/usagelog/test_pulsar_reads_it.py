@@ -77,13 +77,8 @@ async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
 
 def read_by_pulsar(folder: Path) -> list[dict[str, Any]]:
     jars = ensure_distribution() / "lib" / "*"
-    command: list[str | Path] = [
-        components.java(),
-        "-cp",
-        str(jars),
-        PROGRAM,
-        *sorted(folder.glob("*.log")),
-    ]
+    segments = map(str, sorted(folder.glob("*.log")))
+    command = [str(components.java()), "-cp", str(jars), str(PROGRAM), *segments]
     run = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=folder
     )

@@ -12,9 +12,9 @@ import errno
 import json
 import os
 import random
+import select
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +119,7 @@ def kill_one(folder: Path, first: int, dice: random.Random) -> int:
     with os.fdopen(hears, "rb") as pipe:
         said = [pipe.readline() for _ in range(lines)]
         # Wherever it is by then: encoding, writing, syncing.
-        time.sleep(more_s)
+        select.select([hears], [], [], more_s)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "the writer ended by itself"
