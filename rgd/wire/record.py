@@ -1,16 +1,16 @@
-"""A round in the usage log: the payload of an entry, and its form for people (`rgd log cat`).
+"""A round in the usage log: the payload of an entry, and its JSON form (`rgd log cat`).
 
-Law: an entry is rgd's report when its metadata carries the property `rgd`, the version of the
-record's schema (proto/rgd/v1/record.proto); any other payload is not looked into. Decoding gives the
-record back with its rows in order (by group, publish before dispatch).
+Law: an entry is rgd's report if its metadata has the property `rgd`, the version of the
+record's schema (proto/rgd/v1/record.proto). Other payloads are not read. Decoding returns the
+record with its rows in order (by group, publish before dispatch).
 
 A round that is too large for one entry is written as several (`rgd.wire.record_parts`), each of them a
 record of some of its rows and peers.
-The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
-A record of before there were weights (no `weight`) has a weight of 1; older records have no time of
-the monotonic clock and no incarnations of peers either.
-These are records of version 1, which are read for ever; what is written is in `rgd.wire.log_records`.
-Where entries go and how they are indexed is the log adapter's business.
+The rows of usage are the same columns as in reports (`rgd.wire.columns`), with their shares and quotas.
+An older record without `weight` has a weight of 1. Older records also have no time of
+the monotonic clock and no incarnations of peers.
+These are records of version 1, which stay readable; `rgd.wire.log_records` writes today's.
+The log adapter stores and indexes entries.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry, plain_payload
 from rgd.wire.keys import is_in_order
 
-#: The property of an entry's metadata that says: the payload is a record of this version.
+#: The property of an entry's metadata with the version of a record in the payload.
 RECORD_PROPERTY: Final = "rgd"
 RECORD_VERSION: Final = 1
 #: Rows as differences (`rgd.wire.log_records`).
@@ -180,7 +180,7 @@ def header_of(entry: Entry) -> RoundRecord | None:
 
 
 def version_of(entry: Entry) -> int | None:
-    """The version of the record that an entry holds; None: it is somebody else's entry.
+    """The version of the record that an entry holds; None: it is another producer's entry.
 
     Raises:
         UnknownVersion: written by a later rgd.

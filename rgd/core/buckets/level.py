@@ -15,7 +15,6 @@ from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.demand.counters import Counters, Touched
-from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
     COUNT_MAX,
@@ -43,7 +42,7 @@ class BucketSettings:
     request_max_ms: int
     #: What a refused caller is told to wait where the rate is 0: one round.
     round_ms: int
-    #: Least time between two reports, and least length of a meter's slot.
+    #: Least time between two reports, and time between two ticks.
     min_interval_ms: int = 100
 
 
@@ -217,7 +216,6 @@ class GroupState(LevelState):
         "epoch",
         "key",
         "logged_refused",
-        "meter",
         "refused_bytes",
         "refused_messages",
         "reported",
@@ -230,10 +228,8 @@ class GroupState(LevelState):
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
         self.epoch = 0
-        intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
         #: What requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
-        self.meter = DemandMeter(self.counters, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: Whole units of this group that another level refused since the start, by its `order`; what the
@@ -245,7 +241,7 @@ class GroupState(LevelState):
 
     def take_refused(self) -> list[Pair]:
         """Refused by each level since this was last asked, for the usage log; empty: nothing."""
-        now = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+        now = self._refused_totals()
         before, self.logged_refused = self.logged_refused, now
         if now == before:
             return []
@@ -254,15 +250,19 @@ class GroupState(LevelState):
             for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
         ]
 
+    def _refused_totals(self) -> list[tuple[int, int]]:
+        """[levels] messages and bytes refused since the start."""
+        totals = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+        if self.cuts is not None:
+            (messages, size), own = totals[self.order], self.cuts.since_start()
+            totals[self.order] = (messages + own.messages, size + own.bytes)
+        return totals
+
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        own = Pair() if self.cuts is None else self.cuts.since_start()
-        for order, level in enumerate(_LEVELS):
-            messages, size = self.refused_messages[order], self.refused_bytes[order]
-            if level is self.level:
-                messages, size = messages + own.messages, size + own.bytes
+        for level, (messages, size) in zip(_LEVELS, self._refused_totals(), strict=True):
             if messages or size:
                 counted[level, Dimension.MESSAGES] = messages
                 counted[level, Dimension.BYTES] = size
