@@ -16,6 +16,8 @@ import pytest
 #: Longest wait for a connection's next bytes.
 TIMEOUT_S = 30
 PIECE_BYTES_MAX = 1 << 16
+#: Before each piece of a slow link.
+SLOW_S = 0.001
 
 
 class S3Server:
@@ -51,7 +53,11 @@ class Gate:
         self.is_open = True
         #: Bytes of a client that are let through on one connection before it is cut; None: all.
         self.cut_after: int | None = None
-        self.accepted = 0
+        #: Whether bytes of clients are read and passed to nobody.
+        self.is_stalled = False
+        #: At most so many bytes are passed on at once, each after a moment.
+        self.piece_bytes = PIECE_BYTES_MAX
+        self._never = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -63,7 +69,6 @@ class Gate:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            self.accepted += 1
             if not self.is_open:
                 client.close()
                 continue
@@ -76,8 +81,12 @@ class Gate:
     def _pass(self, source: socket.socket, sink: socket.socket, is_client: bool) -> None:
         passed = 0
         try:
-            while (data := source.recv(PIECE_BYTES_MAX)) and self.is_open:
+            while (data := source.recv(self.piece_bytes)) and self.is_open:
                 passed += len(data)
+                if is_client and self.is_stalled:
+                    continue
+                if self.piece_bytes < PIECE_BYTES_MAX:
+                    self._never.wait(SLOW_S)
                 if is_client and self.cut_after is not None and passed > self.cut_after:
                     break
                 sink.sendall(data)
