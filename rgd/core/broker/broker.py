@@ -100,14 +100,11 @@ class Broker:
             now=now,
         )
         self.sender = Sender(settings, self._sources(), now)
-        self.due_messages = DueMessages(
-            settings, self.sender, self.rounds, self.sharing, run=self._run
-        )
+        self.due_messages = DueMessages(settings, self.sender, self.rounds, self.sharing, self._run)
         self.own_name = OwnName(
             settings, self.identity, self.name, self.standing, _voice_of(self.sender)
         )
-        # A part that raised waits for a round.
-        self._boundary = Boundary(settings.round_ns)
+        self._boundary = Boundary(pause_ns=settings.round_ns)
         self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
         self._recovery = Recovery(
             rounds=self.rounds,
