@@ -130,7 +130,8 @@ class RetryingCaller(Caller):
         self._says_attempt = says_attempt
 
     def take_on(self, request: Request) -> None:
-        self._try(request, 0)
+        # 0: a caller that does not say which attempt it is.
+        self._try(request if self._says_attempt else request._replace(attempt=0), 0)
 
     def make_request(self, messages: int, size: int) -> Request:
         request = super().make_request(messages, size)

@@ -5,7 +5,7 @@ exactly on every broker. Floats live at the border (HTTP, YAML, metrics) only.
 Time is an `int` of nanoseconds on a monotonic clock that the caller read.
 
 The bounds of all numbers are here. Python's integers have no largest one, but a column of numpy has:
-what enters a column (`rgd.core.demand.inputs`, `rgd.core.demand.marks`), a message or a record is
+what enters a column (`rgd.core.demand.marks`), a message or a record is
 bounded by these first, because numpy raises on some that are too large and wraps the others silently.
 """
 

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.demand.estimator import Columns, EstimatorSettings, Seen, end_round
+from rgd.core.demand.estimator import History, Seen, end_round
+from rgd.core.demand.settings import DemandSettings
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import WEIGHT_ONE
 from rgd.core.units import MILLI, NS_PER_S
@@ -42,30 +43,23 @@ class EstimatedWanting:
 
     def __init__(self, quota: Ints, brokers: int) -> None:
         rows = len(quota) * brokers
-        self._quota = quota
-        self._columns = Columns.empty(rows, dimensions=1)
-        self._settings = EstimatorSettings()
-        self._elapsed_ns = np.full(rows, NS_PER_S, np.int64)
+        self._columns = History.empty(rows, dimensions=1)
+        self._settings = DemandSettings()
+        self._elapsed_ns = np.full(rows, float(NS_PER_S))
         self._nothing = np.zeros((rows, 1))
-        #: What was reported last, which the peers know.
-        self._wanted: Ints = np.zeros((len(quota), brokers), np.int64)
 
-    def end_round(self, offered: Ints, admitted: Ints) -> Ints:
+    def end_round(self, offered: Ints, admitted: Ints) -> Ints:  # noqa: ARG002 -- as the others'
         """Report what is estimated; requests are of one unit each."""
-        is_short = self._wanted.sum(axis=1) > self._quota
         seen = Seen(
             offered=offered.reshape(-1, 1).astype(np.float64),
-            requests=(offered // MILLI).reshape(-1),
+            requests=(offered // MILLI).reshape(-1).astype(np.float64),
             elapsed_ns=self._elapsed_ns,
-            refused=(admitted < offered).reshape(-1),
-            hungry=np.repeat(is_short, offered.shape[1]),
             held=self._nothing,
             # A round's load is an even flow.
             slot_noise=self._nothing,
         )
         estimates = end_round(self._columns, seen, self._settings)
-        self._wanted = estimates.wanted.reshape(offered.shape)
-        return self._wanted
+        return estimates.wanted.reshape(offered.shape)
 
 
 class Rule:

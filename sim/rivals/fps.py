@@ -96,18 +96,16 @@ class FlowShare(Rival):
 
     def _estimate(self, state: GroupState, now: Nanos) -> UsageRow:
         key = state.key
-        demand = state.meter.drain(now)
-        wanted = Pair() if demand is None else demand.wanted
+        admitted, wanted = self.counted(state, now)
         quota = self._quota(key)
         own = self._own.setdefault(key, _Weights())
         own.messages = self._next(key, Dimension.MESSAGES, wanted.messages, state, quota.messages)
         own.bytes = self._next(key, Dimension.BYTES, wanted.bytes, state, quota.bytes)
-        total, _ = state.meter.totals()
         return row_of(
             key,
-            admitted=Pair() if demand is None else demand.admitted,
+            admitted=admitted,
             wanted=Pair(round(own.messages * WEIGHT_UNIT), round(own.bytes * WEIGHT_UNIT)),
-            total=total,
+            total=state.counters.admitted,
         )
 
     def _next(

@@ -98,14 +98,13 @@ class PulsarShipped(Rival):
             self._calculate_at = Nanos(now + self.settings.round_ns // 2)
         return effects
 
-    def _end_round(self, now: Nanos) -> list[UsageRow]:
+    def _end_round(self, now: Nanos) -> list[UsageRow]:  # noqa: ARG002 -- as every rival's
         rows = []
         for state in self.limiter.states():
             own = self._own.setdefault(state.key, _Own())
-            total, _ = state.meter.totals()
+            total = state.counters.admitted
             used = Pair(total.messages - own.total.messages, total.bytes - own.total.bytes)
             own.total = total
-            state.meter.drain(now)
             own.silent += 1
             if own.silent >= SUPPRESS_ROUNDS_MAX or _is_news(used, own.told):
                 own.told, own.silent = used, 0

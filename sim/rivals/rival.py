@@ -11,6 +11,8 @@ business of each rule.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
+
 from rgd.core.broker.effects import Effect, Publish
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -23,8 +25,10 @@ from rgd.core.broker.events import (
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets.level import BucketSettings, GroupKey
+from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.demand.settings import DemandSettings
+from rgd.core.demand.table import DemandTable
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Message, Report
@@ -44,6 +48,7 @@ class Rival(ABC):
             settings.burst_ns, settings.request_max_ms, settings.round_ns // NS_PER_MS
         )
         self.limiter = Limiter(buckets, self._first_share)
+        self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
         self.sequence = 0
         self._book: PolicyBook = EMPTY_BOOK
         self._now = now
@@ -78,6 +83,14 @@ class Rival(ABC):
         """Call where the core does; a rival makes nothing of it."""
         del on_touched  # A rival has no tick.
         self.limiter.on_unreported = on_unreported
+
+    def counted(self, state: GroupState, now: Nanos) -> tuple[Pair, Pair]:
+        """End a group's window: admitted and wanted in it, Milli per second."""
+        self.demand.row_of(state.counters)
+        closed = self.demand.close([state.counters], np.array([False]), now)
+        if closed is None:
+            return Pair(), Pair()
+        return Pair(*closed.admitted[0].tolist()), Pair(*closed.wanted[0].tolist())
 
     def share(self, key: GroupKey) -> Rates | None:
         """The share in force; None where the group is not in use here."""

@@ -84,7 +84,7 @@ def test_requests_between_the_slices_are_counted_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounds_module, "SLICE_GROUPS", 1)
-        patch.setattr(rounds_module, "BATCH_GROUPS", 2)
+        patch.setattr(rounds_module, "BLOCK_ROWS", 2)
         life, now = Life(), 0
         for number, moments in enumerate(script, start=1):
             for group, count, _ in moments[0]:
@@ -111,7 +111,7 @@ def test_requests_between_the_slices_are_counted_once(
 def test_a_word_between_the_slices_says_the_hash_of_what_was_told() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rounds_module, "SLICE_GROUPS", 1)
-        patch.setattr(rounds_module, "BATCH_GROUPS", 2)
+        patch.setattr(rounds_module, "BLOCK_ROWS", 2)
         life = Life()
         now = NS_PER_S // 2
         life.ask("g0", 10, now)

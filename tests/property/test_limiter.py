@@ -14,6 +14,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
+from tests.support.meters import window_of
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
 NAMESPACE = "acme/orders"
@@ -244,7 +245,7 @@ def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
         limiter.acquire(request, Nanos(now))
     state = limiter.state(GroupKey("gold", Kind.PUBLISH))
     assert state is not None
-    demand = state.meter.drain(Nanos(end))
+    demand = window_of(state.counters, Nanos(end))
     assert demand is not None
     # The limit's own bound: its depth, four seconds of its rate, and one request.
     most = topic_rate * 4.25 + messages

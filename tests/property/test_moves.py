@@ -1,7 +1,7 @@
 """Namespaces, topics and tenants move between groups under load: each request is counted once.
 
 A real broker, policies as records, requests between the changes, rounds in slices: what the groups'
-meters counted is what the callers were told, in exactly the groups that the newest book names.
+its counters counted is what the callers were told, in exactly the groups that the newest book names.
 Not covered: what a request is granted (test_limiter.py), several brokers (tests/simulation).
 """
 
@@ -43,7 +43,7 @@ MOVES: Final = 1_000
 
 
 class House:
-    """A broker under load; what was told to callers and what its meters said."""
+    """A broker under load; what was told to callers and what its counters said."""
 
     def __init__(self, seed: int, *, is_told_late: bool) -> None:
         self.dice = random.Random(seed)
@@ -134,7 +134,7 @@ class House:
         states = {state.key: state for state in self.broker.limiter.states()}
         for key in {*states, *self.admitted, *self.refused}:
             state = states.get(key)
-            totals = Pair() if state is None else state.meter.totals()[0]
+            totals = Pair() if state is None else state.counters.admitted
             assert totals.messages == self.admitted[key], key
             refused = (
                 0

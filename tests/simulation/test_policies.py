@@ -100,7 +100,7 @@ def test_a_namespace_that_moves_is_counted_in_one_group_for_each_request(cluster
     assert cluster.shares(TRIAL) == pytest.approx([210, 60, 30], rel=0.02)
     for member, load in zip(cluster.members, cluster.loads, strict=True):
         states = [member.broker.limiter.state(key) for key in (GOLD, TRIAL)]
-        counted = sum(state.meter.totals()[0].messages for state in states if state is not None)
+        counted = sum(state.counters.messages for state in states if state is not None)
         assert counted == load.admitted
         # And nobody believes it to be in the group that it left.
         assert not member.broker.usage.rows(GOLD)

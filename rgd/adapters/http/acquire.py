@@ -73,7 +73,7 @@ GRANTED_MAX: Final = 16_384
 _FAULT_WORK: Final = 4
 _FAULT_BYTES: Final = 256
 
-#: Work of the first question of a name, beside one: its buckets, meter and share are made.
+#: Work of the first question of a name, beside one: its buckets, counters and share are made.
 _FIRST_WORK: Final = 15
 
 _WHITESPACE: Final = b" \t\r\n"

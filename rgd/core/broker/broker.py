@@ -83,9 +83,7 @@ class Broker:
             count_brokers=self._count_brokers,
         )
         self._now = now
-        self.limiter = Limiter(
-            _buckets_of(settings), self.sharing.share_of, topic_split=settings.topic_split
-        )
+        self.limiter = _limiter_of(settings, self.sharing)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
         self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
@@ -440,13 +438,14 @@ class Broker:
         self.limiter.set_share(key, share, now)
 
 
-def _buckets_of(settings: BrokerSettings) -> BucketSettings:
-    return BucketSettings(
+def _limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
+    buckets = BucketSettings(
         settings.burst_ns,
         settings.request_max_ms,
         settings.round_ns // NS_PER_MS,
         settings.min_interval_ns // NS_PER_MS,
     )
+    return Limiter(buckets, sharing.share_of, topic_split=settings.topic_split)
 
 
 def _peers_of(settings: BrokerSettings) -> Peers:

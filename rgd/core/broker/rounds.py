@@ -1,17 +1,17 @@
-"""What a round of this broker says: rows out of the meters, picked for the peers.
+"""Ticks and rounds of this broker: slots and windows are closed in blocks, rows are picked for the peers.
 
-Laws: each window of each group is counted once, at the end of the round; the
-peers are told estimates (`rgd.core.demand.estimator`), the log what was counted.
-A round of many groups ends in slices: windows are closed `SLICE_GROUPS` at a time,
-and `BATCH_GROUPS` reckoned with at a time, so that no request waits for all of
-them; an early report tells what has jumped and counts nothing.
+Laws: each window of each group is counted once, at the end of the round; the peers receive estimates
+(`rgd.core.demand.estimator`), the log what was counted. A tick closes slots, a round's end windows, both
+`BLOCK_ROWS` rows at a time, so that no request waits for all of them. An early report says what has jumped
+and counts nothing.
 
-Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round
-ends is `rgd.core.broker.broker`'s business.
+Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round ends is
+`rgd.core.broker.broker`'s business.
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,10 +21,8 @@ from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
-from rgd.core.demand.estimator import Estimates, Estimator, EstimatorSettings
-from rgd.core.demand.expected import expectations
-from rgd.core.demand.inputs import seen_of
-from rgd.core.demand.measured import Demand, Measured
+from rgd.core.demand.settings import DemandSettings
+from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.columns import (
     KINDS,
     NO_USAGE,
@@ -33,20 +31,18 @@ from rgd.core.exchange.columns import (
     ShareColumns,
     UsageColumns,
     kind_code,
-    pairs,
     policy_code,
     rates,
 )
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import COUNT_MAX, Nanos, Pair
+from rgd.core.units import Nanos
 
-#: Groups whose windows are closed in one go, and those that are then estimated in one go, and told
-#: and logged in another: each under 2 ms of one core. Closing is work for each group, and estimating
-#: mostly for each go.
+#: Groups of an early report, and rows of the table that are ticked, closed or logged in one go: each
+#: under 2 ms of one core.
 SLICE_GROUPS: Final = 64
-BATCH_GROUPS: Final = 192
+BLOCK_ROWS: Final = 256
 
 #: How often one round goes on after something raised in it; then it is given up.
 FAULTS_A_ROUND: Final = 1
@@ -56,29 +52,17 @@ FAULTS_A_ROUND: Final = 1
 FAULT_SHIFT: Final = 61
 
 
-class _Drained(NamedTuple):
-    """A group whose window was closed."""
-
-    place: int
-    state: GroupState
-    demand: Demand
-
-
-class _Reckoned(NamedTuple):
-    """What came out for a batch of groups."""
+class _Block(NamedTuple):
+    """Groups whose windows were closed, and what they showed."""
 
     states: Sequence[GroupState]
-    demands: Sequence[Demand]
     places: Ints
-    estimates: Estimates
     short: Flags
-    rows: UsageColumns
-    #: Places in `rows` of what the peers are told.
-    picked: Ints
+    closed: Closed
 
 
 class Rounds:
-    """Turns what the meters counted into reports and log records."""
+    """Turns what requests counted into reports and log records."""
 
     def __init__(
         self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing, index: GroupIndex
@@ -87,7 +71,7 @@ class Rounds:
         self._sharing = sharing
         self._index = index
         self._min_interval_ns = settings.min_interval_ns
-        self._estimator = Estimator(EstimatorSettings(settings.round_ns, settings.min_interval_ns))
+        self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
         self._suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
@@ -95,11 +79,11 @@ class Rounds:
             sharing.moves_share,
         )
         #: What is left to do of the round that ends, and what was done of it.
-        self._pending: deque[GroupState] = deque()
+        self._pending: deque[Counters] = deque()
         self._is_small = True
-        self._drained: list[_Drained] = []
-        self._reckoned: _Reckoned | None = None
+        self._block: _Block | None = None
         self._closed: list[Ints] = []
+        #: The policies when the round began.
         self._book = sharing.book
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
@@ -115,6 +99,8 @@ class Rounds:
         #: Windows whose counts neither peers nor log were told, because something raised.
         self.windows_lost = 0
         self._faults = self._faults_in_round = 0
+        #: Groups whose windows are closed and not logged yet.
+        self._at_hand = 0
 
     @property
     def told_hash(self) -> int:
@@ -155,50 +141,42 @@ class Rounds:
         return None
 
     def tick(self, now: Nanos) -> bool:
-        """Close slots of what was asked, a slice of them; whether any has jumped and is urgent."""
-        due, has_jumped = self.tick_at, False
+        """Close slots of what was asked, a block of them; whether any has jumped and is urgent."""
+        due = self.tick_at
         if due is None or now < due:
             return False
         if not self._ticking:
             self._ticked_at = now
             self._ticking.extend(self._limiter.touched)
             self._limiter.touched.clear()
-        for _ in range(min(SLICE_GROUPS, len(self._ticking))):
-            counters = self._ticking.popleft()
+        block = [self._ticking.popleft() for _ in range(min(BLOCK_ROWS, len(self._ticking)))]
+        for counters in block:
             counters.is_touched = False
-            state = counters.state
-            assert isinstance(state, GroupState), "counters are a group's"
-            if state.meter.close_slot():
-                self._limiter.urgent[state.key] = None
-                has_jumped = True
-        return has_jumped
+        jumped = self.demand.tick(block)
+        for counters in jumped:
+            self._limiter.urgent[_state_of(counters).key] = None
+        return bool(jumped)
 
     def early(self, now: Nanos) -> UsageColumns:
-        """What has jumped and is worth telling at once, a slice of it; counts stay in their windows."""
+        """What has jumped and is worth a report at once, a slice of it; counts stay in their windows."""
         keys = list(self._limiter.urgent)[:SLICE_GROUPS]
         for key in keys:
             del self._limiter.urgent[key]
-        called = [
-            state
-            for key in keys
-            if (state := self._limiter.state(key)) is not None
-            and self._sharing.slot_of(key) != NO_PLACE
-        ]
-        followed = [one for one in self._follow_up if self._sharing.slot_of(one.key) != NO_PLACE]
-        states = list(dict.fromkeys([*followed, *called]))
+        called = [state for key in keys if (state := self._limiter.state(key)) is not None]
+        states = list(dict.fromkeys([*self._follow_up, *called]))
+        states = [state for state in states if self._sharing.slot_of(state.key) != NO_PLACE]
         if not states:
             return NO_USAGE
         places = self._places(states)
         is_new = ~self._suppression.is_told(places)
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
-        measured = [state.meter.measure(now) for state in states]
         short = self._sharing.is_short(places)
-        estimates = self._estimate(places, measured, short, is_round=False)
-        admitted = pairs([one.admitted for one in measured])
-        rows = self._rows(states, admitted, estimates, totals=_totals(states), topics=None)
+        counters = self._counters(states)
+        measured = self.demand.measure(counters, now)
+        rows = _rows(states, measured)
         picked = self._suppression.pick(places, rows, anyway=False)
         self._told_early.update(places[picked].tolist())
-        self._tell(states, places, estimates, short)
+        self._advertise(states, places, short, measured)
         return rows.take(picked)
 
     def begin(self) -> None:
@@ -208,7 +186,9 @@ class Rounds:
         self._suppression.next_round()
         self._book = self._sharing.book
         self._faults_in_round = 0
-        self._pending = deque(self._limiter.states())
+        for counters in (*self._ticking, *self._limiter.touched):
+            self.demand.row_of(counters)
+        self._pending = deque(one for one in self.demand.counters if one is not None)
         self._pending.rotate(-self._faults * FAULT_SHIFT)
         self._is_small = len(self._pending) <= SLICE_GROUPS
 
@@ -225,9 +205,8 @@ class Rounds:
         What was picked and shown before is told; windows that are open stay open. After more than
         `FAULTS_A_ROUND` the rest is left to the next round.
         """
-        at_hand = len(self._drained) + (len(self._reckoned.states) if self._reckoned else 0)
-        self.windows_lost += at_hand
-        self._drained, self._reckoned = [], None
+        self.windows_lost += self._at_hand
+        self._at_hand, self._block = 0, None
         self._faults += 1
         self._faults_in_round += 1
         if not self._pending or self._faults_in_round > FAULTS_A_ROUND:
@@ -240,15 +219,12 @@ class Rounds:
         self._suppression.rehash()
 
     def _step(self, now: Nanos) -> None:
-        """Close some windows, or reckon with those that were closed, or tell and log what came out."""
-        if self._reckoned is not None:
-            self._conclude(self._reckoned)
-            self._reckoned = None
-        elif self._pending and len(self._drained) < BATCH_GROUPS:
+        """Close some windows and pick what is worth a report, or log what was closed before."""
+        if self._block is not None:
+            self._log(self._block)
+            self._at_hand, self._block = 0, None
+        elif self._pending:
             self._close(now)
-        elif self._drained:
-            self._reckoned = self._reckon(self._drained)
-            self._drained = []
         else:
             self._take_back_the_gone()
             self.is_ending = False
@@ -267,125 +243,89 @@ class Rounds:
 
     def forget(self, places: Ints) -> None:
         """Make slots fresh: they are given to other groups next."""
-        self._estimator.forget(places)
         self._told_early.difference_update(places.tolist())
 
     def _close(self, now: Nanos) -> None:
-        """Close the windows of some groups."""
-        count = min(SLICE_GROUPS, len(self._pending))
-        states = [self._pending.popleft() for _ in range(count)]
-        placed = [(self._sharing.slot_of(state.key), state) for state in states]
-        placed = [one for one in placed if one[0] != NO_PLACE]
-        closed = _column([place for place, _ in placed])
-        self._closed.append(closed)
-        is_told = self._suppression.is_told(closed).tolist()
-        # One by one, so that those which were closed before one raises are known to be.
-        for (place, state), told in zip(placed, is_told, strict=True):
-            demand = state.meter.drain(now)
-            # Of a group that nothing was asked of the peers hear once that it is idle.
-            if demand is not None or told:
-                self._drained.append(_Drained(place, state, demand or _idle(state)))
-
-    def _reckon(self, drained: Sequence[_Drained]) -> _Reckoned:
-        """Estimate what is wanted of the groups that were closed, and pick what is worth telling."""
-        places = _column([one.place for one in drained])
-        demands = [one.demand for one in drained]
-        measured = [demand.measured for demand in demands]
+        """Close the windows of a block of groups, and pick what is worth a report."""
+        count = min(BLOCK_ROWS, len(self._pending))
+        states = [_state_of(self._pending.popleft()) for _ in range(count)]
+        placed = [state for state in states if self._is_in_use(state)]
+        places = self._places(placed)
+        has_place = places != NO_PLACE
+        if not has_place.all():
+            placed = [placed[at] for at in np.flatnonzero(has_place).tolist()]
+            places = places[has_place]
+        self._closed.append(places)
+        # Until it is logged: whatever raises meanwhile, these windows are lost.
+        self._at_hand = len(placed)
         short = self._sharing.is_short(places)
-        estimates = self._estimate(places, measured, short, is_round=True)
-        states = [one.state for one in drained]
-        totals = [(demand.admitted_total, demand.wanted_total) for demand in demands]
-        topics = [demand.topics for demand in demands]
-        admitted = pairs([one.admitted for one in measured])
-        rows = self._rows(states, admitted, estimates, totals=totals, topics=topics)
-        picked = self._suppression.pick(places, rows)
+        is_told = self._suppression.is_told(places)
+        closed = self.demand.close(self._counters(placed), is_told, now)
+        if closed is None:
+            self._at_hand = 0
+            return
+        states = [placed[at] for at in closed.kept.tolist()]
+        self._block = _Block(states, places[closed.kept], short[closed.kept], closed)
+        self._at_hand = len(states)
+
+    def _is_in_use(self, state: GroupState) -> bool:
+        """Whether a group still has policies; its row of the table is freed if it has none."""
+        if self._limiter.state(state.key) is state:
+            return True
+        self.demand.free(state.counters)
+        return False
+
+    def _log(self, block: _Block) -> None:
+        """Pick what is worth a report, note what the peers know then, and log the block."""
+        rows = _rows(block.states, block.closed.measured)
+        picked = self._suppression.pick(block.places, rows)
         self._picked.append(rows.take(picked))
-        return _Reckoned(states, demands, places, estimates, short, rows, picked)
-
-    def _conclude(self, reckoned: _Reckoned) -> None:
-        """Let the meters know what the peers are told, and log it."""
-        places = reckoned.places
-        self._tell(reckoned.states, places, reckoned.estimates, reckoned.short)
+        self._advertise(block.states, block.places, block.short, block.closed.measured)
         early = self._told_early
-        sent = np.array([place in early for place in places.tolist()], np.bool_)
-        sent[reckoned.picked] = True
-        self._shown.append(self._show(reckoned.states, reckoned.demands, reckoned.rows, sent))
-
-    def _estimate(
-        self, places: Ints, measured: Sequence[Measured], short: Flags, *, is_round: bool
-    ) -> Estimates:
-        return self._estimator.update(places, seen_of(measured, short), is_round=is_round)
-
-    def _rows(
-        self,
-        states: Sequence[GroupState],
-        admitted: Ints,
-        estimates: Estimates,
-        *,
-        totals: Sequence[tuple[Pair, Pair]],
-        topics: Sequence[int] | None,
-    ) -> UsageColumns:
-        """What to tell the peers of some groups."""
-        return UsageColumns(
-            groups=tuple(state.key.group for state in states),
-            kinds=np.array([kind_code(state.key.kind) for state in states], np.uint8),
-            topics=np.array(topics or [state.meter.topics for state in states], np.int64),
-            admitted=admitted,
-            wanted=estimates.wanted,
-            admitted_total=pairs([admitted for admitted, _ in totals]),
-            wanted_total=pairs([wanted for _, wanted in totals]),
-        )
+        sent = np.array([place in early for place in block.places.tolist()], np.bool_)
+        sent[picked] = True
+        self._shown.append(self._show(block.states, block.closed, rows, sent))
 
     def _show(
-        self,
-        states: Sequence[GroupState],
-        demands: Sequence[Demand],
-        rows: UsageColumns,
-        sent: Flags,
+        self, states: Sequence[GroupState], closed: Closed, rows: UsageColumns, sent: Flags
     ) -> ShareColumns:
         """What to log of some groups: what was counted, and what was allowed."""
-        counted = UsageColumns(
-            groups=rows.groups,
-            kinds=rows.kinds,
-            topics=rows.topics,
-            admitted=pairs([demand.admitted for demand in demands]),
-            wanted=pairs([demand.wanted for demand in demands]),
-            admitted_total=rows.admitted_total,
-            wanted_total=rows.wanted_total,
-        )
+        counted = replace(rows, admitted=closed.admitted, wanted=closed.wanted)
         policies = [policy_code(self._sharing.policy(state.key)) for state in states]
         return ShareColumns(
             usage=counted,
             share=rates([(state.share.messages, state.share.bytes) for state in states]),
             quota=rates([(state.quota.messages, state.quota.bytes) for state in states]),
             policies=np.array(policies, np.uint8),
-            refused=pairs([demand.refused for demand in demands]),
+            refused=closed.refused,
             sent=sent,
         )
 
-    def _tell(
-        self, states: Sequence[GroupState], places: Ints, estimates: Estimates, short: Flags
+    def _advertise(
+        self, states: Sequence[GroupState], places: Ints, short: Flags, measured: Measured
     ) -> None:
-        """Let the meters know what the peers believe, so that they notice a jump."""
-        # Where nothing is limited no jump matters.
-        is_limited = self._sharing.quotas(places) != NO_RATE
-        expected = expectations(
-            self._suppression.told_wanted(places),
-            np.where(is_limited, estimates.threshold, COUNT_MAX),
-            np.where(is_limited, estimates.half_threshold, COUNT_MAX),
-            short,
-            self._min_interval_ns,
-        )
+        """Note what the peers believe, so that the next jump shows."""
+        told = self._suppression.told_wanted(places)
+        limited = self._sharing.quotas(places) != NO_RATE
+        counters = [state.counters for state in states]
+        self.demand.advertise(counters, told, measured.estimates, limited, short)
         is_told = self._suppression.is_told(places).tolist()
-        for state, one, known in zip(states, expected, is_told, strict=True):
-            state.meter.expect(one)
+        for state, known in zip(states, is_told, strict=True):
             state.reported = known
+
+    def _counters(self, states: Iterable[GroupState]) -> list[Counters]:
+        """The counters of some groups, each with a row."""
+        row_of = self.demand.row_of
+        counters = [state.counters for state in states]
+        for one in counters:
+            row_of(one)
+        return counters
 
     def _places(self, states: Iterable[GroupState]) -> Ints:
         return _column([self._sharing.slot_of(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
-        """Tell as idle what was told of groups that are deleted."""
+        """Take back what was advertised of groups that are deleted."""
         keys = self._index.keys
         told = self._suppression.told_places()
         if self._sharing.book is self._book:
@@ -401,15 +341,29 @@ class Rounds:
             names = {keys[place] for place in gone}
             self._picked = [_without(rows, names) for rows in self._picked]
             self._picked.append(self._suppression.forget(places))
-            self._estimator.forget(places)
 
 
 def _column(numbers: Sequence[int]) -> Ints:
     return np.array(numbers, np.int64)
 
 
-def _totals(states: Iterable[GroupState]) -> list[tuple[Pair, Pair]]:
-    return [state.meter.totals() for state in states]
+def _state_of(counters: Counters) -> GroupState:
+    state = counters.state
+    assert isinstance(state, GroupState), "counters are a group's"
+    return state
+
+
+def _rows(states: Sequence[GroupState], measured: Measured) -> UsageColumns:
+    """What the peers would be sent of some groups."""
+    return UsageColumns(
+        groups=tuple(state.key.group for state in states),
+        kinds=np.array([kind_code(state.key.kind) for state in states], np.uint8),
+        topics=measured.topics,
+        admitted=measured.admitted,
+        wanted=measured.estimates.wanted,
+        admitted_total=measured.admitted_total,
+        wanted_total=measured.wanted_total,
+    )
 
 
 def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
@@ -421,8 +375,3 @@ def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
         if GroupKey(group, KINDS[kind]) not in keys
     ]
     return rows if len(kept) == len(rows) else rows.take(np.array(kept, np.int64))
-
-
-def _idle(state: GroupState) -> Demand:
-    admitted_total, wanted_total = state.meter.totals()
-    return Demand(0, Pair(), Pair(), Pair(), admitted_total, wanted_total, Measured())

@@ -15,7 +15,6 @@ from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
 from rgd.core.demand.counters import Counters, Touched
-from rgd.core.demand.meter import DemandMeter, MeterSettings
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
     COUNT_MAX,
@@ -43,7 +42,7 @@ class BucketSettings:
     request_max_ms: int
     #: What a refused caller is told to wait where the rate is 0: one round.
     round_ms: int
-    #: Least time between two reports, and least length of a meter's slot.
+    #: Least time between two reports, and time between two ticks.
     min_interval_ms: int = 100
 
 
@@ -216,7 +215,6 @@ class GroupState(LevelState):
         "counters",
         "epoch",
         "key",
-        "meter",
         "refused_bytes",
         "refused_messages",
         "reported",
@@ -229,10 +227,8 @@ class GroupState(LevelState):
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
         self.epoch = 0
-        intervals = (settings.round_ms * NS_PER_MS, settings.min_interval_ms * NS_PER_MS)
         #: What requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
-        self.meter = DemandMeter(self.counters, MeterSettings(*intervals))
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: Whole units of this group that another level refused since the start, by its `order`; what the

@@ -1,6 +1,6 @@
-"""Demand: what a group's callers were granted and what they wanted.
+"""Demand: what a group's callers were granted and what they wanted (docs/architecture.md, "Demand").
 
-`meter` counts while requests pass, is measured for early reports and drained once a round; `bound`
-and `credit` limit what callers count for who do not say whether they retry; `noise` is how much
-slots differ by chance; `estimator` makes of it what is told.
+`counters` is what requests add to; `table` has a row for each group in use, whose slots (`slots`) a tick
+closes and whose window a round's end; `unsaid` limits what callers count for who do not say whether they
+retry; `estimator` makes of it what is advertised.
 """

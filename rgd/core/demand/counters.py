@@ -11,11 +11,15 @@ everything once. Only `topics` and `held` belong to the open window: closing it 
 from collections.abc import Callable
 from typing import Final
 
-from rgd.core.demand.bound import UnsaidBound
-from rgd.core.units import Nanos, Pair
+from rgd.core.demand.unsaid import UnsaidBound
+from rgd.core.units import COUNT_MAX, Nanos, Pair
 
 #: Most topics (and callers that hold work back) told apart in one window; more are not counted.
 WINDOW_TOPICS_MAX: Final = 100_000
+
+#: What `Counters.row` is where there is none: never was, and was taken back.
+NO_ROW: Final = -1
+FREED: Final = -2
 
 
 class Touched(list["Counters"]):
@@ -45,6 +49,7 @@ class Counters:
         "retried_bytes",
         "retried_messages",
         "retries",
+        "row",
         "state",
         "topics",
         "touched",
@@ -57,6 +62,8 @@ class Counters:
     def __init__(self, now: Nanos, touched: Touched, state: object = None) -> None:
         #: The group that they belong to, for the tick.
         self.state = state
+        #: Its row in the table of demand; `NO_ROW` before it has one, `FREED` after.
+        self.row = NO_ROW
         #: When the last request came.
         self.at = now
         #: All requests; those that said they are retries; the refused ones that count for the group.
@@ -120,6 +127,11 @@ class Counters:
             self.note_topic(topic)
         if not self.is_touched:
             self.touch()
+
+    @property
+    def admitted(self) -> Pair:
+        """Admitted since the start, as the wire and columns can have it."""
+        return Pair(min(self.messages, COUNT_MAX), min(self.bytes, COUNT_MAX))
 
     def hold(self, held: Pair, topic: str | None) -> None:
         """Note what a caller holds back; a topic's last message in the window counts."""

@@ -1,18 +1,17 @@
-"""Learns which part of a caller's unsaid refusals was new work.
+"""Learns which part of unsaid refusals was new work.
 
-While a group refuses, retries and new work look alike (`rgd.core.demand.bound`);
-once it refuses nothing, what is offered is what was new all along. So each time
-refusals end, the part of them that has proved new is remembered, and as much of
-the next ones is believed. Callers that give up prove new; of callers that come
-back twenty times about a twentieth does. Without this a flow close to its share
-flaps: a few refusals look like a multiple, the share grows, and falls again.
-
-The belief grows back while refusals go on: demand that really grew is found in
-a few rounds, and a flow far above its share, whose excess does not matter to
-anybody's share, is believed in full.
+Once a group refuses nothing, what is offered is what was new all along. So each time refusals end, the part
+of them that has proved new is remembered, and as much of the next ones is believed. Without this a flow
+close to its share flaps: a few refusals look like a multiple, the share grows, and falls again. The belief
+grows back while refusals go on, because demand may have grown.
 """
 
 from typing import Final
+
+import numpy as np
+
+from rgd.core.demand.marks import Floats
+from rgd.core.demand.slots import Slots
 
 #: Nobody retries more than this often before it is taken for new work, in the long run.
 PART_LEAST: Final = 1 / 64
@@ -24,28 +23,24 @@ REGROWTH: Final = 1.25
 TAUGHT_LEAST: Final = 0.1
 
 
-class Credit:
-    """One dimension's belief in unsaid refusals."""
+def learn_credit(of: Slots, admitted: Floats, unsaid: Floats, offered: Floats) -> None:
+    """Learn what part of unsaid refusals was new, from a round's end; `of.doubt` is the rest.
 
-    __slots__ = ("_admitted", "_unsaid", "part")
-
-    def __init__(self) -> None:
-        #: The part that is believed, from `PART_LEAST` to 1.
-        self.part = 1.0
-        #: Rates while there were refusals last; 0 when they taught already.
-        self._admitted = self._unsaid = 0.0
-
-    def refused(self, admitted: float, unsaid: float, *, throughout: bool) -> None:
-        """Take note of a round that refused unsaid work, in rates of any unit."""
-        if self._unsaid and throughout:
-            self.part = min(1.0, self.part * REGROWTH)
-        self._admitted, self._unsaid = admitted, unsaid
-
-    def cleared(self, offered: float) -> None:
-        """Learn from a round that refused nothing."""
-        unsaid, self._unsaid = self._unsaid, 0.0
-        if unsaid <= TAUGHT_LEAST * self._admitted:
-            return
-        proved = min(1.0, max(PART_LEAST, (offered - self._admitted) / unsaid))
-        # A fall is believed at once, as it costs others; a rise by halves.
-        self.part = proved if proved < self.part else (self.part + proved) / 2
+    Args:
+        of: the rows.
+        admitted: [rows, 2] rates in the window.
+        unsaid: [rows, 2] rates of refused work that said no attempt.
+        offered: [rows, 2] what was measured; 0 where nothing was asked.
+    """
+    part = 1 - of.doubt
+    refused = unsaid > 0
+    grows = refused & (of.last_unsaid > 0) & ~of.was_clear[:, None]
+    taught = ~refused & (offered > 0) & (of.last_unsaid > TAUGHT_LEAST * of.last_admitted)
+    proved = (offered - of.last_admitted) / np.where(taught, of.last_unsaid, 1)
+    proved = np.clip(proved, PART_LEAST, 1)
+    # A fall is believed at once, as it costs others; a rise by halves.
+    learnt = np.where(proved < part, proved, (part + proved) / 2)
+    part = np.where(grows, np.minimum(1, part * REGROWTH), np.where(taught, learnt, part))
+    of.doubt[...] = 1 - part
+    of.last_admitted[...] = np.where(refused, admitted, of.last_admitted)
+    of.last_unsaid[...] = np.where(refused, unsaid, np.where(offered > 0, 0, of.last_unsaid))

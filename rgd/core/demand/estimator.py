@@ -14,34 +14,30 @@ and give way to whatever is seen next.
 
 All is columns of shape [rows, dimensions] and changed in place, so that the
 simulator's vectorised model calls `end_round` on arrays of its own. Counting
-requests is `rgd.core.demand.meter`'s business.
+requests is `rgd.core.demand.table`'s business.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.demand.marks import SCALE
-from rgd.core.runs import Places, run_of
-from rgd.core.units import NS_PER_S, RATE_MAX
+from rgd.core.demand.columns import Columns
+from rgd.core.demand.marks import SCALE, Flags, Floats, Ints, whole
+from rgd.core.demand.settings import DemandSettings
+from rgd.core.runs import run_of
 
-#: A change of more than so many standard deviations is a step. One in 16,000 normal deviates is
-#: that far off, so twenty noisy brokers take noise for a step about once in 800 rounds.
-STEP_SIGMAS: Final = 4.0
-
-#: The same for a fall where nothing is refused here while others go short: what is not needed is
-#: given back sooner, and a fall that was none costs one round of a share.
-FALL_SIGMAS: Final = 3.5
+#: A change of more than so many standard deviations is a step. With 4 the movement of shares under noise
+#: is a fifth larger, and no step is found sooner.
+STEP_SIGMAS: Final = 5.0
 
 #: Part of an insignificant change that is believed: the estimate keeps 23 % of the noise.
 GAIN: Final = 0.1
 
-#: Page's reference value and decision limit, in standard deviations: a lasting change of one
-#: deviation is found in about ten rounds, and noise raises an alarm about once in 900.
+#: Page's reference value and decision limit, in standard deviations.
 CUSUM_SLACK: Final = 0.5
-CUSUM_LIMIT: Final = 5.0
+CUSUM_LIMIT: Final = 8.0
 
 #: No row is taken for steadier than this part of its rate, so that rounding is no step. Times
 #: `STEP_SIGMAS` it stays below the half percent that a steady demand may be misjudged by.
@@ -72,22 +68,10 @@ _ROUNDED_REQUESTS: Final = 4
 
 _AGE_MAX: Final = 255
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class EstimatorSettings:
-    """The exchange's two intervals."""
-
-    round_ns: int = NS_PER_S
-    min_interval_ns: int = NS_PER_S // 10
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the meters of some rows showed; the first axis is the row.
+    """What the slots of some rows showed; the first axis is the row.
 
     Rates are Milli per second, [rows, dimensions].
     """
@@ -95,13 +79,9 @@ class Seen:
     #: New work that was offered, since its last change or since the last full round.
     offered: Floats
     #: Requests that `offered` was counted over, [rows]; 0 where nothing was asked.
-    requests: Ints
+    requests: Floats
     #: Time that `offered` was counted over, [rows].
-    elapsed_ns: Ints
-    #: Whether this broker refused anything that counts for the row, [rows].
-    refused: Flags
-    #: Whether the group as a whole is short, so that others want what is free here, [rows].
-    hungry: Flags
+    elapsed_ns: Floats
     #: What callers hold back, as a rate.
     held: Floats
     #: Standard deviation of the rate of a slot of `min_interval_ns`; NaN where it is unknown and
@@ -124,7 +104,7 @@ class Estimates:
 
 
 @dataclass(slots=True)
-class Columns:
+class History(Columns):
     """What is remembered of each row and dimension: 40 bytes; rates are Milli per second."""
 
     level: Floats
@@ -145,40 +125,22 @@ class Columns:
     since: NDArray[np.uint8]
 
     @classmethod
-    def empty(cls, rows: int, dimensions: int = 2) -> "Columns":
+    def empty(cls, rows: int, dimensions: int = 2) -> Self:
         """Columns of rows that were never asked for."""
         shape = (rows, dimensions)
         types = (np.float64, *[np.float32] * 7, *[np.uint8] * 4)
         return cls(*(np.zeros(shape, dtype) for dtype in types))
 
-    def rows(self, places: Places) -> "Columns":
-        """Some rows: views of a slice, copies of places."""
-        if isinstance(places, slice):
-            return Columns(*(getattr(self, name)[places] for name in self.__slots__))
-        # Numpy takes several times as long for pairs where the index is in brackets.
-        return Columns(*(getattr(self, name).take(places, 0) for name in self.__slots__))
-
-    def put(self, places: Ints, rows: "Columns") -> None:
-        """Write rows back to their places."""
-        for name in self.__slots__:
-            getattr(self, name)[places] = getattr(rows, name)
-
-    def extend(self, more: int) -> None:
-        """Append fresh rows."""
-        fresh = Columns.empty(more, self.level.shape[1])
-        for name in self.__slots__:
-            setattr(self, name, np.concatenate((getattr(self, name), getattr(fresh, name))))
-
 
 class Estimator:
     """The estimates of one broker, by place: the slot that a (group, kind) was given."""
 
-    def __init__(self, settings: EstimatorSettings) -> None:
+    def __init__(self, settings: DemandSettings) -> None:
         self._settings = settings
-        self._columns = Columns.empty(0)
+        self._columns = History.empty(0)
 
     def update(self, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
-        """Take in what the meters of some distinct places showed.
+        """Take in what the slots of some distinct rows showed.
 
         Args:
             places: int64 [n], each place at most once; unheard-of ones are fresh.
@@ -197,7 +159,7 @@ class Estimator:
     def forget(self, places: Ints) -> None:
         """Make places fresh: their groups went, or the places were given to others."""
         known = places[places < len(self._columns.level)]
-        self._columns.put(known, Columns.empty(len(known)))
+        self._columns.reset(known)
 
     def _reach(self, count: int) -> None:
         missing = count - len(self._columns.level)
@@ -206,14 +168,13 @@ class Estimator:
             self._columns.extend(max(missing, len(self._columns.level)))
 
 
-def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     """Take in a full round of every row; changes the columns in place."""
     offered = seen.offered
     _learn_noise(columns, offered if seen.settled is None else seen.settled)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
-    falls = (seen.hungry & ~seen.refused)[:, None] & (change < 0)
-    is_step = np.abs(change) > np.where(falls, FALL_SIGMAS, STEP_SIGMAS) * sigma
+    is_step = np.abs(change) > STEP_SIGMAS * sigma
     is_step |= columns.age == 0
     deviation = np.divide(change, sigma, out=np.zeros_like(change), where=sigma > 0)
     drift = _follow(columns.above, columns.above_rounds, deviation)
@@ -234,7 +195,7 @@ def end_round(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Esti
     return _estimates(columns, seen, settings)
 
 
-def report_early(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+def report_early(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     """Believe what changed by more than noise within a round; changes the columns in place."""
     change = seen.offered - columns.level
     sigma = _sigma(columns, seen, settings)
@@ -251,7 +212,7 @@ def report_early(columns: Columns, seen: Seen, settings: EstimatorSettings) -> E
     return _estimates(columns, seen, settings)
 
 
-def _learn_noise(columns: Columns, offered: Floats) -> None:
+def _learn_noise(columns: History, offered: Floats) -> None:
     """Take the newest rate into the noise of each row, and remember it."""
     age, noise = columns.age, columns.noise
     bend = np.abs(offered - 2.0 * columns.last + columns.before)
@@ -272,7 +233,7 @@ def _learn_noise(columns: Columns, offered: Floats) -> None:
     columns.last[...] = offered
 
 
-def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
+def _sigma(columns: History, seen: Seen, settings: DemandSettings) -> Floats:
     """Standard deviation of (the rate that was seen - the level), where nothing else changed."""
     level, offered = columns.level, seen.offered
     least = NOISE_LEAST * np.maximum(level, offered)
@@ -288,7 +249,7 @@ def _sigma(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Floats:
     return sigma
 
 
-def _calm(seen: Seen, slots: Floats | np.float64, settings: EstimatorSettings) -> Floats:
+def _calm(seen: Seen, slots: Floats | np.float64, settings: DemandSettings) -> Floats:
     """By how much the noise of so many slots together is less than that of one."""
     # The quotient first: the product of two whole numbers might not fit an int64.
     in_slot = seen.requests * (settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1))
@@ -313,13 +274,12 @@ def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Fl
     return moved
 
 
-def _forget_idle(columns: Columns, is_idle: Flags) -> None:
+def _forget_idle(columns: History, is_idle: Flags) -> None:
     if is_idle.any():
-        for name in columns.__slots__:
-            getattr(columns, name)[is_idle] = 0
+        columns.reset(is_idle)
 
 
-def _estimates(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Estimates:
+def _estimates(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     level = columns.level
     # A slot without a request lasts until there is one.
     in_slot = seen.requests * (settings.min_interval_ns / np.maximum(seen.elapsed_ns, 1))
@@ -330,12 +290,7 @@ def _estimates(columns: Columns, seen: Seen, settings: EstimatorSettings) -> Est
     slots = np.float64(max(settings.round_ns / settings.min_interval_ns / 2, 1))
     by_half = by_slots / _calm(seen, slots, settings)
     return Estimates(
-        wanted=_as_rates(level + seen.held),
-        threshold=_as_rates(STEP_SIGMAS * np.maximum(by_history, by_slots)),
-        half_threshold=_as_rates(STEP_SIGMAS * np.maximum(by_history, by_half)),
+        wanted=whole(level + seen.held),
+        threshold=whole(STEP_SIGMAS * np.maximum(by_history, by_slots)),
+        half_threshold=whole(STEP_SIGMAS * np.maximum(by_history, by_half)),
     )
-
-
-def _as_rates(amounts: Floats) -> Ints:
-    rates: Ints = np.minimum(np.rint(amounts), RATE_MAX).astype(np.int64)
-    return rates

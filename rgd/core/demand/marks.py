@@ -1,88 +1,81 @@
-"""All counters of one meter at a moment, and the arithmetic between two of them.
+"""Readings of counters as rows of a column, and the arithmetic between two of them.
 
-A rate is what was counted between two marks by the time between them; so whatever
-the windows and segments of a meter are (`rgd.core.demand.meter`), nothing is
-counted twice or lost. Counts are whole units, rates Milli per second.
+A mark is all counters of a group at a moment: one row of `FIELDS` integers. A rate is what was counted
+between two marks by the time between them, so nothing is counted twice or lost. Counts are whole units, rates
+Milli per second. Counters of Python have no bound, so marks are doubles: exact up to 2**53, which is a
+hundred days of ns, and only ever less exact beyond.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
-from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, RATE_MAX, Nanos, Pair
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.demand.counters import Counters
+from rgd.core.units import MILLI, NS_PER_S, RATE_MAX
 
 #: Times a count and by a time in ns: a rate in Milli per second.
 SCALE: Final = MILLI * NS_PER_S
 
-#: Half the time of `Pair(...)`, which calls it from a function of its own; a meter makes ten a round.
-_new_pair: Final = tuple.__new__
+#: The columns of a mark; those of amounts are pairs, messages and bytes.
+AT, SINCE, REQUESTS, RETRIES, REFUSALS = range(5)
+ADMITTED, RETRIED, REFUSED, REFUSED_NEW, UNSAID = (slice(at, at + 2) for at in range(5, 15, 2))
+FIELDS: Final = 15
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
-class Mark(NamedTuple):
-    """All counters at a moment, side by side: a meter makes one for each slot, and reads four."""
-
-    at: Nanos
-    #: All requests, those of them that said they are retries, and those that were refused.
-    requests: int
-    retries: int
-    refusals: int
-    #: Granted.
-    messages: int
-    bytes: int
-    #: New work, refused too.
-    new_messages: int
-    new_bytes: int
-    #: Refused work of which nobody said whether it was new.
-    unsaid_messages: int
-    unsaid_bytes: int
-
-
-def total(pairs: Iterable[Pair]) -> Pair:
-    """The sum of some pairs."""
-    messages = size = 0
-    for pair in pairs:
-        messages += pair.messages
-        size += pair.bytes
-    return Pair(messages, size)
+def read(counters: Sequence[Counters]) -> Floats:
+    """[rows, FIELDS] what some counters show."""
+    rows = [
+        (
+            of.at,
+            of.touched_at,
+            of.requests,
+            of.retries,
+            of.refusals,
+            of.messages,
+            of.bytes,
+            of.retried_messages,
+            of.retried_bytes,
+            of.refused_messages,
+            of.refused_bytes,
+            of.refused_new_messages,
+            of.refused_new_bytes,
+            of.unsaid_messages,
+            of.unsaid_bytes,
+        )
+        for of in counters
+    ]
+    return np.array(rows, np.float64).reshape(-1, FIELDS)
 
 
-def plus(left: tuple[int, int], right: tuple[int, int]) -> Pair:
-    """The sum of two pairs."""
-    return _new_pair(Pair, (left[0] + right[0], left[1] + right[1]))
+def counted(begin: Floats, end: Floats, fields: slice) -> Floats:
+    """[rows, 2] what was counted between two marks."""
+    return end[:, fields] - begin[:, fields]
 
 
-def newly(begin: Mark, end: Mark) -> tuple[int, int]:
-    """(messages, bytes) of new work between two marks: what was admitted, or arrived if that is more."""
-    messages, size = end.messages - begin.messages, end.bytes - begin.bytes
-    new_messages = end.new_messages - begin.new_messages
-    new_size = end.new_bytes - begin.new_bytes
-    # Without calls: this is most of what a meter's slot and round cost.
-    return (
-        new_messages if new_messages > messages else messages,  # noqa: FURB136
-        new_size if new_size > size else size,  # noqa: FURB136
-    )
+def arrived(begin: Floats, end: Floats) -> Floats:
+    """[rows, 2] new work between two marks: what was admitted, or what arrived if that is more."""
+    admitted = counted(begin, end, ADMITTED)
+    new = admitted - counted(begin, end, RETRIED) + counted(begin, end, REFUSED_NEW)
+    return np.maximum(admitted, new)
 
 
-def unsaid_between(begin: Mark, end: Mark) -> tuple[int, int]:
-    """(messages, bytes) of refused work of which nobody said whether it was new."""
-    return end.unsaid_messages - begin.unsaid_messages, end.unsaid_bytes - begin.unsaid_bytes
+def elapsed(begin: Floats, end: Floats) -> Floats:
+    """[rows] nanoseconds from one mark to another, at least one."""
+    return np.maximum(end[:, AT] - begin[:, AT], 1)
 
 
-def rate(count: tuple[int, int], period_ns: int) -> Pair:
-    """Milli per second of a count of whole units."""
-    messages, size = count[0] * SCALE // period_ns, count[1] * SCALE // period_ns
-    if messages > RATE_MAX or size > RATE_MAX:
-        messages, size = min(messages, RATE_MAX), min(size, RATE_MAX)
-    return _new_pair(Pair, (messages, size))
+def per_second(count: Floats, elapsed_ns: Floats) -> Floats:
+    """[rows, 2] Milli per second."""
+    return np.minimum(count * SCALE / elapsed_ns[:, None], RATE_MAX)
 
 
-def whole_rate(rates: tuple[float, float]) -> Pair:
-    """Rates as whole Milli per second, bounded as `rate` bounds them."""
-    messages, size = rates
-    return _new_pair(Pair, (round(min(messages, RATE_MAX)), round(min(size, RATE_MAX))))
-
-
-def bounded(count: tuple[int, int]) -> Pair:
-    """A count as the wire and columns can have it."""
-    if count[0] > COUNT_MAX or count[1] > COUNT_MAX:
-        count = min(count[0], COUNT_MAX), min(count[1], COUNT_MAX)
-    return _new_pair(Pair, count)
+def whole(amounts: Floats) -> Ints:
+    """Amounts as whole numbers that a column, a message and a record can hold."""
+    numbers: Ints = np.minimum(np.rint(amounts), RATE_MAX).astype(np.int64)
+    return numbers

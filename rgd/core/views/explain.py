@@ -1,7 +1,7 @@
 """Why a name is limited, or is not: every limit that applies to it, as the core has it now.
 
 Laws: the levels are those of the decision, in its order, and say what the next request would meet;
-explaining makes no bucket, no chain and no meter, and takes nothing. A limit that was never asked
+explaining makes no bucket, no chain and no counters, and takes nothing. A limit that was never asked
 for here has no share and no bucket yet, and says so.
 
 What a limit cut in the last minute is counted by the limit itself (`rgd.core.buckets.cuts`), for

@@ -42,12 +42,11 @@ def group_figures(broker: Broker) -> Iterator[GroupFigures]:
 
 
 def _figures(state: GroupState, wanted: tuple[int, int]) -> GroupFigures:
-    admitted, _ = state.meter.totals()
     return GroupFigures(
         state.key,
         state.quota,
         state.share,
-        admitted,
+        state.counters.admitted,
         wanted,
         list(state.refused.items()),
         state.shadow_refused if state.shadow else None,

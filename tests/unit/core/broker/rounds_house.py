@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import SLICE_GROUPS, Rounds
+from rgd.core.broker.rounds import BLOCK_ROWS, Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
@@ -26,7 +26,7 @@ GROUPS = {
     "trial": Group("trial", Limit(rates(1000))),
 }
 #: More than two slices of them.
-MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * SLICE_GROUPS + 5)}
+MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * BLOCK_ROWS + 5)}
 
 
 @dataclass

@@ -98,7 +98,7 @@ def test_a_share_that_was_not_told_to_its_bucket_is_told_again(
 def test_a_round_that_raises_is_abandoned_and_the_peers_hear_that_we_are_there(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live.broker.rounds._estimator, "update", boom)
+    monkeypatch.setattr(live.broker.rounds.demand.estimator, "update", boom)
     for at in (3000, 4000, 5000):
         live.ask(1, at - 500)
         live.said.clear()

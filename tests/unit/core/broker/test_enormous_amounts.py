@@ -5,9 +5,7 @@ sequence of such requests (tests/property/test_core_fuzz.py).
 """
 
 from collections.abc import Iterable
-from math import inf, nan
 
-import numpy as np
 import pytest
 
 from rgd.core.broker.broker import Broker
@@ -16,15 +14,11 @@ from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Wo
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.level import GroupKey, LevelState
-from rgd.core.demand.estimator import Estimator, EstimatorSettings
-from rgd.core.demand.inputs import seen_of
-from rgd.core.demand.measured import Measured
 from rgd.core.exchange.messages import Speaker
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.units import (
     COUNT_MAX,
-    ELAPSED_MAX,
     MILLI,
     NS_PER_MS,
     QUOTA_MAX,
@@ -116,28 +110,3 @@ def test_a_debt_that_takes_ages_to_pay_is_told_as_a_wait_that_fits_64_bits() -> 
     wait_ms, _ = level.wait(1, 0, Nanos(0))
     assert wait_ms == WAIT_MS_MAX
     assert wait_ms * NS_PER_MS <= COUNT_MAX
-
-
-def test_what_the_estimator_is_given_is_bounded_whatever_a_meter_shows() -> None:
-    beyond = Pair(10**40, -1)
-    shown = Measured(
-        beyond,
-        beyond,
-        beyond,
-        requests=10**30,
-        elapsed_ns=10**30,
-        slot_noise=(inf, nan),
-        settled=beyond,
-    )
-    seen = seen_of([shown, Measured(elapsed_ns=0)], np.array([True, False]))
-    assert seen.settled is not None
-    for column in (seen.offered, seen.held, seen.settled):
-        assert column.tolist() == [[RATE_MAX, 0], [0, 0]]
-    assert seen.requests.tolist() == [COUNT_MAX, 0]
-    assert seen.elapsed_ns.tolist() == [ELAPSED_MAX, 1]
-    assert seen.slot_noise[0, 0] == RATE_MAX
-    assert np.isnan(seen.slot_noise[0, 1])
-    estimates = Estimator(EstimatorSettings()).update(np.arange(2), seen, is_round=True)
-    for amounts in (estimates.wanted, estimates.threshold, estimates.half_threshold):
-        assert amounts.min() >= 0
-        assert amounts.max() <= RATE_MAX

@@ -7,10 +7,8 @@ import pytest
 
 from rgd.core.broker import rounds as rounds_module
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import SLICE_GROUPS
-from rgd.core.demand.estimator import Estimates, Estimator, Seen
+from rgd.core.broker.rounds import BLOCK_ROWS
 from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Speaker
 from rgd.core.exchange.rows_hash import told_hash
@@ -21,27 +19,6 @@ from tests.unit.core.broker.rounds_house import GROUPS, MANY, House
 from tests.unit.core.values import key, ms, rates, report, usage
 
 # Whether a group is short, by the map.
-
-
-@pytest.mark.parametrize("is_short", [True, False])
-def test_the_estimator_hears_which_groups_are_short(
-    monkeypatch: pytest.MonkeyPatch, is_short: bool
-) -> None:
-    heard: dict[str, bool] = {}
-    update = Estimator.update
-
-    def listen(self: Estimator, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
-        names = [house.index.keys[place].group for place in places.tolist()]
-        heard.update(zip(names, seen.hungry.tolist(), strict=True))
-        return update(self, places, seen, is_round=is_round)
-
-    monkeypatch.setattr(Estimator, "update", listen)
-    house = House()
-    house.usage.apply(report("b1", usage(500 if is_short else 50), usage(5, group="trial")))
-    for name in ("trial", "gold"):
-        house.ask(1, at=0, group=name)
-    house.end(1000)
-    assert heard == {"gold": is_short, "trial": False}
 
 
 def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
@@ -71,8 +48,8 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
         house.ask(3, at=0, group=name)
     house.rounds.begin()
     assert house.rounds.is_ending
-    # Three close windows, then all are estimated, then told and logged, and then what is gone is.
-    assert house.step_through(1000) == 3 + 3
+    # Each block is closed and then logged, and at last what is gone is taken back.
+    assert house.step_through(1000) == 2 * 3 + 1
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
@@ -92,7 +69,7 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
     house.finish()
     first = {row.usage.group: row.usage for row in house.log[-1]}
     early = [name for name, row in first.items() if row.admitted_total == Pair(3)]
-    assert len(early) == SLICE_GROUPS
+    assert len(early) == BLOCK_ROWS
     assert {row.admitted_total.messages for row in first.values()} == {3, 5}
     house.end(2000)
     second = {row.usage.group: row.usage for row in house.log[-1]}
@@ -126,6 +103,7 @@ def test_a_round_of_nothing_ends_in_one_slice() -> None:
 def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
     monkeypatch: pytest.MonkeyPatch, is_told_before: bool
 ) -> None:
+    monkeypatch.setattr(rounds_module, "BLOCK_ROWS", 1)
     monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
     house = House()
     mirror = UsageMap()
@@ -151,6 +129,7 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
 def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(rounds_module, "BLOCK_ROWS", 1)
     monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
     groups = GROUPS | {"third": Group("third", Limit(rates(100)))}
     house = House(groups=groups)
@@ -161,7 +140,8 @@ def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
     for name in ("gold", "third"):
         house.ask(3, at=1500, group=name)
     house.rounds.begin()
-    assert house.step_through(2000) == 2 + 3
+    # Three blocks are closed, of which two are logged, and what is gone is taken back.
+    assert house.step_through(2000) == 3 + 2 + 1
     rows = house.finish()
     assert [row.group for row in rows if row.is_idle] == ["trial"]
     assert house.rounds.told_hash == told_hash(row for row in rows if not row.is_idle)

@@ -9,11 +9,11 @@ from rgd.core.buckets import counterfactual
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.demand.measured import Demand
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.units import Dimension, Nanos, Pair
+from tests.support.meters import window_of
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -84,8 +84,8 @@ def state(one: Limiter, group: str = "gold") -> GroupState:
 
 def wanted(one: Limiter, group: str = "gold") -> Pair:
     """Wanted in the second that ends now, whole units."""
-    demand = state(one, group).meter.drain(ms(1000))
-    assert isinstance(demand, Demand)
+    demand = window_of(state(one, group).counters, ms(1000))
+    assert demand is not None
     return Pair(demand.wanted.messages // 1000, demand.wanted.bytes // 1000)
 
 
@@ -278,7 +278,7 @@ def test_a_retry_is_counted_as_refused_by_the_group_that_refused_it_and_by_no_ot
     ask(one, 100)
     ask(one, 7, attempt=2)
     for group, refused in (("gold", 7), ("t", 0)):
-        demand = state(one, group).meter.drain(ms(1000))
+        demand = window_of(state(one, group).counters, ms(1000))
         assert demand is not None
         assert demand.refused == Pair(refused)
 
@@ -305,7 +305,7 @@ def ask_evenly(
 
 def wanted_later(one: Limiter, group: str = "gold", *, seconds: int) -> float:
     """Wanted over the seconds since the start, messages a second."""
-    demand = state(one, group).meter.drain(ms(seconds * 1000))
+    demand = window_of(state(one, group).counters, ms(seconds * 1000))
     assert demand is not None
     return demand.wanted.messages / 1000
 

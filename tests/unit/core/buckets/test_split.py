@@ -22,6 +22,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.units import Dimension, Kind, Nanos, Pair
+from tests.support.meters import window_of
 from tests.unit.core.buckets.split_house import (
     EVEN,
     PROPORTIONAL,
@@ -326,7 +327,7 @@ class TestDecisions:
         state = house.limiter.state(key("gold"))
         assert state is not None
         assert state.refused[Level.RESOURCE_GROUP, Dimension.MESSAGES] == 1
-        demand = state.meter.drain(Nanos(ms(1000)))
+        demand = window_of(state.counters, ms(1000))
         assert demand is not None
         assert (demand.admitted.messages, demand.refused.messages) == (250_000, 1)
 

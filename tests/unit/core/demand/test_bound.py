@@ -3,8 +3,11 @@
 Not covered: the rates they come from (test_meter.py).
 """
 
-from rgd.core.demand.bound import UnsaidBound
-from rgd.core.demand.credit import PART_LEAST, REGROWTH, Credit
+import numpy as np
+
+from rgd.core.demand.credit import PART_LEAST, REGROWTH, learn_credit
+from rgd.core.demand.slots import Slots
+from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Pair
 from tests.unit.core.values import ms
 
@@ -44,36 +47,58 @@ def test_a_wait_of_nothing_is_a_slice_all_the_same() -> None:
     assert bound(0, 0, 5, retry_after=0).most(NOBODY, NS_PER_S, ms(10)) == (2000, 20_000)
 
 
+class Belief:
+    """The credit of one row, by round; rates are of messages."""
+
+    def __init__(self) -> None:
+        self.of = Slots.empty(1)
+
+    @property
+    def part(self) -> float:
+        return float(1 - self.of.doubt[0, 0])
+
+    def refused(self, admitted: float, unsaid: float, *, throughout: bool = False) -> None:
+        self.of.was_clear[0] = not throughout
+        self._round(admitted, unsaid, admitted + unsaid)
+
+    def cleared(self, offered: float) -> None:
+        self._round(offered, 0, offered)
+
+    def _round(self, admitted: float, unsaid: float, offered: float) -> None:
+        rows = (np.array([[amount, 0.0]]) for amount in (admitted, unsaid, offered))
+        learn_credit(self.of, *rows)
+
+
 def test_refusals_are_believed_in_full_at_first() -> None:
-    assert Credit().part == 1
+    assert Belief().part == 1
 
 
 def test_the_part_that_proved_new_is_believed() -> None:
-    credit = Credit()
-    credit.refused(100, 40, throughout=False)
+    credit = Belief()
+    credit.refused(100, 40)
     credit.cleared(110)
     assert credit.part == 0.25
     # Believed again by halves.
-    credit.refused(100, 40, throughout=False)
+    credit.refused(100, 40)
     credit.cleared(140)
     assert credit.part == 0.625
 
 
 def test_retries_without_end_are_believed_a_little() -> None:
-    credit = Credit()
-    credit.refused(100, 4000, throughout=False)
+    credit = Belief()
+    credit.refused(100, 4000)
     credit.cleared(90)
     assert credit.part == PART_LEAST
 
 
 def test_refusals_that_do_not_end_are_believed_more_and_more() -> None:
-    credit = Credit()
+    credit = Belief()
     credit.refused(100, 40, throughout=True)
     credit.cleared(110)
     for _ in range(3):
         credit.refused(100, 40, throughout=True)
     assert credit.part == 0.25 * REGROWTH**2
-    credit.refused(100, 40, throughout=False)
+    credit.refused(100, 40)
     assert credit.part == 0.25 * REGROWTH**2
     for _ in range(20):
         credit.refused(100, 40, throughout=True)
@@ -81,11 +106,11 @@ def test_refusals_that_do_not_end_are_believed_more_and_more() -> None:
 
 
 def test_a_few_refusals_teach_nothing_and_none_teach_twice() -> None:
-    credit = Credit()
-    credit.refused(100, 10, throughout=False)
+    credit = Belief()
+    credit.refused(100, 10)
     credit.cleared(100)
     assert credit.part == 1
-    credit.refused(100, 40, throughout=False)
+    credit.refused(100, 40)
     credit.cleared(120)
     credit.cleared(100)
     assert credit.part == 0.5

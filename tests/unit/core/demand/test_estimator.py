@@ -11,18 +11,19 @@ import pytest
 from numpy.typing import NDArray
 
 from rgd.core.demand.estimator import (
-    Columns,
+    STEP_SIGMAS,
     Estimates,
     Estimator,
-    EstimatorSettings,
-    Floats,
+    History,
     Seen,
     end_round,
 )
+from rgd.core.demand.marks import Floats
+from rgd.core.demand.settings import DemandSettings
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.units import MILLI, NS_PER_S
 
-SETTINGS = EstimatorSettings()
+SETTINGS = DemandSettings()
 
 
 def seen(
@@ -30,8 +31,6 @@ def seen(
     *,
     requests: int | None = None,
     elapsed_s: float = 1.0,
-    refused: bool = True,
-    hungry: bool = True,
     held: float = 0,
     slot_noise: float = 0,
 ) -> Seen:
@@ -43,8 +42,6 @@ def seen(
         offered=rates,
         requests=counts.astype(np.int64),
         elapsed_ns=np.full(rows, round(elapsed_s * NS_PER_S)),
-        refused=np.full(rows, refused),
-        hungry=np.full(rows, hungry),
         held=np.full((rows, 2), held * MILLI),
         slot_noise=np.full((rows, 2), slot_noise * MILLI),
     )
@@ -62,16 +59,12 @@ class House:
         rate: float,
         *,
         is_round: bool = True,
-        refused: bool = True,
-        hungry: bool = True,
         elapsed_s: float = 1.0,
         slot_noise: float = 0,
     ) -> float:
         """Wanted after one more rate, in messages per second."""
         what = seen(
             [rate],
-            refused=refused,
-            hungry=hungry,
             elapsed_s=elapsed_s,
             slot_noise=slot_noise,
         )
@@ -92,7 +85,7 @@ def noisy(rounds: int, rows: int = 20, *, seed: int = 1, mean: float = 100) -> F
 
 def wanted_of(rates: Floats) -> NDArray[np.float64]:
     """Wanted messages per second after each round, [rounds, rows]."""
-    columns = Columns.empty(rates.shape[1])
+    columns = History.empty(rates.shape[1])
     rows = [end_round(columns, seen(row), SETTINGS).wanted[:, 0] / MILLI for row in rates]
     return np.array(rows)
 
@@ -181,8 +174,8 @@ def test_rounding_does_not_add_up_but_chance_does() -> None:
             house.show(500, slot_noise=slot_noise)
         assert house.estimates is not None
         halves.append(float(house.estimates.half_threshold[0, 0]) / MILLI)
-    assert halves[0] == pytest.approx(4 * 8 / 5, abs=0.01)
-    assert halves[1] == pytest.approx(4 * 24 / 5**0.5, abs=0.01)
+    assert halves[0] == pytest.approx(STEP_SIGMAS * 8 / 5, abs=0.01)
+    assert halves[1] == pytest.approx(STEP_SIGMAS * 24 / 5**0.5, abs=0.01)
 
 
 def test_one_unit_in_a_part_of_a_round_is_no_step() -> None:
@@ -222,14 +215,12 @@ def test_noisy_brokers_use_their_quota_and_hardly_move_it() -> None:
     """Twenty brokers that want 1.25 of the quota, each with 30 % of noise, without any burst."""
     quota = 2_000_000
     demand = noisy(1000, mean=125) * MILLI
-    columns, shares = Columns.empty(20), np.full(20, quota / 20)
+    columns, shares = History.empty(20), np.full(20, quota / 20)
     used = could = moved = 0.0
     for row in demand:
         used += np.minimum(row, shares).sum()
         could += min(quota, row.sum())
-        refused = row > shares
-        what = replace(seen(row / MILLI, hungry=bool(refused.any())), refused=refused)
-        wanted = end_round(columns, what, SETTINGS).wanted[:, 0]
+        wanted = end_round(columns, seen(row / MILLI), SETTINGS).wanted[:, 0]
         wants = np.stack((wanted, np.zeros_like(wanted)), axis=1)
         rows = Rows(np.zeros(20, np.int64), np.arange(20), wants, np.full(20, 1000))
         quotas = np.array([[quota, NO_RATE]])
@@ -279,22 +270,6 @@ def test_what_is_held_back_is_wanted_and_not_remembered() -> None:
     assert (held.wanted[0, 0], after.wanted[0, 0]) == (130 * MILLI, 100 * MILLI)
 
 
-def test_a_fall_is_believed_sooner_where_others_go_short() -> None:
-    def after_fall(*, refused: bool, hungry: bool) -> float:
-        house, level = House(), 0.0
-        for order in range(60):
-            level = house.show(100 + 10 * (-1) ** (order // 2))
-        assert house.estimates is not None
-        sigma = house.threshold / 4
-        return house.show(level - 3.7 * sigma, refused=refused, hungry=hungry) - (
-            level - 3.7 * sigma
-        )
-
-    assert after_fall(refused=False, hungry=True) == pytest.approx(0, abs=0.01)
-    assert after_fall(refused=True, hungry=True) > 5
-    assert after_fall(refused=False, hungry=False) > 5
-
-
 def test_what_is_unknown_is_taken_for_random_requests() -> None:
     house = House()
     house.show(100, slot_noise=float("nan"))
@@ -321,12 +296,6 @@ def test_a_forgotten_place_is_fresh() -> None:
 
 
 def test_rows_of_a_slice_are_changed_in_place() -> None:
-    columns = Columns.empty(4)
+    columns = History.empty(4)
     end_round(columns.rows(slice(1, 3)), seen([10, 20]), SETTINGS)
     assert columns.level[:, 0].tolist() == [0, 10 * MILLI, 20 * MILLI, 0]
-
-
-def test_a_row_and_dimension_takes_at_most_48_bytes() -> None:
-    columns = Columns.empty(1000)
-    size = sum(getattr(columns, name).nbytes for name in Columns.__slots__)
-    assert size <= 48 * 2 * 1000

@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
-from rgd.core.demand.estimator import Estimator, EstimatorSettings, Seen
-from rgd.core.demand.measured import Measured
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
-from tests.support.meters import Metered, tell
+from tests.support.meters import Metered, Shown, tell
 
 GAP_NS = 20 * NS_PER_MS
 #: What the design allows a share to be off by.
@@ -40,7 +37,6 @@ class Flow:
     round_phase_ns: int
     share: float = 1900.0
     meter: Metered = field(default_factory=lambda: Metered(Nanos(0)))
-    estimator: Estimator = field(default_factory=lambda: Estimator(EstimatorSettings()))
     tokens: float = 0.0
     told: float = 0.0
 
@@ -53,7 +49,7 @@ class Flow:
             while due <= now:
                 demand = self.meter.drain(Nanos(due))
                 assert demand is not None
-                self.tell(demand.measured, is_round=True)
+                self.tell(demand.measured)
                 yield due, self.told
                 early_due = due + NS_PER_S // 10
                 due += NS_PER_S
@@ -61,7 +57,7 @@ class Flow:
             jumps = self.ask(wanted - asked, now)
             asked = wanted
             if jumps and now >= early_due:
-                self.tell(self.meter.measure(Nanos(now)), is_round=False)
+                self.tell(self.meter.measure(Nanos(now)))
                 early_due = now + NS_PER_S // 10
 
     @property
@@ -88,25 +84,9 @@ class Flow:
             return self.meter.admit(Pair(messages, 0), attempt=1, topic=None, now=Nanos(now))
         return self.meter.refuse(Pair(messages, 0), 1, None, 10, Nanos(now))
 
-    def tell(self, measured: Measured, *, is_round: bool) -> None:
-        settled = measured.settled or measured.offered
-        estimates = self.estimator.update(
-            np.array([0]),
-            Seen(
-                offered=np.array([measured.offered], np.float64),
-                requests=np.array([measured.requests]),
-                elapsed_ns=np.array([measured.elapsed_ns]),
-                refused=np.array([measured.refused]),
-                hungry=np.array([True]),
-                held=np.zeros((1, 2)),
-                slot_noise=np.array([measured.slot_noise]),
-                settled=np.array([settled], np.float64),
-            ),
-            is_round=is_round,
-        )
-        wanted, threshold = estimates.wanted[0].tolist(), estimates.threshold[0].tolist()
-        tell(self.meter, Pair(*wanted), Pair(*threshold), hungry=True)
-        self.told = wanted[0] / MILLI
+    def tell(self, measured: Shown) -> None:
+        tell(self.meter, measured.wanted, measured.threshold, hungry=True)
+        self.told = measured.wanted.messages / MILLI
 
 
 @pytest.mark.parametrize("rates", [SWAPS, TAILS, TAILS[::-1]], ids=["swap", "falls", "rises"])

@@ -1,26 +1,25 @@
 """Bounds refused work whose callers do not say whether it is new or a retry.
 
-Counting cannot tell a fresh flow that gives up from one that comes back: where
-each refusal says "in 10 ms", a hundred new requests a second look like one that
-is asked for again and again. Law: in any slice as long as the wait that its
-first refusal told, no caller who waits as told comes back, so what is refused
-there is distinct work. All else is believed up to `GROWTH` times what was told
-before: a fresh flow is known after one or two reports, and retries, which are a
-bounded multiple of what is refused, cannot inflate a want faster than that.
+Counting cannot tell a fresh flow that gives up from one that comes back: where each refusal says "in
+10 ms", a hundred new requests a second look like one that is asked for again and again. Law: in any slice
+as long as the wait that its first refusal was answered with, no caller who waits as told comes back, so what
+is refused there is distinct work. All else is believed up to `GROWTH` times what was advertised before: a
+fresh flow is known after one or two reports, and retries, which are a bounded multiple of what is refused,
+cannot inflate demand faster than that.
 """
 
 from typing import Final
 
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Nanos, Pair
 
-#: Refused work is believed up to this multiple of what was told before.
+#: Refused work is believed up to this multiple of what was advertised before.
 GROWTH: Final = 4
 
 _SCALE: Final = MILLI * NS_PER_S
 
 
 class UnsaidBound:
-    """The slices of one meter's open window, and the first since the group was idle."""
+    """The slices of one group's open window, and the first since the group was idle."""
 
     __slots__ = ("_bytes", "_end", "_first", "_first_ns", "_largest", "_messages")
 
@@ -48,11 +47,11 @@ class UnsaidBound:
         """Begin another window; a slice may reach into it."""
         self._largest = (0, 0)
 
-    def most(self, told: tuple[int, int], period_ns: int, now: Nanos) -> tuple[float, float]:
+    def most(self, told: tuple[float, float], period_ns: int, now: Nanos) -> tuple[float, float]:
         """The most that counts of what was refused in a period that ends now, whole units.
 
         Args:
-            told: what the peers were told is wanted here, Milli per second; 0 for nothing.
+            told: the demand that was advertised, Milli per second; 0 for none.
             period_ns: the period's length.
             now: its end.
         """
@@ -68,7 +67,7 @@ class UnsaidBound:
         )
         return messages, size
 
-    def _most(self, told: int, largest: int, first: int | None, period_ns: int) -> float:
+    def _most(self, told: float, largest: int, first: int | None, period_ns: int) -> float:
         if told:
             return max(largest, GROWTH * told * period_ns / _SCALE)
         # Within the first slice nobody can have come back.

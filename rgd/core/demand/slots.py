@@ -1,0 +1,329 @@
+"""Slots: how a group's rate changes within a round, for many groups at once.
+
+A slot lasts from one tick's reading to the next, each as of the last request, so evenly spaced callers
+are measured exactly however the ticks fall. A slot that differs from those before it by more than chance
+and one whole unit begins a new *segment*, and a rate is that of the newest segment: a step within a round
+is not diluted. The slot into which the step fell belongs to neither side; it counts until the next one
+closes. Steps that are too small for a slot show in half a round, where the group is short.
+
+What chance is, `rgd.core.demand.estimator` says, and `learn` here measures how slots differ.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+
+from rgd.core.demand.columns import Columns
+from rgd.core.demand.marks import (
+    AT,
+    FIELDS,
+    REFUSALS,
+    REQUESTS,
+    RETRIES,
+    SCALE,
+    SINCE,
+    UNSAID,
+    Flags,
+    Floats,
+    Ints,
+    arrived,
+    counted,
+    elapsed,
+    per_second,
+)
+from rgd.core.demand.settings import DemandSettings
+
+#: A silence of more than so many usual gaps, and a slot, counts as time without demand.
+GAPS_QUIET: Final = 2
+
+#: What was advertised of the slot of a step is corrected if it is off by more than this part of it; and
+#: half a round that is off by less is no step.
+CORRECTED_PART: Final = 100
+
+#: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
+FRESH_PART: Final = 0.5
+
+#: A difference of slots teaches at most so many times what is known, or so many times the least of the
+#: last three: one step makes two of them large, and noise all.
+CLIP: Final = 4.0
+CLIP_LEAST: Final = 3.0
+
+#: Least weight of the newest difference, and how many it takes to know.
+GAIN: Final = 1 / 16
+DIFFERENCES_MIN: Final = 3
+
+#: Nothing is taken for steadier than this part of its rate.
+NOISE_LEAST: Final = 0.001
+
+#: Mean absolute difference of two normal deviates, in their standard deviations.
+_DIFFERENCE_OF_SIGMA: Final = 1.128
+
+
+@dataclass(slots=True)
+class Slots(Columns):
+    """What is remembered of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli/s."""
+
+    #: Where the open window began, the newest segment, what the next slot is compared with, the newest
+    #: slot's end, and the open half of a round.
+    window: Floats
+    begin: Floats
+    base: Floats
+    end: Floats
+    half: Floats
+    #: When the first request of the flow came, and the usual time between two.
+    first_at: Floats
+    gap_ns: Floats
+    #: Whether something was asked since the group was idle; in this window for the first time.
+    flows: Flags
+    is_first: Flags
+    #: Whether the segment is but the slot of a step; whether that was advertised.
+    is_mixed: Flags
+    was_told_mixed: Flags
+    #: Whether a step fell into the half of a round before the open one.
+    is_half_step: Flags
+    #: Whether a slot of the open window refused nothing.
+    was_clear: Flags
+    #: The noise of slots: the newest rate, the mean difference and the last two, and how many.
+    rate: Floats
+    noise: Floats
+    latest: Floats
+    previous: Floats
+    differences: Ints
+    #: What part of refused work that says no attempt is not believed (`rgd.core.demand.credit`).
+    doubt: Floats
+    #: Rates of admitted and of such refused work in the last round that refused any; 0 once they taught.
+    last_admitted: Floats
+    last_unsaid: Floats
+    #: What was advertised, by how much a slot or half a round must be off to be news, whether others
+    #: go short, so that a fall is news.
+    told: Floats
+    threshold: Floats
+    half_threshold: Floats
+    hungry: Flags
+
+    @classmethod
+    def empty(cls, rows: int) -> Self:
+        """Columns of rows that were never asked for."""
+        mark, pair = (rows, FIELDS), (rows, 2)
+        ints, flags, floats = np.int64, np.bool_, np.float64
+        shapes = [
+            *[(mark, floats)] * 5,
+            *[((rows,), floats)] * 2,
+            *[((rows,), flags)] * 6,
+            *[(pair, floats)] * 4,
+            ((rows,), ints),
+            *[(pair, floats)] * 6,
+            ((rows,), flags),
+        ]
+        return cls(*(np.zeros(shape, dtype) for shape, dtype in shapes))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From where to where rates are computed, [rows]."""
+
+    begin: Floats
+    end: Floats
+    elapsed_ns: Floats
+    #: Whether there is nothing to measure: idle, or a steady flow that has stopped.
+    is_silent: Flags
+
+
+def rates(of: Slots, begin: Floats, end: Floats) -> Floats:
+    """[rows, 2] what was offered between two marks; unsaid work as far as it is believed."""
+    offered = arrived(begin, end) + counted(begin, end, UNSAID) * (1 - of.doubt)
+    return per_second(offered, elapsed(begin, end))
+
+
+def start(of: Slots, mark: Floats) -> None:
+    """Begin the flow of rows that were idle."""
+    for column in (of.begin, of.base, of.half, of.end):
+        column[...] = mark
+    of.first_at[...] = mark[:, SINCE]
+    of.flows[...] = of.is_first[...] = True
+
+
+def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
+    """End a slot of each row, all of which flow; whether demand has jumped, so that peers should know."""
+    end = of.end.copy()
+    slot = rates(of, end, mark)
+    learn(of, slot)
+    told_mixed, was_mixed = of.was_told_mixed.copy(), of.is_mixed.copy()
+    is_change = ~was_mixed & (end[:, AT] > of.base[:, AT]) & _is_change(of, slot, end, mark)
+    _assign(of.begin, end, was_mixed | is_change)
+    # A step falls into a slot, which is neither the one nor the other.
+    of.base[...] = np.where(was_mixed[:, None], end, of.base)
+    _assign(of.base, of.begin, ~was_mixed & ~is_change)
+    of.is_mixed[...] = is_change
+    of.was_told_mixed &= ~was_mixed
+    of.is_first &= ~is_change
+    refuses = mark[:, REFUSALS] > end[:, REFUSALS]
+    of.was_clear |= ~refuses
+    of.end[...] = mark
+    jumped = close_half(of, 2 * (mark[:, AT] - of.half[:, AT]) >= settings.round_ns, settings)
+    jumped |= told_mixed & _is_told_wrong(of, slot)
+    jumped |= _is_jump(of, slot, refuses, settings)
+    return jumped
+
+
+def close_half(of: Slots, where: Flags, settings: DemandSettings) -> Flags:
+    """End a half of the window; whether a segment begins with it because a small step fell into it."""
+    half, mark = of.half.copy(), of.end
+    where = where & of.flows
+    _assign(of.half, mark, where)
+    was_step = of.is_half_step.copy()
+    of.is_half_step &= ~where
+    where = where & of.hungry & ~of.is_mixed & (mark[:, AT] > half[:, AT])
+    # A slot has shown a step since.
+    where &= of.begin[:, AT] <= half[:, AT]
+    if not where.any():
+        return where
+    unit = (SCALE / elapsed(half, mark) + SCALE / settings.round_ns)[:, None]
+    # What was advertised of the half into which a step fell is corrected as that of a slot is.
+    far = np.where(was_step[:, None], 0.0, of.half_threshold)
+    far = np.maximum(np.maximum(far, unit), of.told / CORRECTED_PART)
+    off = np.abs(rates(of, half, mark) - of.told)
+    # A slot shows larger steps.
+    shows = (of.told > 0) & (off > far) & (off <= _far(of, settings))
+    is_step = where & shows.any(axis=1)
+    _assign(of.begin, half, is_step)
+    _assign(of.base, half, is_step)
+    of.is_half_step |= is_step & ~was_step
+    return is_step
+
+
+def learn(of: Slots, slot: Floats) -> None:
+    """Take the newest slot into the noise of each row: a Huberised mean of absolute differences."""
+    is_known = (of.differences > 0)[:, None]
+    difference = np.abs(slot - of.rate) * is_known
+    least = np.minimum(np.minimum(difference, of.latest), of.previous)
+    known = np.maximum(of.noise, NOISE_LEAST * slot)
+    taught = np.minimum(difference, np.maximum(CLIP * known, CLIP_LEAST * least))
+    gain = np.maximum(1.0 / np.maximum(of.differences, 1), GAIN)[:, None] * is_known
+    of.noise += gain * (taught - of.noise)
+    of.previous[...] = of.latest
+    of.latest[...] = difference
+    of.rate[...] = slot
+    of.differences += 1
+
+
+def sigma(of: Slots) -> Floats:
+    """[rows, 2] standard deviation of a slot's rate; NaN while unknown."""
+    is_known = (of.differences > DIFFERENCES_MIN)[:, None]
+    return np.where(is_known, of.noise / _DIFFERENCE_OF_SIGMA, np.nan)
+
+
+def span(
+    of: Slots, now: Floats, last_at: Floats, settings: DemandSettings, *, is_round: bool
+) -> Span:
+    """What rates are computed over.
+
+    Args:
+        of: the rows.
+        now: the counters now, as of now.
+        last_at: [rows] when the last request came.
+        settings: the exchange's intervals.
+        is_round: at the end of a full round, where a steady flow that is silent counts as stopped.
+    """
+    quiet_ns = now[:, AT] - last_at
+    requests = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
+    gap_ns = (of.end[:, AT] - of.begin[:, AT]) / np.maximum(requests, 1)
+    _assign(of.gap_ns, gap_ns, requests > 0)
+    # Not one whole slot: all there was, the first request too if there was none before.
+    is_short = of.begin[:, AT] == of.end[:, AT]
+    is_fresh = is_short & of.is_first
+    is_silent = ~of.flows
+    if is_round:
+        least_ns = np.maximum(settings.round_ns // 2, GAPS_QUIET * of.gap_ns)
+        has_stopped = quiet_ns - settings.min_interval_ns >= least_ns
+        is_silent |= ~is_fresh & _is_steady(of) & has_stopped
+    is_quiet = quiet_ns > settings.min_interval_ns + GAPS_QUIET * gap_ns
+    end = np.where((is_short | is_quiet)[:, None], now, of.end)
+    begin = of.begin
+    since = np.where(is_fresh, of.first_at, begin[:, AT])
+    begin = np.where(is_fresh[:, None], of.window, begin)
+    if is_round:
+        # One request that was granted says nothing of a rate: one in a round.
+        is_single = is_fresh & (now[:, REQUESTS] - begin[:, REQUESTS] == 1)
+        is_single &= now[:, REFUSALS] == begin[:, REFUSALS]
+        since = np.where(is_single, np.minimum(since, now[:, AT] - settings.round_ns), since)
+    elapsed_ns = np.maximum(end[:, AT] - since, np.where(is_short, settings.min_interval_ns, 1))
+    return Span(begin, end, elapsed_ns, is_silent)
+
+
+def requests(of: Span) -> Floats:
+    """[rows] requests of a span, those apart that said they are retries."""
+    said: Floats = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
+    return said - (of.end[:, RETRIES] - of.begin[:, RETRIES])
+
+
+def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
+    """Begin the next window of each row; idle ones forget their flow."""
+    of.window[...] = now
+    of.was_clear[...] = False
+    # What follows a step's slot is not compared with it.
+    of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
+    for column in (of.begin, of.half):
+        column[...] = of.end
+    of.is_mixed[...] = of.is_first[...] = False
+    of.flows &= ~is_idle
+    of.was_told_mixed &= ~is_idle
+    of.is_half_step &= ~is_idle
+    of.differences[is_idle] = 0
+    for noise in (of.noise, of.latest, of.previous):
+        noise[is_idle] = 0
+
+
+def settled(of: Slots, begin: Floats, offered: Floats) -> Floats:
+    """[rows, 2] what noise is to be learnt from: the rate before a step whose slot is all that is known."""
+    is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
+    of.was_told_mixed |= is_mixed
+    if not is_mixed.any():
+        return offered
+    return np.where(is_mixed[:, None], rates(of, of.base, of.begin), offered)
+
+
+def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
+    """Whether the slot that ended differs from those before it by more than noise."""
+    before = rates(of, of.base, end)
+    # Units are whole: one more or less in either is no difference.
+    unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
+    with np.errstate(divide="ignore"):
+        part = np.where(of.told > 0, of.threshold / np.maximum(of.told, 1), FRESH_PART)
+    far = np.maximum(unit, part * np.maximum(slot, before))
+    is_change: Flags = np.any(np.abs(slot - before) > far, axis=1)
+    return is_change
+
+
+def _is_told_wrong(of: Slots, slot: Floats) -> Flags:
+    """Whether the first slot after a step's own shows that what was advertised of that was off."""
+    is_off = np.abs(slot - of.told) * CORRECTED_PART > of.told
+    is_wrong: Flags = np.any(is_off & (of.told > 0), axis=1)
+    return is_wrong
+
+
+def _is_jump(of: Slots, slot: Floats, refuses: Flags, settings: DemandSettings) -> Flags:
+    far = _far(of, settings)
+    rises: Flags = np.any(slot > of.told + far, axis=1)
+    falls: Flags = np.any(slot < of.told - far, axis=1)
+    return refuses & rises | ~refuses & of.hungry & falls
+
+
+def _is_steady(of: Slots) -> Flags:
+    """Whether a slot without a request would be a change of what was advertised."""
+    is_told = of.told > 0
+    is_above: Flags = np.all(~is_told | (of.threshold < of.told), axis=1)
+    is_steady: Flags = np.any(is_told, axis=1) & is_above
+    return is_steady
+
+
+def _far(of: Slots, settings: DemandSettings) -> Floats:
+    # One unit more or less in a slot is no jump.
+    unit = SCALE // settings.min_interval_ns
+    return np.maximum(of.threshold, unit)
+
+
+def _assign(column: Floats, values: Floats, where: Flags) -> None:
+    if where.any():
+        column[where] = values[where]

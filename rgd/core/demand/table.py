@@ -1,0 +1,333 @@
+"""The demand of every group that is in use here: a table with one row for each (group, kind).
+
+Three things happen to rows, to a block of them at a time:
+
+- `tick` reads the counters that requests added to and closes a slot of each (`rgd.core.demand.slots`);
+- `measure` says what the rates are now, for an early report;
+- `close` ends the window at a round's end: what was counted in it, and what the rates are.
+
+What the rates show goes through the estimator (`rgd.core.demand.estimator`) to the peers. `advertise` notes
+what these were sent, so that a slot that is far from it is news.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from rgd.core.demand import slots as slots_
+from rgd.core.demand.counters import FREED, Counters
+from rgd.core.demand.credit import learn_credit
+from rgd.core.demand.estimator import Estimates, Estimator, Seen
+from rgd.core.demand.marks import (
+    ADMITTED,
+    AT,
+    REFUSED,
+    REQUESTS,
+    UNSAID,
+    Flags,
+    Floats,
+    Ints,
+    arrived,
+    counted,
+    elapsed,
+    per_second,
+    read,
+    whole,
+)
+from rgd.core.demand.settings import DemandSettings
+from rgd.core.demand.slots import Slots
+from rgd.core.runs import run_of
+from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
+
+#: Rows that the table begins with.
+_ROWS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What some rows show; the first axis is the row, amounts are [rows, 2]."""
+
+    #: Admitted, Milli per second, over the time that demand is estimated from.
+    admitted: Ints
+    estimates: Estimates
+    #: New work that was offered, Milli per second, and [rows] requests; 0 where nothing was asked.
+    offered: Floats
+    requests: Floats
+    #: [rows] topics that are active in the open window.
+    topics: Ints
+    #: Whole units since the start.
+    admitted_total: Ints
+    wanted_total: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What a window showed that ended, of the rows that are worth a word."""
+
+    #: [rows] their places among those that were to be closed.
+    kept: Ints
+    measured: Measured
+    #: [rows, 2] counted in the window, Milli per second; what is held back is wanted too.
+    admitted: Ints
+    wanted: Ints
+    #: [rows, 2] refused in the window, whole units, retries too.
+    refused: Ints
+
+
+class _Moment(NamedTuple):
+    """When rows are measured, and what callers hold back then."""
+
+    now: int
+    held: Floats
+    is_round: bool
+
+
+class DemandTable:
+    """The demand of one broker's groups; counters are given a row when they are first read."""
+
+    def __init__(self, settings: DemandSettings) -> None:
+        self._settings = settings
+        self.estimator = Estimator(settings)
+        self._slots = Slots.empty(_ROWS)
+        self._wanted_total = np.zeros((_ROWS, 2), np.int64)
+        #: By row; None where the row is free.
+        self.counters: list[Counters | None] = []
+        self._free: list[int] = []
+        #: What was held back in the window before, by row.
+        self._held_before: dict[int, dict[str | None, Pair]] = {}
+
+    def row_of(self, counters: Counters) -> int:
+        """The row of some counters, given to them if they have none."""
+        if counters.row < 0:
+            row = self._free.pop() if self._free else len(self.counters)
+            if row == len(self.counters):
+                self.counters.append(None)
+                if row == len(self._wanted_total):
+                    self._slots.extend(row)
+                    more = np.zeros_like(self._wanted_total)
+                    self._wanted_total = np.concatenate((self._wanted_total, more))
+            window = self._slots.window[row]
+            if counters.row == FREED:
+                # What came before was counted in its former row.
+                window[...] = read([counters])[0]
+            window[AT] = counters.touched_at
+            self.counters[row] = counters
+            counters.row = row
+        return counters.row
+
+    def free(self, counters: Counters) -> None:
+        """Take the row back from the counters of a group that is gone."""
+        row, counters.row = counters.row, FREED
+        self.counters[row] = None
+        self._free.append(row)
+        self._slots.reset(np.array([row]))
+        self._wanted_total[row] = 0
+        self.estimator.forget(np.array([row]))
+        self._held_before.pop(row, None)
+
+    def wanted_total(self, counters: Counters) -> Pair:
+        """Demand since the start, without the open window's."""
+        return Pair() if counters.row < 0 else Pair(*self._wanted_total[counters.row].tolist())
+
+    def tick(self, touched: Sequence[Counters]) -> list[Counters]:
+        """Close a slot of each as of its last request; returns those whose demand has jumped."""
+        touched = sorted(touched, key=self.row_of)
+        marks, rows = read(touched), _rows_of(touched)
+        self._start(rows, marks)
+        # One that is too short to show a rate goes on.
+        lasts = marks[:, AT] - self._slots.end[:, AT].take(rows)
+        due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
+        if not len(due):
+            return []
+        rows = rows[due]
+        run = run_of(rows)
+        of = self._slots.rows(run)
+        jumped = slots_.close(of, marks[due], self._settings)
+        if not isinstance(run, slice):
+            self._slots.put(rows, of)
+        return [touched[at] for at in due[jumped].tolist()]
+
+    def measure(self, counters: Sequence[Counters], now: int) -> Measured:
+        """What is known of the rates now, for an early report; windows stay open.
+
+        Args:
+            counters: whose, all of which have a row.
+            now: the moment.
+        """
+        rows, marks = _rows_of(counters), read(counters)
+        self._start(rows, marks)
+        of = self._slots.rows(rows)
+        held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
+        moment = _Moment(now, held, is_round=False)
+        measured = self._measure(counters, of, marks, moment)
+        self._slots.put(rows, of)
+        return measured
+
+    def close(self, counters: Sequence[Counters], is_told: Flags, now: int) -> Closed | None:
+        """End the window of some rows and open the next; None where none of them is worth a word.
+
+        Args:
+            counters: whose, all of which have a row.
+            is_told: [rows] whether the peers know something of it, so that they hear that it is idle.
+            now: the moment.
+        """
+        rows, marks = _rows_of(counters), read(counters)
+        is_asked = marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
+        self._rest(counters, rows, ~is_asked, now)
+        kept = np.flatnonzero(is_asked | is_told)
+        if not len(kept):
+            return None
+        if len(kept) < len(counters):
+            counters = [counters[at] for at in kept.tolist()]
+        rows, marks, is_asked = rows[kept], marks[kept], is_asked[kept]
+        self._start(rows[is_asked], marks[is_asked])
+        run = run_of(rows)
+        of = self._slots.rows(run)
+        slots_.close_half(of, of.is_half_step | of.hungry, self._settings)
+        held = _totals([one.held for one in counters])
+        ended = _as_of(marks, now)
+        window_ns = elapsed(of.window, ended)
+        wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
+        total = self._wanted_total[rows]
+        total += np.minimum(whole(wanted), COUNT_MAX - total)
+        moment = _Moment(now, held, is_round=True)
+        measured = self._measure(counters, of, marks, moment)
+        # Last: what raises before it leaves the windows open.
+        self._wanted_total[rows] = measured.wanted_total[...] = total
+        admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
+        unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
+        refused = whole(counted(of.window, marks, REFUSED))
+        learn_credit(of, admitted, unsaid, measured.offered)
+        is_idle = measured.requests == 0
+        slots_.open_window(of, ended, is_idle)
+        if not isinstance(run, slice):
+            self._slots.put(rows, of)
+        self._open(counters, is_idle.tolist())
+        wanted = per_second(wanted, window_ns)
+        return Closed(kept, measured, whole(admitted), whole(wanted), refused)
+
+    def advertise(
+        self,
+        counters: Sequence[Counters],
+        told: Ints,
+        estimates: Estimates,
+        limited: Flags,
+        short: Flags,
+    ) -> None:
+        """Note what the peers believe, so that a slot that is far from it is news.
+
+        Args:
+            counters: whose.
+            told: [rows, 2] what was advertised, Milli per second; 0 for nothing.
+            estimates: by how much a rate must be off.
+            limited: [rows, 2] whether there is a quota; where there is none no jump matters.
+            short: [rows] whether the group as a whole is short, so that a fall is news, too.
+        """
+        rows, of = _rows_of(counters), self._slots
+        of.told[rows] = told
+        of.threshold[rows] = np.where(limited, estimates.threshold, COUNT_MAX)
+        of.half_threshold[rows] = np.where(limited, estimates.half_threshold, COUNT_MAX)
+        of.hungry[rows] = short
+
+    def _start(self, rows: Ints, marks: Floats) -> None:
+        """Begin the flow of rows that were idle and are asked."""
+        is_new = ~self._slots.flows[rows]
+        is_new &= marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
+        if is_new.any():
+            of = self._slots.rows(rows[is_new])
+            slots_.start(of, marks[is_new])
+            self._slots.put(rows[is_new], of)
+
+    def _rest(self, counters: Sequence[Counters], rows: Ints, is_idle: Flags, now: int) -> None:
+        """Open the next window of rows of which nothing was asked; what comes next is a fresh flow."""
+        idle = rows[is_idle]
+        if len(idle):
+            of = self._slots.rows(idle)
+            slots_.open_window(of, _as_of(of.window, now), np.ones(len(idle), np.bool_))
+            self._slots.put(idle, of)
+            self._open(
+                [counters[at] for at in np.flatnonzero(is_idle).tolist()], [True] * len(idle)
+            )
+
+    def _open(self, counters: Sequence[Counters], is_idle: Sequence[bool]) -> None:
+        """Open the next window of what counters keep in sets."""
+        held_before = self._held_before
+        for one, idle in zip(counters, is_idle, strict=True):
+            if one.topics:
+                one.topics = set()
+            if one.held:
+                held_before[one.row], one.held = one.held, {}
+            elif held_before:
+                held_before.pop(one.row, None)
+            if one.unsaid is not None:
+                if idle:
+                    one.unsaid = None
+                else:
+                    one.unsaid.open()
+
+    def _measure(
+        self, counters: Sequence[Counters], of: Slots, marks: Floats, moment: "_Moment"
+    ) -> Measured:
+        ended, is_round = _as_of(marks, moment.now), moment.is_round
+        span = slots_.span(of, ended, marks[:, AT], self._settings, is_round=is_round)
+        sounds = ~span.is_silent
+        offered = _offered(counters, of, span.begin, span.end, span.elapsed_ns)
+        offered = per_second(offered, span.elapsed_ns) * sounds[:, None]
+        requests = np.maximum(slots_.requests(span), 0) * sounds
+        seen = Seen(
+            offered=offered,
+            requests=requests,
+            elapsed_ns=span.elapsed_ns,
+            held=per_second(moment.held, np.full(len(of.flows), float(self._settings.round_ns))),
+            slot_noise=np.where(sounds[:, None], slots_.sigma(of), np.nan),
+            settled=slots_.settled(of, span.begin, offered) * sounds[:, None],
+        )
+        rows = _rows_of(counters)
+        estimates = self.estimator.update(rows, seen, is_round=is_round)
+        admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
+        return Measured(
+            admitted=whole(admitted * sounds[:, None]),
+            estimates=estimates,
+            offered=offered,
+            requests=requests,
+            topics=np.array([len(one.topics) for one in counters], np.int64),
+            admitted_total=whole(marks[:, ADMITTED]),
+            wanted_total=self._wanted_total[rows],
+        )
+
+
+def _rows_of(counters: Sequence[Counters]) -> Ints:
+    return np.array([one.row for one in counters], np.int64)
+
+
+def _as_of(marks: Floats, now: int) -> Floats:
+    marks = marks.copy()
+    marks[:, AT] = now
+    return marks
+
+
+def _offered(
+    counters: Sequence[Counters], of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats
+) -> Floats:
+    """[rows, 2] whole units of new work between two marks, unsaid refusals as far as they count."""
+    offered = arrived(begin, end)
+    unsaid = counted(begin, end, UNSAID)
+    for at in np.flatnonzero(unsaid.any(axis=1)).tolist():
+        bound = counters[at].unsaid
+        assert bound is not None, "there are unsaid refusals"
+        most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
+        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most))
+    return offered
+
+
+def _totals(held: Sequence[dict[str | None, Pair]]) -> Floats:
+    """[rows, 2] the sums of what callers hold back."""
+    totals = np.zeros((len(held), 2))
+    for at, pairs in enumerate(held):
+        if pairs:
+            totals[at] = [
+                min(sum(amounts), RATE_MAX) for amounts in zip(*pairs.values(), strict=True)
+            ]
+    return totals
