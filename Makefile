@@ -1,5 +1,5 @@
-# Everything a person or a machine does with this tree. `make` alone prints this list.
-# Needs GNU make, bash and Python >= 3.11; `test` and `demo` also want Java 17 and Maven.
+# All tasks of this source tree. `make` alone prints this list.
+# Needs GNU make, bash and Python >= 3.11; `test` and `demo` also need Java 17, and `test` Maven.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,11 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# What is fetched once lives outside the tree: pip's cache here, Apache Pulsar's distribution beside it.
+# Downloads are stored outside the tree: pip's cache here, Apache Pulsar's distribution beside it.
 export PIP_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rgd/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The interpreter that makes .venv: the first of these that runs, is new enough and can make one.
+# The interpreter that creates .venv: the first of these that runs, is new enough and has venv.
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
 CODE := rgd sim tests proto $(if $(wildcard bench/*.py),bench)
@@ -27,7 +27,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(STAMP) ## make .venv with rgd and every tool, at the pinned versions
+setup: $(STAMP) ## create .venv with rgd and every tool, at the pinned versions
 	@:
 
 $(STAMP): pyproject.toml constraints.txt
@@ -37,7 +37,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  then python="$$candidate"; break; fi; \
 	done; \
 	[ -x $(BIN)/python ] || [ -n "$$python" ] || { \
-	  echo "make setup: no Python 3.11 or newer with venv found ($(PYTHONS)): install one (Debian: python3-venv too) or say make setup PYTHON=/path/to/python3" >&2; \
+	  echo "make setup: no Python 3.11 or newer with venv found ($(PYTHONS)): install one (Debian: python3-venv too) or run make setup PYTHON=/path/to/python3" >&2; \
 	  exit 1; }; \
 	[ -x $(BIN)/python ] || { echo "making $(VENV) with $$($$python --version)"; "$$python" -m venv $(VENV); }; \
 	echo "installing into $(VENV) (some minutes the first time)"; \
@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 .PHONY: check
-check: fmt-check lint types arch spell proto-check ## all that needs neither Java nor Pulsar; under two minutes
+check: fmt-check lint types arch spell proto-check ## everything that needs neither Java nor Pulsar; under two minutes
 	$(PYTEST) -q -n auto -m "$(LIGHT)"
 
 .PHONY: test
@@ -54,7 +54,7 @@ test: fmt-check lint types arch spell proto-check ## check, and every test on th
 	$(PYTEST)
 
 .PHONY: cover
-cover: $(STAMP) ## what the light tests cover; core and wire at least 95 %
+cover: $(STAMP) ## coverage of the light tests; core and wire at least 95 %
 	$(BIN)/coverage run -m pytest -q -m "$(LIGHT)"
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='rgd/core/*,rgd/wire/*' --fail-under=95 >/dev/null
@@ -71,12 +71,12 @@ bench: $(STAMP) ## every benchmark, a line of JSON each (bench/README.md names t
 	done
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated parts of docs/ again (each from the module that knows)
+docs: $(STAMP) ## generate the generated pages of docs/ from their modules
 	@$(BIN)/python -m rgd.config.reference > docs/configuration.md
 	@$(BIN)/python -m rgd.adapters.metrics.reference > docs/metrics.md
 
 .PHONY: fmt
-fmt: $(STAMP) ## format and mend what ruff can mend
+fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check -q --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
 
@@ -109,7 +109,7 @@ proto-check: $(STAMP)
 	$(BIN)/python proto/generate.py --check
 
 .PHONY: clean
-clean: ## remove what these targets made, .venv too; the cache outside the tree stays
+clean: ## remove the files of these targets, .venv too; the cache outside the tree stays
 	rm -rf $(VENV) build dist demo-out rgd-log .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	  .import_linter_cache .coverage spark-warehouse metastore_db derby.log
 	find rgd sim tests bench proto -name __pycache__ -type d -prune -exec rm -rf {} +

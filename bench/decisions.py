@@ -30,8 +30,8 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
 from rgd.ports.daemon import Daemon
 
-CALLS: Final = 2_000
-REPEATS: Final = 150
+CALLS: Final = 500
+REPEATS: Final = 600
 #: Questions in an array.
 ITEMS: Final = 100
 #: Between two questions: 100,000 a second.

@@ -79,7 +79,7 @@ class Others:
     """What the 99 other brokers say, round by round."""
 
     def __init__(self) -> None:
-        told = UsageMap()
+        usage = UsageMap()
         self._speakers = [Speaker(f"broker-{number:03}", 1) for number in range(2, BROKERS + 1)]
         self._numberings = [Numbering() for _ in self._speakers]
         self._sequence = 0
@@ -87,9 +87,9 @@ class Others:
         self._hashes: list[int] = []
         for number, speaker in enumerate(self._speakers):
             rows = _rows(number)
-            told.apply(Report(speaker, 1, NS_PER_S, rows=rows))
+            usage.apply(Report(speaker, 1, NS_PER_S, rows=rows))
             self._states.append(rows)
-            self._hashes.append(told.hash_of(speaker.broker))
+            self._hashes.append(usage.hash_of(speaker.broker))
 
     def round(self) -> Iterator[bytes]:
         """What all of them say next: all they have to say, then that nothing has changed."""

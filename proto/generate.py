@@ -21,7 +21,7 @@ GENERATED = ("*_pb2.py", "*_pb2.pyi")
 
 
 def main() -> int:
-    """Write the files, or compare them; answer with the exit code."""
+    """Write the files, or compare them; returns the exit code."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--check", action="store_true", help="compare, write nothing")
     fresh = generate()
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def generate() -> dict[str, str]:
-    """Run protoc over every .proto; answer with file name -> text."""
+    """Run protoc over every .proto; returns file name -> text."""
     sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
     if not sources:
         return {}
@@ -64,7 +64,7 @@ def generate() -> dict[str, str]:
 
 
 def _laid_flat(text: str) -> str:
-    """Say rgd.wire wherever the text names a generated module; google's own stay."""
+    """Prefix the names of generated modules with rgd.wire; google's own stay."""
     for pattern, flat in (
         (r"^from (?!google)[\w.]+ import (\w+_pb2)", r"from rgd.wire import \1"),
         (r"^import (?!google)(?:\w+\.)*(\w+_pb2)$", r"from rgd.wire import \1"),

@@ -61,6 +61,8 @@ class World:
         #: The same, for those that want to know to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
         self.make_brain = make_brain
+        #: How long a wake or a message, a slice of work each, keeps its member busy.
+        self.slice_ns = 0
         self._order = count()
         self._agenda: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
 
@@ -195,6 +197,7 @@ class World:
         if self.now < member.frozen_until:
             self.at(member.frozen_until, self._deliver, name, message)
             return
+        self.freeze(member, self.slice_ns)
         self.tell(member, MessageReceived(member.clock.local_time(self.now), message))
 
     def _tell_unreported(self, member: Member) -> None:
@@ -217,4 +220,5 @@ class World:
             self.at(member.frozen_until, self._wake, member, member.frozen_until)
             return
         member.next_wake = None
+        self.freeze(member, self.slice_ns)
         self.tell(member, Woken(member.clock.local_time(self.now)))

@@ -1,12 +1,12 @@
 """Draws the windows of one group, kind and dimension: three plots over one time axis, as inline SVG.
 
-Law: the SVG stands alone in any HTML page: no fonts, scripts, identifiers or addresses from outside,
-and no colours of its own. Each colour is drawn as a stand-in and replaced by a CSS variable of the
+Law: the SVG works in any HTML page: it has no external fonts, scripts, identifiers or addresses,
+and no colours of its own. Each colour is drawn as a placeholder and replaced by a CSS variable of the
 page, which has a value for light and for dark. Text stays text.
 
-Above, what was admitted, stacked by broker, with what was wanted and the quota; then each broker's
-share beside its max-min part; below, Jain's index and the lowest ratio. At most `POINTS_MAX` points
-are drawn: means of the windows between them, and of the lowest ratio the least.
+The first plot has the admitted rates, stacked by broker, with the demand and the quota. The second has each
+broker's share and its max-min part, and the third Jain's index and the lowest ratio. At most `POINTS_MAX` points
+are drawn: means of the windows between them, or the minimum for the lowest ratio.
 """
 
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points on the time axis; a screen has not many more pixels.
+#: Most points on the time axis; a screen has not many more pixels.
 POINTS_MAX: Final = 400
 
 #: Brokers with a colour of their own; the rest are drawn together.
@@ -43,7 +43,7 @@ _VARIABLES: Final = {
     _MUTED: "var(--muted)",
     _GRID: "var(--grid)",
     _REST: "var(--rest)",
-    **{stand_in: f"var(--broker-{place})" for place, stand_in in enumerate(_SERIES, 1)},
+    **{stand_in: f"var(--broker-{index})" for index, stand_in in enumerate(_SERIES, 1)},
 }
 
 _LONG_NUMBER: Final = re.compile(r"(\.\d\d)\d+")
@@ -82,12 +82,12 @@ _STYLE: Final[dict[Any, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, and what its colours stand for."""
+    """A drawing, and the meaning of its colours."""
 
     svg: str
-    #: Brokers with a colour: the number in the variable `--broker-N`, and who it is.
+    #: Brokers with a colour: the number in the variable `--broker-N`, and the broker's name.
     colours: tuple[tuple[int, str], ...]
-    #: How many brokers are drawn together in `--rest`.
+    #: Number of brokers that are drawn together in `--rest`.
     rest: int
     #: Whether a step, or a window known from totals only, is marked.
     has_steps: bool
@@ -96,9 +96,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The windows as they are drawn; P points, B brokers."""
+    """The drawn points of the windows; P points, B brokers."""
 
-    #: (P + 1,); where points begin and the last ends, in the axis's unit.
+    #: (P + 1,); the beginnings of points and the end of the last, in the axis's unit.
     edges: Floats
     #: (P, B)
     admitted: Floats
@@ -124,10 +124,10 @@ def draw(
 
     Args:
         windows: the windows; the first dimension in them is drawn.
-        judged: what `fairness` said of them.
+        judged: the result of `fairness`.
         window_ms: length of a window.
         steps_ms: moments to mark.
-        coloured: brokers in the order in which colours are given, at most `COLOURS`.
+        coloured: brokers in the order of colours, at most `COLOURS`.
     """
     import matplotlib as mpl
 
@@ -135,19 +135,19 @@ def draw(
     unit_s, unit = _time_unit(windows, window_ms)
     origin = int(windows.start_ms[0])
     points = gather(windows, rates, judged, window_ms=window_ms, unit_ms=unit_s * 1000)
-    places = [windows.brokers.index(name) for name in coloured if name in windows.brokers]
-    colours = [_SERIES[coloured.index(windows.brokers[place])] for place in places]
-    others = [place for place in range(len(windows.brokers)) if place not in places]
+    indices = [windows.brokers.index(name) for name in coloured if name in windows.brokers]
+    colours = [_SERIES[coloured.index(windows.brokers[index])] for index in indices]
+    others = [index for index in range(len(windows.brokers)) if index not in indices]
     with mpl.rc_context(_STYLE | {"svg.hashsalt": f"{windows.group}/{windows.kind}/{dimension}"}):
         figure, axes = _panels(has_quota=bool(np.isfinite(points.quota).any()))
-        _draw_amounts(axes[0], points, (places, colours, others), dimension)
+        _draw_amounts(axes[0], points, (indices, colours, others), dimension)
         if len(axes) > 1:
-            _draw_shares(axes[1], points, (places, colours), dimension)
+            _draw_shares(axes[1], points, (indices, colours), dimension)
             _draw_fairness(axes[2], points)
         for axis in axes:
             for at in steps_ms:
-                place = (at - origin) / 1000 / unit_s
-                axis.axvline(place, color=_MUTED, linewidth=0.9, linestyle=(0, (1, 3)))
+                position = (at - origin) / 1000 / unit_s
+                axis.axvline(position, color=_MUTED, linewidth=0.9, linestyle=(0, (1, 3)))
             axis.margins(x=0)
         axes[-1].set_xlabel(f"{unit} since {moment(origin)} UTC")
         svg = StringIO()
@@ -155,7 +155,8 @@ def draw(
     return Chart(
         svg=adopt(svg.getvalue()),
         colours=tuple(
-            (coloured.index(windows.brokers[place]) + 1, windows.brokers[place]) for place in places
+            (coloured.index(windows.brokers[index]) + 1, windows.brokers[index])
+            for index in indices
         ),
         rest=len(others),
         has_steps=bool(steps_ms),
@@ -164,14 +165,14 @@ def draw(
 
 
 def adopt(svg: str) -> str:
-    """Make matplotlib's SVG fit for the inside of a page."""
+    """Adapt matplotlib's SVG for embedding in a page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"| version="[^"]*"', "", svg)
     svg = re.sub(r'(<svg)( [^>]*?)(width|height)="[^"]*" (width|height)="[^"]*"', r"\1\2", svg)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
-    # A hundredth of a point is finer than any screen, and half of the page.
+    # A hundredth of a point is finer than any screen, and halves the page's size.
     svg = re.sub(r' d="[^"]*"', lambda path: _LONG_NUMBER.sub(r"\1", path[0]), svg)
     svg = svg.replace("xlink:href", "href").replace(" font-family: 'DejaVu Sans', sans-serif;", "")
     return re.sub("|".join(_VARIABLES), lambda found: _VARIABLES[found[0]], svg)
@@ -180,7 +181,7 @@ def adopt(svg: str) -> str:
 def gather(
     windows: GroupWindows, rates: Rates, judged: Judged, *, window_ms: int, unit_ms: float
 ) -> Points:
-    """Put the windows into at most `POINTS_MAX` points, evenly over the time."""
+    """Group the windows into at most `POINTS_MAX` points, evenly over the time."""
     numbers = (windows.start_ms - windows.start_ms[0]) // window_ms
     span = int(numbers[-1]) + 1
     windows_a_point = -(-span // POINTS_MAX)
@@ -228,11 +229,11 @@ class _Fill:
 
 
 def _panels(*, has_quota: bool) -> tuple["Figure", "list[Axes]"]:
-    """The plots, one above the other; without a quota there is nothing to share or judge."""
+    """The plots, one above the other; without a quota there are no shares and no verdict."""
     from matplotlib.figure import Figure
 
     heights = _HEIGHTS_IN if has_quota else _HEIGHTS_IN[:1]
-    # Inches, so that text has the same room whatever is drawn. matplotlib's own layouts draw twice.
+    # Inches, so that text has the same space in every plot. matplotlib's own layouts draw twice.
     height = _TOP_IN + sum(heights) + _GAP_IN * (len(heights) - 1) + _BOTTOM_IN
     figure = Figure(figsize=(_WIDTH_IN, height))
     grid = figure.add_gridspec(
@@ -252,9 +253,9 @@ def _panels(*, has_quota: bool) -> tuple["Figure", "list[Axes]"]:
 def _draw_amounts(
     axis: "Axes", points: Points, brokers: tuple[list[int], list[str], list[int]], dimension: str
 ) -> None:
-    places, colours, others = brokers
+    indices, colours, others = brokers
     layers = [
-        (points.admitted[:, place], colour) for place, colour in zip(places, colours, strict=True)
+        (points.admitted[:, index], colour) for index, colour in zip(indices, colours, strict=True)
     ]
     if others:
         layers.append((points.admitted[:, others].sum(axis=1), _REST))
@@ -302,17 +303,17 @@ def _draw_amounts(
 def _draw_shares(
     axis: "Axes", points: Points, brokers: tuple[list[int], list[str]], dimension: str
 ) -> None:
-    for place, colour in zip(*brokers, strict=True):
+    for index, colour in zip(*brokers, strict=True):
         axis.step(
             points.edges,
-            _to_edge(points.share[:, place]),
+            _to_edge(points.share[:, index]),
             where="post",
             color=colour,
             linewidth=1.8,
         )
         axis.step(
             points.edges,
-            _to_edge(points.part[:, place]),
+            _to_edge(points.part[:, index]),
             where="post",
             color=colour,
             linewidth=1.2,
@@ -353,7 +354,7 @@ def _scale(axis: "Axes", dimension: str) -> None:
 
 
 def _to_edge(values: Floats) -> Floats:
-    """A value more, so that the last step is as wide as the others."""
+    """One more value, so that the last step is as wide as the others."""
     return np.append(values, values[-1:])
 
 

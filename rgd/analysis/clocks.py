@@ -1,17 +1,17 @@
-"""How far each broker's wall clock was off, found from who had received what of whom.
+"""Computes the error of each broker's wall clock from the order of received messages.
 
-Brokers' monotonic clocks are compared by who had received what of whom (`rgd.analysis.placing`); a wall
+`rgd.analysis.placing` compares the brokers' monotonic clocks by the order of received messages. A wall
 clock is then compared with the common time.
 
-Law: times are changed only where a clock was off by more than `TOLERANCE_ROUNDS`, then for all of that
-incarnation; they are then right to about a round, and keep their order.
+Law: times are changed only where a clock was off by more than `TOLERANCE_ROUNDS`, then for the whole
+incarnation. They are then right to about a round, and keep their order.
 
-A piece of a timeline begins where the wall clock gained on the monotonic one. Each is placed by itself;
-one without bounds of its own goes on from its neighbour by the monotonic clock, and an incarnation that
-was in contact with nobody has the clock error of the same broker's nearest other one.
+A piece of a timeline begins where the wall clock gained on the monotonic one. Each piece is placed separately.
+One without bounds of its own continues its neighbour by the monotonic clock. An incarnation without
+contact has the clock error of the same broker's nearest other one.
 
-Which clocks are right cannot be known: the error that most brokers share is taken for none; of two
-brokers that differ, the first by name is taken for right.
+The data do not show which clocks are right. The error that most brokers share counts as none. Of two
+brokers that differ, the first by name counts as right.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ from rgd.analysis.timelines import Records, gather_records
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.frame import Entry
 
-#: Clocks are put right where they are off by more than this many rounds: less is within what the
-#: sightings can resolve, and brokers' rounds differ by as much anyway.
+#: Clocks are corrected if they are off by more than this many rounds. Smaller errors are below the
+#: resolution of the sightings, and brokers' rounds differ by as much anyway.
 TOLERANCE_ROUNDS: Final = 2.0
 
-#: Clock errors that one report lists, the largest; more are counted.
+#: Most clock errors that one report lists, the largest first; more are counted.
 ERRORS_LISTED_MAX: Final = 20
 
 
@@ -45,15 +45,15 @@ class ClockError:
     #: By the common time, ms since 1970.
     from_ms: int
     to_ms: int
-    #: By how much it was ahead of the others'; negative: behind.
+    #: How far it was ahead of the others'; negative if behind.
     ahead_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What there is to know about the clocks of some logs."""
+    """The findings about the clocks of some logs."""
 
-    #: By broker and incarnation, of those whose times are to be put right: from their own clock to
+    #: For brokers and incarnations with wrong times: maps their own clock to
     #: common time, ms since 1970.
     courses: dict[tuple[str, str], Course]
     errors: tuple[ClockError, ...]
@@ -61,7 +61,7 @@ class Clocks:
     unaligned: tuple[str, ...]
 
     def time_of(self, entry: Entry, record: RoundRecord) -> int:
-        """The time of a record, ms since 1970: as it was stamped, unless that clock was off."""
+        """The time of a record, ms since 1970: as stamped, unless that clock was off."""
         speaker = record.speaker
         course = self.courses.get((speaker.broker, incarnation_name(speaker.incarnation)))
         if course is None:
@@ -70,14 +70,14 @@ class Clocks:
         return max(0, round(float(course.common(local)[0])))
 
 
-#: Clocks that nothing is known about: times are as they were stamped.
+#: No findings: times are as stamped.
 AS_STAMPED: Final = Clocks({}, (), ())
 
 
 def align_clocks(headers: Any, sampling: Sampling, round_ms: float) -> Clocks:
     """Find how far the clocks were off, from a `pyarrow.Table` of `schema.HEADERS`."""
     records = gather_records(headers, TOLERANCE_ROUNDS * round_ms)
-    # Two samples in each stretch at the least.
+    # At least two samples in each stretch.
     stretch_rounds = max(STRETCH_ROUNDS, 2 * sampling.period)
     return align(records, round_ms=round_ms, stretch_rounds=stretch_rounds)
 
@@ -86,7 +86,7 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
     """Find how far the brokers' clocks were off.
 
     Args:
-        records: what the logs say of clocks.
+        records: the clocks in the logs.
         round_ms: length of a round.
         stretch_rounds: length of a stretch; longer than `STRETCH_ROUNDS` if only samples were kept.
     """
@@ -119,7 +119,7 @@ def align(records: Records, *, round_ms: float, stretch_rounds: float = STRETCH_
 
 
 def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
-    """The course of each timeline of which a piece is placed; its other pieces go on from there."""
+    """The course of each timeline with a placed piece; its other pieces continue from there."""
     parts: dict[int, list[Course]] = {}
     for piece in sorted(placed):
         own = records.of_piece(piece)
@@ -136,7 +136,7 @@ def _courses(records: Records, placed: dict[int, Course]) -> dict[int, Course]:
 def _on_the_shared_clock(
     records: Records, courses: dict[int, Course], tolerance_ms: float
 ) -> dict[int, Course]:
-    """The courses moved so that the clock error that most brokers share is none."""
+    """The courses, shifted so that the clock error that most brokers share is zero."""
     if not courses:
         return courses
     own = {number: records.of_timeline(number) for number in courses}
@@ -153,7 +153,7 @@ def _on_the_shared_clock(
 
 
 def _weights(records: Records) -> Floats:
-    """Of each record, so that all brokers count the same; the first by name decides a tie."""
+    """One error for each broker, so that all count the same; the first by name decides a tie."""
     brokers = sorted({one.broker for one in records.timelines})
     index_of = {broker: index for index, broker in enumerate(brokers)}
     index = np.array([index_of[one.broker] for one in records.timelines], np.int64)
@@ -172,7 +172,7 @@ def _shared_error(error: Floats, weight: Floats, tolerance_ms: float) -> float:
 
 
 def _of_kin(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
-    """Of incarnations that were in contact with nobody: the clock error of the broker's nearest other."""
+    """For incarnations without contact: the clock error of the broker's nearest other one."""
     kin: dict[str, list[int]] = {}
     for number in courses:
         kin.setdefault(records.timelines[number].broker, []).append(number)
@@ -195,7 +195,7 @@ def _of_kin(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
 
 
 def _alone(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
-    """Of brokers that cannot be compared: their own clock is right most of the time."""
+    """For brokers that cannot be compared: their own clock is right most of the time."""
     return {
         number: Course(
             timeline.local_ms[:1], np.array([np.median(timeline.clock_ms - timeline.local_ms)])
@@ -208,7 +208,7 @@ def _alone(records: Records, courses: dict[int, Course]) -> dict[int, Course]:
 def _errors(
     records: Records, common: Floats, error: Floats, tolerance_ms: float
 ) -> tuple[ClockError, ...]:
-    """When which clock was off, and by how much; the largest first."""
+    """The clock errors with their times; the largest first."""
     runs = []
     for number, timeline in enumerate(records.timelines):
         own = records.of_timeline(number)
@@ -229,7 +229,7 @@ def _errors(
 
 
 def _runs(error: Floats, tolerance_ms: float) -> Iterator[slice]:
-    """Stretches in which an error stays within the tolerance of how it began."""
+    """Stretches in which an error stays within the tolerance of its first value."""
     bounds, start = [0], 0
     while start < len(error):
         away = np.flatnonzero(np.abs(error[start:] - error[start]) > tolerance_ms)

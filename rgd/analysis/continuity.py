@@ -1,17 +1,17 @@
-"""What is missing between the records of one broker.
+"""Counts the missing records between the records of one broker.
 
-A daemon logs a record for every round in which anything was asked, so a round without a record was
-silent or its record was lost, and the two must not be confused. Evidence, in this order:
+A daemon logs a record for every round with any request. So a round without a record was either
+silent or its record was lost, and the two must be distinguished. The evidence, in this order:
 
-1. Indexes are continuous within a log: a gap in them is that many lost entries.
-2. Otherwise records are missing where all three say so: the sequence skips, the time skips by whole
+1. Indexes are continuous within a log: the size of a gap is the number of lost entries.
+2. Otherwise records are missing if three things hold: the sequence skips, the time skips by whole
    rounds, and the totals have grown by more than the record's own round explains (`is_loss`).
 
-3. Of a round in parts each part is there: a part that is not is one missing record.
+3. A round in parts has all its parts: each missing part is one missing record.
 
-A sequence alone proves nothing, because early reports and silent rounds take numbers too. The totals
-themselves make good what was lost (`rgd.analysis.pieces`, `.windows`); this module only counts.
-When a broker stood still, and whether it ended in order, is noted here and evaluated by `.presence`.
+A sequence alone proves nothing, because early reports and silent rounds use numbers too. The totals
+recover the lost counts (`rgd.analysis.pieces`, `.windows`); this module only counts.
+It also notes when a broker stood still, and whether it stopped in an orderly way, for `.presence`.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -29,17 +29,17 @@ from rgd.analysis.segments import Contents, Logged
 from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
 
-#: Growth of a total beyond its own round means a loss from this part of what the missing rounds
-#: would have brought at the record's own rate; less is the burst of a busy time that begins.
+#: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
+#: would have added at the record's own rate; less is the burst at the start of a busy time.
 LOSS_PART: Final = 0.2
 
-#: Less than this part of a round between two records is no gap: clocks and timers are not exact.
+#: Less than this fraction of a round between two records is no gap, because clocks and timers are inexact.
 GAP_ROUNDS_MIN: Final = 0.5
 
-#: Silences that one incarnation lists in one segment.
+#: Most silences that one incarnation lists in one segment.
 SILENCES_MAX: Final = 100
 
-#: The totals of a group that has not been seen.
+#: The totals of a group without records.
 _NOTHING: Final = (0, 0, 0, 0)
 
 #: Milli per second times nanoseconds in one whole unit.
@@ -75,7 +75,7 @@ class Run:
     is_closed: bool | None = None
     #: When it stood still between records (`rgd.analysis.presence`), the first `SILENCES_MAX`.
     silent: list[tuple[int, int]] = field(default_factory=list)
-    #: Records that are missing though the indexes do not show it (evidence 2 and 3).
+    #: Missing records that the indexes do not show (evidence 2 and 3).
     missing: int = 0
     #: Which part of its round the first and the last record are.
     first_part: RoundPart | None = None
@@ -85,7 +85,7 @@ class Run:
     _totals: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
     def note(self, logged: Logged, lost_entries: int) -> None:
-        """Take the next record; `lost_entries` is what the indexes have shown so far."""
+        """Add the next record; `lost_entries` is the number that the indexes have shown so far."""
         record = logged.record
         part = RoundPart.of(record)
         if self.first_part is None:
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Which part of how many the first and the last record are."""
+        """The part numbers, and the number of parts, of the first and the last record."""
         assert self.first_part is not None, "a run has a record"
         assert self.last_part is not None, "a run has a record"
         return self.first_part[1:], self.last_part[1:]
@@ -150,17 +150,17 @@ class Continuity:
     def __init__(self, contents: Contents, round_ms: float) -> None:
         self._contents = contents
         self._round_ms = round_ms
-        #: By broker and lower 32 bits of its incarnation: when a peer last knew it as there.
+        #: By broker and lower 32 bits of its incarnation: when a peer last knew it to be up.
         self.seen_ms: dict[tuple[str, int], int] = {}
         self._runs: dict[tuple[str, int], Run] = {}
 
     @property
     def runs(self) -> list[Run]:
-        """Every run that was seen."""
+        """All runs."""
         return list(self._runs.values())
 
     def note(self, logged: Logged) -> None:
-        """Take the next record of the segment."""
+        """Add the next record of the segment."""
         speaker = logged.record.speaker
         key = (speaker.broker, speaker.incarnation)
         run = self._runs.get(key)
@@ -212,7 +212,7 @@ class Stretch:
 
     @property
     def life(self) -> Life:
-        """When the broker was there, as far as this segment shows."""
+        """When the broker was up, as far as this segment shows."""
         return Life(
             self.broker,
             self.incarnation,
@@ -236,7 +236,7 @@ def low_bits(incarnation: str) -> int:
 
 
 def check_distinct(stretches: Iterable[Stretch]) -> None:
-    """Refuse records that were given twice: each part of each round of a run is in one segment only.
+    """Refuse duplicate records: each part of each round of a run is in one segment only.
 
     Raises:
         DuplicateLog: naming the two segments.
@@ -258,7 +258,7 @@ def missing_between(stretches: Iterable[Stretch], lossy: Container[str]) -> int:
 
     Args:
         stretches: of all segments.
-        lossy: segments before which the indexes show a loss: what is missing there counts there.
+        lossy: segments with a loss before them in the indexes, which counts it already.
     """
     ordered = sorted(stretches, key=lambda one: (one.broker, one.incarnation, one.first))
     return sum(

@@ -1,7 +1,7 @@
-"""What a report can fail of; each error says what to do.
+"""The errors of a report; each has a remedy.
 
-`Unavailable` (no Java, no PySpark) and `ConfigError` (asked wrongly) come from `rgd.errors`; a
-damaged log is no error: what can be read is reported on, and the damage is listed.
+`Unavailable` (no Java, no PySpark) and `ConfigError` (a usage error) come from `rgd.errors`. A
+damaged log is no error: the report covers the readable part and lists the damage.
 """
 
 from rgd.errors import RgdError, Unavailable
@@ -12,7 +12,7 @@ class AnalysisError(RgdError):
 
 
 class JavaMissing(Unavailable):
-    """Spark needs Java, and there is none that is new enough."""
+    """Spark needs Java, and no installed one is new enough."""
 
 
 class SparkMissing(Unavailable):
@@ -20,11 +20,11 @@ class SparkMissing(Unavailable):
 
 
 class NoLog(AnalysisError):
-    """A path holds no segment files, or cannot be read."""
+    """A path has no segment files, or cannot be read."""
 
 
 class NothingLogged(AnalysisError):
-    """The segments hold no record that could be reported on."""
+    """The segments have no usable record."""
 
 
 class DuplicateLog(AnalysisError):

@@ -1,22 +1,22 @@
-"""How fair a window was: every formula of docs/report.md, over arrays of windows.
+"""The fairness of windows: every formula of docs/report.md, over arrays of windows.
 
-With a(b) and w(b) what broker b admitted and wanted in a window, A and W their sums, Q the quota:
+a(b) is broker b's admitted work in a window, w(b) its demand, A and W are their sums, Q is the quota:
 
     part(b)      b's max-min part: the least of w(b), s(b) with s the shares that the core's own `max-min`
-                 gives for all quotas and wants at once, by the brokers' weights and without floors,
-                 and w(b) times the part of its wants that the other dimension leaves b
+                 gives for all quotas and demands at once, by the brokers' weights and without floors,
+                 and w(b) times the fraction of its demand that the other dimension leaves b
     ratio(b)     a(b) / part(b), of brokers that have records of (nearly) the whole window, and a part
                  of at least one whole unit in it
     utilisation  A / min(Q, W), where Q is limited
     overshoot    A / the largest quota logged in the window or the one before
     unmet        W - A
-    unused       max(0, min(Q, W) - A): what the quota had room for and nobody was given
+    unused       max(0, min(Q, W) - A): quota that was free while there was demand
     jain         (sum ratio)^2 / (n * sum ratio^2), Jain, Chiu & Hawe 1984, of parts, not of rates
-    lowest       the least ratio: one starved broker of a hundred costs Jain's index one percent only
+    lowest       the lowest ratio: one starved broker of a hundred costs Jain's index one percent only
 
-Law: brokers' parts sum to min(Q, W), to a thousandth of a unit each, in every dimension that is judged.
-One without a quota is not, and not one of which the other dimension lets less be used: what is refused
-then is refused for the other's sake and says nothing about this one.
+Law: brokers' parts sum to min(Q, W), to a thousandth of a unit each, in every judged dimension.
+A dimension without a quota is not judged. Neither is one whose use the other dimension limits, because
+the other dimension causes the refusals then.
 """
 
 from dataclasses import dataclass
@@ -34,18 +34,18 @@ from rgd.core.units import MILLI, QUOTA_MAX
 JUDGED_UNITS_MIN: Final = 1.0
 
 
-#: Nor can one whose records cover less than this part of it: it came or went, or they are missing.
+#: A broker whose records cover less than this fraction cannot be judged either: it started or stopped, or they are missing.
 JUDGED_COVER_MIN: Final = 0.9
 
-#: A dimension of which max-min would use less than this part is not what limits.
+#: A dimension of which max-min would use less than this fraction is not the limiting one.
 USED_MIN: Final = 0.999
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One dimension of a group's windows, judged; W windows, B brokers, NaN where nothing can be said."""
+    """One dimension of a group's windows, judged; W windows, B brokers, NaN for unknown values."""
 
-    #: (W,); whether this dimension's quota is what to judge by in the window.
+    #: (W,); whether this dimension's quota is judged in the window.
     is_due: Flags
     #: (W, B); units per second.
     part: Floats
@@ -90,10 +90,10 @@ def judge(windows: GroupWindows, dimension: str) -> Judged:
 
 
 def _is_due(rates: Rates, part: Floats) -> Flags:
-    """Whether max-min would use all that there is of this dimension, or all that is wanted; (W,)."""
+    """Whether max-min would use the whole quota of this dimension, or serve all demand; (W,)."""
     served = np.minimum(rates.quota, rates.wanted.sum(axis=1))
     rounding = part.shape[1] / MILLI
-    # An unlimited quota is NaN, of which nothing is true.
+    # An unlimited quota is NaN, so every comparison is false.
     return np.asarray(part.sum(axis=1) >= USED_MIN * served - rounding)
 
 
@@ -111,7 +111,7 @@ def parts_of(windows: GroupWindows) -> dict[str, Floats]:
 def max_min_parts(quota: Floats, wanted: Floats, weight: Ints | None = None) -> Floats:
     """Each broker's max-min part of each window; (W, B, 2).
 
-    Where the quotas have room for all that is wanted, max-min gives everybody just that.
+    Where the quotas exceed all demand, max-min gives each broker its demand.
 
     Args:
         quota: (W, 2), units per second, messages and bytes; NaN: unlimited.
@@ -140,17 +140,17 @@ def max_min_parts(quota: Floats, wanted: Floats, weight: Ints | None = None) -> 
 
 
 def _together(wanted: Floats, given: Floats) -> Floats:
-    """What can be used of what is given: as large a part of the one want as of the other."""
+    """The usable part of the shares: the same fraction of the demand in both dimensions."""
     is_wanted = wanted > 0
     served = np.minimum(1.0, np.where(is_wanted, given / np.where(is_wanted, wanted, 1.0), 1.0))
     is_limited = np.isfinite(given)
-    # The dimensions change places: what one is served limits the other.
+    # Swap the dimensions, because the served part of one limits the other.
     used = np.minimum(np.minimum(wanted, given), wanted * served[..., ::-1])
     return np.where(is_limited, used, wanted)
 
 
 def _milli(units: Floats) -> Ints:
-    """Fixed point, at most the largest quota there is."""
+    """Fixed point, at most the largest quota."""
     milli: Ints = np.rint(np.minimum(units, QUOTA_MAX) * MILLI).astype(np.int64)
     return milli
 
@@ -160,18 +160,18 @@ def jain_index(ratio: Floats) -> Floats:
     count = np.isfinite(ratio).sum(axis=1)
     total = np.nansum(ratio, axis=1)
     squares = np.nansum(ratio**2, axis=1)
-    # Where everybody got nothing, nobody got more than another.
+    # If all brokers got nothing, the window is fair.
     index = np.where(squares > 0, total**2 / np.maximum(count * squares, 1e-300), 1.0)
     return np.where(count > 0, index, np.nan)
 
 
 def lowest_ratio(ratio: Floats) -> Floats:
-    """The least ratio of each window; (W,)."""
+    """The lowest ratio of each window; (W,)."""
     lowest: Floats = np.where(np.isnan(ratio), np.inf, ratio).min(axis=1)
     return np.where(np.isfinite(lowest), lowest, np.nan)
 
 
 def _divided(amount: Floats, by: Floats) -> Floats:
-    """A quotient, NaN where there is nothing to divide by."""
+    """A quotient, NaN where the divisor is 0."""
     is_possible = np.nan_to_num(by) > 0
     return np.where(is_possible, amount / np.where(is_possible, by, 1.0), np.nan)

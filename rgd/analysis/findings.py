@@ -1,8 +1,8 @@
-"""What there is to say about one group, kind and dimension over the whole log.
+"""The findings about one group, kind and dimension over the whole log.
 
-Law: rates are means by time over the windows that somebody has a record of, so that they agree with
-the totals; the worst is stated beside the mean, with when and who. What only a part of a window tells
-(the first and the last may be cut off) counts in the means and not among the worst.
+Law: rates are means by time over the windows in which any broker has a record, so that they agree with
+the totals. The worst value is stated beside the mean, with its time and broker. Incomplete windows
+(maybe the first and the last) count in the means, but not among the worst.
 
 The keys of `summarise` are those of `summary.json`, "groups" (design 13; docs/report.md).
 """
@@ -18,20 +18,20 @@ from rgd.analysis.fairness import Judged
 from rgd.analysis.pieces import Floats
 from rgd.analysis.windows import Flags, GroupWindows, Rates
 
-#: A broker that gets less than this much of its part is starved, if it lasts.
+#: A broker that gets less than this fraction of its part for long enough is starved.
 STARVED_BELOW: Final = 0.5
 
-#: Windows in a row that make a starved interval; one is what a round of the exchange may cost.
+#: Least windows in a row of a starved interval; one window may be the delay of one exchange round.
 STARVED_WINDOWS_MIN: Final = 2
 
-#: Starved intervals and steps that one summary lists, the longest and the first; more are counted.
+#: Most starved intervals (the longest) and steps (the first) in one summary; more are counted.
 STARVED_LISTED_MAX: Final = 20
 STEPS_LISTED_MAX: Final = 50
 
-#: A window of which the log covers less than this part is not among the worst.
+#: A window of which the log covers less than this fraction is not among the worst.
 WHOLE_PART_MIN: Final = 0.9
 
-#: A window longer than this many rounds cannot be counted in rounds.
+#: Windows longer than this many rounds give no counts in rounds.
 ROUNDS_A_WINDOW_MAX: Final = 1.5
 
 Json = Any
@@ -96,11 +96,11 @@ def summarise(
 
 
 def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[Starved]:
-    """Intervals in which a broker got too little of its part, the longest first."""
+    """Intervals in which a broker was starved, the longest first."""
     found = []
     is_starved = judged.ratio < STARVED_BELOW
-    for place, broker in enumerate(windows.brokers):
-        for first, last in _intervals(is_starved[:, place], windows.start_ms, window_ms):
+    for index, broker in enumerate(windows.brokers):
+        for first, last in _intervals(is_starved[:, index], windows.start_ms, window_ms):
             if last - first + 1 < STARVED_WINDOWS_MIN:
                 continue
             found.append(
@@ -108,21 +108,21 @@ def find_starved(windows: GroupWindows, judged: Judged, window_ms: int) -> list[
                     broker,
                     int(windows.start_ms[first]),
                     int(windows.start_ms[last] + window_ms),
-                    float(judged.ratio[first : last + 1, place].mean()),
+                    float(judged.ratio[first : last + 1, index].mean()),
                 )
             )
     return sorted(found, key=lambda one: (one.from_ms - one.to_ms, one.from_ms, one.broker))
 
 
 def _intervals(flags: Flags, start_ms: Any, window_ms: int) -> list[tuple[int, int]]:
-    """First and last places of windows in a row that are flagged."""
+    """First and last index of each run of flagged windows."""
     intervals: list[tuple[int, int]] = []
-    for place in np.flatnonzero(flags).tolist():
-        follows = intervals and intervals[-1][1] == place - 1
-        if follows and start_ms[place] - start_ms[place - 1] == window_ms:
-            intervals[-1] = (intervals[-1][0], place)
+    for index in np.flatnonzero(flags).tolist():
+        follows = intervals and intervals[-1][1] == index - 1
+        if follows and start_ms[index] - start_ms[index - 1] == window_ms:
+            intervals[-1] = (intervals[-1][0], index)
         else:
-            intervals.append((place, place))
+            intervals.append((index, index))
     return intervals
 
 
@@ -146,15 +146,15 @@ def _means(windows: GroupWindows, rates: Rates, judged: Judged) -> dict[str, Jso
 
 
 def _worst(windows: GroupWindows, judged: Judged, window_ms: int) -> dict[str, Json]:
-    """The extremes over whole windows; over all of them where none is whole."""
+    """The extremes over complete windows; over all windows if none is complete."""
     is_whole = windows.seconds * 1000 >= WHOLE_PART_MIN * window_ms
     if not is_whole.any():
         is_whole[:] = True
     overshoot = np.where(is_whole, judged.overshoot, np.nan)
     ratio = np.where(is_whole[:, None], judged.ratio, np.nan)
     jain = np.where(is_whole, judged.jain, np.nan)
-    place = int(np.where(np.isnan(ratio), np.inf, ratio).argmin())
-    window, broker = divmod(place, ratio.shape[1])
+    index = int(np.where(np.isnan(ratio), np.inf, ratio).argmin())
+    window, broker = divmod(index, ratio.shape[1])
     lowest = ratio[window, broker]
     is_known = not math.isnan(lowest)
     return {
@@ -172,17 +172,17 @@ def _brokers(
     """Each broker over the whole log."""
     answer = []
     seconds = windows.seconds
-    for place, broker in enumerate(windows.brokers):
-        admitted, part = rates.admitted[:, place], judged.part[:, place]
+    for index, broker in enumerate(windows.brokers):
+        admitted, part = rates.admitted[:, index], judged.part[:, index]
         due = np.where(judged.is_due, seconds, 0.0)
         hungry = sum(one.to_ms - one.from_ms for one in starved if one.broker == broker)
         answer.append(
             {
                 "broker": broker,
                 "admitted": _mean(admitted, seconds),
-                "wanted": _mean(rates.wanted[:, place], seconds),
-                "refused": _mean(rates.refused[:, place], seconds),
-                "share": _mean(rates.share[:, place], seconds),
+                "wanted": _mean(rates.wanted[:, index], seconds),
+                "refused": _mean(rates.refused[:, index], seconds),
+                "share": _mean(rates.share[:, index], seconds),
                 "part": _mean(part, seconds),
                 "ratio": _quotient(admitted * due, part * due),
                 "starved_s": _number(hungry / 1000),
@@ -218,5 +218,5 @@ def _extreme(values: Floats, *, largest: bool) -> float | None:
 
 
 def _number(value: float) -> float | None:
-    """A number for JSON, to six significant places behind the point."""
+    """A number for JSON, with six decimal places."""
     return None if math.isnan(value) else round(float(value), 6)

@@ -1,11 +1,11 @@
-"""What the records of a segment say of clocks: a cheap pass before the windows are made.
+"""Reads the clocks in a segment's records: a cheap pass before the windows are made.
 
 Each record has its sender, its sequence, two clocks (wall and monotonic) and the last sequence that it
-had received of each peer. `rgd.analysis.timelines` puts these of all segments together.
+had received of each peer. `rgd.analysis.timelines` joins those of all segments.
 
-Law: what leaves a segment is bounded by `SAMPLED_BYTES_MAX` over all logs, not by their size: of large logs
-only sampled sequences are kept, `SAMPLE_LENGTH` in a row. Whether a sequence is sampled depends on its
-number alone, so a broker and its peers keep the same ones, however wrong their clocks are.
+Law: the output is bounded by `SAMPLED_BYTES_MAX` over all logs, not by their size. Of large logs
+only sampled sequences are kept, `SAMPLE_LENGTH` in a row. Whether a sequence is sampled depends only on its
+number, so a broker and its peers keep the same ones, however wrong their clocks are.
 Rows are not decoded.
 """
 
@@ -20,28 +20,28 @@ from rgd.analysis.segments import Contents, Logged, read_segment
 from rgd.core.exchange.messages import RoundRecord
 from rgd.core.units import NS_PER_MS
 
-#: Logs of up to this many bytes are looked at whole; of larger ones about as much is kept.
+#: Logs of up to this many bytes are read completely; of larger ones about as much is kept.
 SAMPLED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 #: Sequences that are kept in a row.
 SAMPLE_LENGTH: Final = 32
 
-#: Records that leave together.
+#: Records in one batch.
 _BATCH_RECORDS: Final = 20_000
 
-#: A peer's incarnation that a record does not say (of before it had this field).
+#: The incarnation of a peer in a record of an older version, which has no such field.
 UNKNOWN_INCARNATION: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which sequences are kept: the first `SAMPLE_LENGTH` of every `period`."""
+    """The kept sequences: the first `SAMPLE_LENGTH` of every `period`."""
 
     period: int = SAMPLE_LENGTH
 
     @classmethod
     def of(cls, size: int) -> "Sampling":
-        """For logs of so many bytes in all."""
+        """The sampling for logs of this total size."""
         return cls(SAMPLE_LENGTH * max(1, -(-size // SAMPLED_BYTES_MAX)))
 
     def holds(self, sequence: int) -> bool:
@@ -50,7 +50,7 @@ class Sampling:
 
 
 def segment_headers(segment: str, sampling: Sampling) -> Iterator[Any]:
-    """What a segment says of clocks, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
+    """The clocks in a segment, as `pyarrow.RecordBatch`es of `schema.HEADERS`."""
     kept: list[tuple[Any, ...]] = []
     for item in read_segment(Path(segment), Contents(segment), has_rows=False):
         if isinstance(item, Logged):
@@ -92,7 +92,7 @@ def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...
 
 
 def local_ms(record: RoundRecord, clock_ms: int) -> float:
-    """When a record was made by its broker's own steady clock, ms; the wall clock if it has no other."""
+    """The time of a record by its broker's monotonic clock, ms; the wall clock if there is no other."""
     return record.ended_ns / NS_PER_MS if record.ended_ns > 0 else float(clock_ms)
 
 

@@ -1,8 +1,8 @@
-"""What an executor does with the pieces of one group and kind: joins, judges, sums up.
+"""An executor's work on the pieces of one group and kind: join, judge, summarise.
 
-Law: everything about a group is said in one place, so that its windows cross the network once. The
-answer is its windows, with the findings about each dimension on that dimension's first row; the
-stats of the segments, which come as a group without a name, pass through.
+Law: one task does all work for a group, so that its windows cross the network once. The
+result is its windows, with the findings about each dimension on that dimension's first row. The
+stats of the segments, which are a group without a name, pass through.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""What the logs are, as a whole: how much, of whom, from when to when, and what is missing.
+"""The facts about the logs as a whole: their size, brokers, time range, and missing data.
 
-Law: every stretch that could not be read and every record that is not there is counted here, so that
-no figure of the report hides them. Entries lost between two segments show in the indexes, as those
-within one do.
+Law: every unreadable stretch and every missing record is counted here, so that
+no figure of the report hides them. The indexes show entries lost between two segments, like those
+within one.
 """
 
 import json
@@ -31,33 +31,33 @@ from rgd.core.units import NS_PER_MS
 from rgd.wire.errors import WireError
 from rgd.wire.segment import parse_segment_name
 
-#: Segments and records of each that are looked at to learn how long a round is.
+#: Number of segments, and records of each, from which the length of a round is learned.
 PROBED_SEGMENTS_MAX: Final = 8
 PROBED_RECORDS_MAX: Final = 64
 
-#: Stretches of damage that a report names; more are counted.
+#: Most stretches of damage that a report names; more are counted.
 DAMAGES_NAMED_MAX: Final = 20
 
-#: Silences that a report lists, the first; more are counted.
+#: Most silences that a report lists, the first ones; more are counted.
 SILENCES_LISTED_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What one segment was found to hold, for the driver."""
+    """The facts about one segment, for the driver."""
 
     contents: Contents
     runs: list[Stretch]
-    #: Broker, lower 32 bits of its incarnation, and when a record of another last knew it as there.
+    #: Broker, lower 32 bits of its incarnation, and when another broker's record last knew it to be up.
     seen: list[tuple[str, int, int]] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """As it travels in the column `stats`."""
+        """The form in the column `stats`."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Stats":
-        """Back from the column."""
+        """Parse the form in the column."""
         values = json.loads(text)
         runs = [
             Stretch(
@@ -72,7 +72,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What was read."""
+    """The facts about all logs."""
 
     segments: int
     records: int
@@ -83,20 +83,20 @@ class LogFacts:
     #: Length of a round and of a window, in ms.
     round_ms: float
     window_ms: int
-    #: Whole entries that are somebody else's.
+    #: Complete entries of other producers.
     foreign: int
-    #: Stretches that cannot be read, their bytes, and the first of them: file, offset, reason.
+    #: Unreadable stretches, their bytes, and the first of them: file, offset, reason.
     damaged: int
     damaged_bytes: int
     damages: tuple[tuple[str, int, str], ...]
-    #: Bytes of entries that were being written, or never were to the end.
+    #: Bytes of incomplete entries at the end.
     torn_bytes: int
-    #: Records (or other entries) that should be there and are not; damaged ones too.
+    #: Missing records (or other entries); damaged ones too.
     missing: int
-    #: When brokers stood still or were gone after a kill, and how each incarnation ended.
+    #: When brokers stood still or were down after a kill, and how each incarnation ended.
     silences: tuple[Silence, ...] = ()
     ends: tuple[End, ...] = ()
-    #: How far clocks were off, and whose cannot be compared.
+    #: Clock errors, and the brokers whose clocks cannot be compared.
     clocks: Clocks = AS_STAMPED
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
@@ -104,7 +104,7 @@ class LogFacts:
 
     @property
     def killed(self) -> tuple[End, ...]:
-        """The incarnations that did not end in order."""
+        """The incarnations without an orderly stop."""
         return tuple(end for end in self.ends if end.ending is Ending.KILLED)
 
     @property
@@ -157,7 +157,7 @@ class LogFacts:
 def gather(
     stats: Sequence[Stats], *, round_ms: float, window_ms: int, clocks: Clocks = AS_STAMPED
 ) -> LogFacts:
-    """Put together what the segments were found to hold.
+    """Join the facts of the segments.
 
     Raises:
         NothingLogged: there is no row in any of them.
@@ -197,7 +197,7 @@ def gather(
 
 
 def _seen(stats: Sequence[Stats], lives: Sequence[Life]) -> dict[tuple[str, str], int]:
-    """When each incarnation was last known as there by another broker."""
+    """When another broker last knew each incarnation to be up."""
     seen_ms: dict[tuple[str, int], int] = {}
     for broker, low, at_ms in (seen for one in stats for seen in one.seen):
         seen_ms[broker, low] = max(at_ms, seen_ms.get((broker, low), at_ms))
@@ -210,10 +210,10 @@ def _seen(stats: Sequence[Stats], lives: Sequence[Life]) -> dict[tuple[str, str]
 
 
 def check_rows(contents: Sequence[Contents]) -> None:
-    """Refuse logs that there is nothing to say about.
+    """Refuse logs without usable records.
 
     Raises:
-        NothingLogged: saying what there is instead.
+        NothingLogged: the message has the content of the logs.
     """
     if any(one.rows for one in contents):
         return
@@ -226,7 +226,7 @@ def check_rows(contents: Sequence[Contents]) -> None:
 
 
 def probe_round_ms(segments: Sequence[Path]) -> float:
-    """How long a round is: the median of the first records of some segments.
+    """The length of a round: the median of the first records of some segments.
 
     Raises:
         NothingLogged: there is no record in any segment.
@@ -262,7 +262,7 @@ def _lost_before(contents: Sequence[Contents]) -> Iterator[tuple[str, int]]:
             last = first - 1 if before.last_index is None else before.last_index
             yield after.segment, max(0, _named_index(after) - last - 1)
     for one in contents:
-        # Without damage, a name that is not the first index is only a name.
+        # Without damage, a name that differs from the first index has no meaning.
         if one.damaged and one.first_index is not None:
             yield one.segment, max(0, one.first_index - _named_index(one))
 

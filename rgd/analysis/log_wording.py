@@ -1,7 +1,7 @@
-"""What the logs lack, in words: clocks that were off, brokers that stood still, counts that are lost.
+"""Sentences about the logs' defects: clocks that were off, brokers that stood still, lost counts.
 
-Law: "nothing is missing" is said only where every broker ended with a closing record: one that was
-killed takes the counts of its last round with it. What is said here is also in `summary.json`.
+Law: "nothing is missing" is stated only if every broker ended with a closing record, because a killed
+broker loses the counts of its last round. `summary.json` has the same facts.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from rgd.analysis.figures import ahead, clock, count, moment, span
 from rgd.analysis.log_facts import LogFacts
 from rgd.analysis.presence import Ending
 
-#: Brokers, silences and kills that one sentence names; `summary.json` lists more.
+#: Most brokers, silences and kills that one sentence names; `summary.json` lists more.
 NAMED_MAX: Final = 5
 
 
 def of_clocks(facts: LogFacts) -> list[str]:
-    """How far which clock was off, and whose cannot be compared."""
+    """The clock errors, and the brokers whose clocks cannot be compared."""
     clocks = facts.clocks
-    said = []
+    sentences = []
     by_broker = sorted(clocks.errors, key=lambda one: one.broker)
     wrong = [(broker, list(of)) for broker, of in groupby(by_broker, lambda one: one.broker)]
     if wrong:
         named = [_of_clock(broker, errors, facts) for broker, errors in wrong[:NAMED_MAX]]
-        said.append(
+        sentences.append(
             f"Clocks were off: {'; '.join(named)}{_and_more(len(wrong))}. The times of these logs were "
             "corrected by what the brokers had received of one another; the clock that most brokers "
             "share is taken for right."
@@ -36,12 +36,12 @@ def of_clocks(facts: LogFacts) -> list[str]:
             )
         )
     if clocks.unaligned:
-        said.append(
+        sentences.append(
             f"Warning: the clocks of {_names(clocks.unaligned)} could not be compared with the "
             "others', because no records show that reports went both ways (or they contradict each "
             "other). If one of these clocks was off, the figures mix different times."
         )
-    return said
+    return sentences
 
 
 def of_silences(facts: LogFacts) -> list[str]:
@@ -62,27 +62,33 @@ def of_silences(facts: LogFacts) -> list[str]:
 
 
 def of_gaps(facts: LogFacts, *, recovered: bool) -> list[str]:
-    """What is missing, and what was lost for good."""
-    said = _of_missing(facts, recovered=recovered)
+    """Missing records, and permanent losses."""
+    sentences = _of_missing(facts, recovered=recovered)
     ends = [*_of_ends(facts), *_of_unknown(facts)]
-    if not said and not ends:
+    if not sentences and not ends:
         return ["Nothing is missing: every record could be read, and none was lost on the way."]
-    if not said:
-        said = ["Every record could be read, and none is missing between the first and the last."]
-    return [" ".join(said), *ends]
+    if not sentences:
+        sentences = [
+            "Every record could be read, and none is missing between the first and the last."
+        ]
+    return [" ".join(sentences), *ends]
 
 
 def _of_clock(broker: str, errors: Sequence[ClockError], facts: LogFacts) -> str:
     worst = max(errors, key=lambda one: abs(one.ahead_ms))
-    said = f"{broker}'s was {ahead(worst.ahead_ms)}"
+    sentence = f"{broker}'s was {ahead(worst.ahead_ms)}"
     slack_ms = 2 * facts.round_ms
     if worst.from_ms > facts.from_ms + slack_ms or worst.to_ms < facts.to_ms - slack_ms:
-        said += f" from {clock(worst.from_ms)} to {clock(worst.to_ms)} UTC"
-    return said if len(errors) == 1 else f"{said} (and otherwise off {len(errors) - 1} more times)"
+        sentence += f" from {clock(worst.from_ms)} to {clock(worst.to_ms)} UTC"
+    return (
+        sentence
+        if len(errors) == 1
+        else f"{sentence} (and otherwise off {len(errors) - 1} more times)"
+    )
 
 
 def _of_missing(facts: LogFacts, *, recovered: bool) -> list[str]:
-    said = []
+    sentences = []
     if facts.missing:
         saved = (
             "; what was counted in them is known from the totals of the next ones and was spread "
@@ -91,43 +97,43 @@ def _of_missing(facts: LogFacts, *, recovered: bool) -> list[str]:
             else ""
         )
         verb = "is" if facts.missing == 1 else "are"
-        said.append(f"{count(facts.missing, 'record')} {verb} missing{saved}.")
+        sentences.append(f"{count(facts.missing, 'record')} {verb} missing{saved}.")
     if facts.damaged:
         file, offset, reason = facts.damages[0]
-        said.append(
+        sentences.append(
             f"{count(facts.damaged, 'stretch', 'stretches')} of the log could not be read "
             f"({facts.damaged_bytes:,} bytes; the first in {file} at offset {offset:,}: {reason})."
         )
     if facts.torn_bytes:
-        said.append(
+        sentences.append(
             f"{facts.torn_bytes:,} bytes at the end of segments were not written whole (yet)."
         )
-    return said
+    return sentences
 
 
 def _of_ends(facts: LogFacts) -> list[str]:
-    """What the brokers that did not end in order may have taken with them."""
-    said = []
+    """The possible losses of brokers without an orderly stop."""
+    sentences = []
     length = span(round(facts.round_ms / 1000, 3))
     if facts.killed:
         named = [f"{end.broker} at {moment(end.at_ms)} UTC" for end in facts.killed[:NAMED_MAX]]
-        said.append(
+        sentences.append(
             f"Brokers ended without a closing record {count(len(facts.killed), 'time')}, as when they are "
             f"killed: {', '.join(named)}{_and_more(len(facts.killed))}. What was counted last, up to "
             f"{length} each time, is missing here and cannot be recovered."
         )
     if facts.open:
         verb = "has" if len(facts.open) == 1 else "have"
-        said.append(
+        sentences.append(
             f"{_names(facts.open)} {verb} no closing record at the end of the log: still running when "
             f"it was read, or killed. Up to {length} of what each counted last is not in it."
         )
     if any(end.ending is Ending.UNKNOWN for end in facts.ends):
-        said.append(
+        sentences.append(
             "Some records are of a version without closing records: whether their brokers were "
             f"killed, and so lost up to {length} of counts, is unknown."
         )
-    return said
+    return sentences
 
 
 def _names(names: Sequence[str]) -> str:
@@ -139,7 +145,7 @@ def _and_more(number: int) -> str:
 
 
 def _of_unknown(facts: LogFacts) -> list[str]:
-    """What was decided while a broker knew no policies; it is in no group's figures."""
+    """Requests decided while a broker knew no policies; they are in no group's figures."""
     counted = ((facts.unknown_granted, "granted"), (facts.unknown_refused, "refused"))
     return [
         f"{count(number, 'request')} {'was' if number == 1 else 'were'} {done} while no policies were "

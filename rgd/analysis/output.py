@@ -1,8 +1,8 @@
-"""The folder a report is written to: checked first, replaced last.
+"""The output folder of a report: checked first, replaced last.
 
-Law: nobody's files are overwritten but those of a former report, and what is there stays whole until
-the new report is complete: it grows in a hidden folder inside, and each of its parts replaces the
-old one by renaming. `summary.json` comes last, so that whoever waits for it finds the rest.
+Law: only files of an earlier report are overwritten, and they stay complete until
+the new report is complete. The new report is written to a hidden folder inside, and each of its parts replaces the
+old one by renaming. `summary.json` comes last, so that a reader that waits for it finds the rest.
 """
 
 import json
@@ -30,7 +30,7 @@ def staged(out: Path) -> Iterator[Path]:
     """A folder to write the parts of a report to; `out` gets them if nothing is raised.
 
     Raises:
-        ConfigError: `out` cannot be written, or holds something else than a report.
+        ConfigError: `out` cannot be written, or has other content than a report.
     """
     check(out)
     is_new = not out.exists()
@@ -50,16 +50,16 @@ def staged(out: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if is_new:
-            # Stays unless it is empty, that is, unless there is no report.
+            # Removed only if it is empty, which means that there is no report.
             with suppress(OSError):
                 out.rmdir()
 
 
 def check(out: Path) -> None:
-    """Refuse a folder that holds anything but a former report.
+    """Refuse a folder with anything but an earlier report.
 
     Raises:
-        ConfigError: naming what is in the way.
+        ConfigError: names the other content.
     """
     if not out.exists():
         return

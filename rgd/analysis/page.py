@@ -1,8 +1,8 @@
-"""The page: one HTML file that needs nothing else.
+"""The page: one self-contained HTML file.
 
-Law: no address, script, font or picture from outside; every name from the log is escaped; every plot
-has a title, a description, a legend and the table of its brokers, so that nothing is said by colour
-alone. `page.html` is the frame and `page.css` the looks, for light and for dark.
+Law: it has no external address, script, font or picture. Every name from the log is escaped. Every plot
+has a title, a description, a legend and a table of its brokers, so that no information is in colours
+alone. `page.html` is the template and `page.css` the style, for light and for dark.
 """
 
 from collections.abc import Sequence
@@ -85,19 +85,19 @@ def render(findings: Sequence[Finding], facts: LogFacts, sections: Sequence[Sect
 
 
 def _coloured(windows: GroupWindows, facts: LogFacts) -> list[str]:
-    """Who gets a colour: the same on the whole page if there are enough, else who wanted most here."""
+    """The coloured brokers: the same on the whole page if there are enough colours, else those with the most demand here."""
     if len(facts.brokers) <= COLOURS:
         return list(facts.brokers)
     rates = next(iter(windows.rates.values()))
     wanted = (rates.wanted * windows.seconds[:, None]).sum(axis=0)
     largest = np.argsort(-wanted, kind="stable")[:COLOURS]
-    return [windows.brokers[place] for place in sorted(largest.tolist())]
+    return [windows.brokers[index] for index in sorted(largest.tolist())]
 
 
 def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
     heads = "".join(
-        f'<th scope="col"{_text_class(place)}>{escape(name)}</th>'
-        for place, name in enumerate(wording.COLUMNS)
+        f'<th scope="col"{_text_class(index)}>{escape(name)}</th>'
+        for index, name in enumerate(wording.COLUMNS)
     )
     rows = []
     for finding in findings:
@@ -109,9 +109,9 @@ def _groups_table(findings: Sequence[Finding], plotted: set[str]) -> str:
         marks[wording.COLUMNS.index("lowest ratio")] = _mark(finding["lowest_ratio"])
         marks[wording.COLUMNS.index("Jain")] = _mark(finding["jain_mean"])
         body = "".join(
-            f"<td{_text_class(place) or marks[place]}>{cell}</td>"
-            for place, cell in enumerate(cells)
-            if place
+            f"<td{_text_class(index) or marks[index]}>{cell}</td>"
+            for index, cell in enumerate(cells)
+            if index
         )
         rows.append(f'<tr><th scope="row">{cells[0]}</th>{body}</tr>')
     return (
@@ -139,7 +139,7 @@ def _section(section: Section) -> str:
 
 
 def _description(finding: Finding) -> str:
-    """What the plots show, for who does not see them."""
+    """A description of the plots for screen readers."""
     dimension = finding["dimension"]
     quota = finding["quota"]
     return (
@@ -153,10 +153,10 @@ def _description(finding: Finding) -> str:
 
 
 def _legend(chart: Chart, *, has_quota: bool) -> str:
-    """What colours and lines mean."""
+    """The meaning of colours and lines."""
     keys = [
-        f'<i style="background:var(--broker-{place})"></i>{escape(broker)}'
-        for place, broker in chart.colours
+        f'<i style="background:var(--broker-{index})"></i>{escape(broker)}'
+        for index, broker in chart.colours
     ]
     if chart.rest:
         keys.append(f'<i style="background:var(--rest)"></i>{chart.rest} other brokers')
@@ -173,8 +173,8 @@ def _legend(chart: Chart, *, has_quota: bool) -> str:
 def _brokers_table(finding: Finding) -> str:
     dimension = finding["dimension"]
     heads = "".join(
-        f'<th scope="col"{_text_class(place, words=1)}>{name}</th>'
-        for place, name in enumerate(_BROKER_COLUMNS)
+        f'<th scope="col"{_text_class(index, words=1)}>{name}</th>'
+        for index, name in enumerate(_BROKER_COLUMNS)
     )
     rows = []
     for one in finding["brokers"]:
@@ -191,7 +191,7 @@ def _brokers_table(finding: Finding) -> str:
 
 
 def _log(facts: LogFacts) -> str:
-    """What was read, and every stretch that could not be."""
+    """The extent of the logs, and every unreadable stretch."""
     known = {
         "brokers": ", ".join(facts.brokers),
         "segments": f"{facts.segments:,}",
@@ -233,8 +233,8 @@ def _absences(facts: LogFacts) -> str:
         for from_ms, to_ms, broker, what in sorted(rows)
     )
     heads = "".join(
-        f'<th scope="col"{_text_class(place, words=2)}>{name}</th>'
-        for place, name in enumerate(("broker", "what", "from (UTC)", "to (UTC)"))
+        f'<th scope="col"{_text_class(index, words=2)}>{name}</th>'
+        for index, name in enumerate(("broker", "what", "from (UTC)", "to (UTC)"))
     )
     return (
         '<div class="scroll"><table><thead><tr>'
@@ -251,8 +251,8 @@ def _anchor(finding: Finding) -> str:
     return f"{group}-{finding['kind']}-{finding['dimension']}"
 
 
-def _text_class(place: int, words: int = _TEXT_COLUMNS) -> str:
-    return ' class="text"' if place < words else ""
+def _text_class(index: int, words: int = _TEXT_COLUMNS) -> str:
+    return ' class="text"' if index < words else ""
 
 
 def _mark(value: float | None) -> str:

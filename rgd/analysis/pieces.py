@@ -1,13 +1,13 @@
-"""Reduces a segment's rows to what each broker did in each window, before Spark sees them.
+"""Reduces a segment's rows to each broker's counts in each window, before Spark sees them.
 
-A row says what a cumulative counter was at the end of a round, and how long the round was. So each
+A row has a cumulative counter at the end of a round, and the length of the round. So each
 broker, incarnation, group and kind has a curve, the total over time, of which a row is a straight
-piece. Curves are split at the windows' borders and what lies in one window is one *piece*: the
+piece. Curves are split at the windows' borders, and the part in one window is one *piece*: the
 earliest moment and the totals there (`before`), the latest and the totals there (`after`).
 
-Law: pieces merge in any order and grouping (least `before`, greatest `after`, sums for the rest), and
-what a curve grows over all of its pieces and the gaps between them is what the counter counted: a
-missed record loses nothing. A round's part of a total that lost records share with it is its own
+Law: pieces merge in any order and grouping (least `before`, greatest `after`, sums for the rest). The
+growth of a curve over all its pieces and the gaps between them equals the counter, so a
+missing record loses nothing. If lost records share a total's growth with a round, the round's part is its own
 rate times its period; the rest stays a gap between two pieces, which `rgd.analysis.windows` fills.
 
 Shares, quotas and refusals, which are not cumulative, are weighted by the time a piece covers; the
@@ -92,8 +92,8 @@ def split_at_borders(
     last = np.maximum(first, np.ceil(to_ms / window_ms).astype(np.int64) - 1)
     parts = last - first + 1
     stretch = np.repeat(np.arange(len(parts)), parts)
-    place = np.arange(len(stretch)) - np.repeat(np.cumsum(parts) - parts, parts)
-    window = first[stretch] + place
+    index = np.arange(len(stretch)) - np.repeat(np.cumsum(parts) - parts, parts)
+    window = first[stretch] + index
     length = np.maximum((to_ms - from_ms)[stretch], 1e-9)
     begin = np.clip((window * window_ms - from_ms[stretch]) / length, 0.0, 1.0)
     end = np.clip(((window + 1) * window_ms - from_ms[stretch]) / length, 0.0, 1.0)
@@ -141,8 +141,8 @@ def _series(batch: Any) -> tuple[Ints, dict[str, Any]]:
         indices = encoded[key].indices.to_numpy(zero_copy_only=False).astype(np.int64)
         code = code * len(encoded[key].dictionary) + indices
     _, first, series = np.unique(code, return_index=True, return_inverse=True)
-    places = pa.array(first)
-    return series.astype(np.int64), {key: batch[key].take(places) for key in keys}
+    indices = pa.array(first)
+    return series.astype(np.int64), {key: batch[key].take(indices) for key in keys}
 
 
 def _curve(batch: Any, series: Ints) -> Table:

@@ -1,4 +1,4 @@
-"""Places brokers' own clocks on one common time, by who had received what of whom.
+"""Places brokers' own clocks on one common time, by the order of received messages.
 
 A record of A that had received B's report s was made after B made s, and the other way round; so every
 sighting (`rgd.analysis.timelines`) bounds the difference of two clocks from one side. Reports go both

@@ -1,15 +1,15 @@
-"""When brokers were there: times in which one was stopped, and how each incarnation of it ended.
+"""Determines when brokers were up: the times in which one stood still, and the end of each incarnation.
 
-A broker takes a sequence for every round, also for those in which nothing was asked and nothing is
+A broker uses a sequence number for every round, also for rounds without requests, which are not
 logged. So between two records of one incarnation
 
-- sequences that go on with the time mean that the broker was there and idle;
+- sequences that grow with the time mean that the broker was up and idle;
 - a period of several rounds, or time without as many sequences, means that it stood still: it was
   stopped (SIGSTOP, a paused machine) or too busy to end its rounds. It was *silent*, which is not starved.
 
 An orderly stop writes a closing record. An incarnation without one was killed, if others outlived it, or
-still ran when its log was read. Either way the counts of its last round, up to a round's length, were
-in its memory only. Older records do not say how a broker ended.
+still ran when its log was read. In both cases the counts of its last round, up to a round's length, were
+in its memory only. Older records do not show how a broker ended.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,11 +21,11 @@ from typing import Final
 #: A round that lasted for more than this many rounds, or so many without a sequence, is a silence.
 SILENT_ROUNDS_MIN: Final = 2.0
 
-#: A gap of which less than this part is without sequences: it was idle, and stood still somewhere in it.
+#: If less than this fraction of a gap has no sequences, the broker was idle, and stood still for a part of it.
 SILENT_PART_MIN: Final = 0.5
 
 #: Peers forget a broker this many rounds after its last message, at the most (expiry and a margin);
-#: one that others outlived by more was not there any more.
+#: a broker that others outlived by more was down.
 FORGOTTEN_ROUNDS: Final = 6.0
 
 
@@ -90,7 +90,7 @@ def stood_still(gap_ms: float, sequences: int, round_ms: float) -> bool:
 
 
 def whole_lives(parts: Iterable[Life], round_ms: float) -> list[Life]:
-    """Put the parts of each incarnation together, which segments end in the middle of."""
+    """Join the parts of each incarnation, which may span segments."""
     lives: list[Life] = []
     ordered = sorted(parts, key=lambda one: (one.broker, one.incarnation, one.first_sequence))
     for part in ordered:
@@ -132,7 +132,7 @@ def find_ends(
         forgotten_ms = FORGOTTEN_ROUNDS * round_ms
         at_ms = seen_ms.get((one.broker, one.incarnation), 0)
         if at_ms <= one.last_ms + forgotten_ms:
-            # Peers know it for some rounds after it is gone: its last record is as good.
+            # Peers know it for some rounds after its end, so its last record is as exact.
             at_ms = one.last_ms
         others_ms = max((at for broker, at in newest_ms.items() if broker != one.broker), default=0)
         is_followed = following is not None and following.broker == one.broker
@@ -143,7 +143,7 @@ def find_ends(
 
 
 def find_silences(lives: Sequence[Life], ends: Sequence[End], round_ms: float) -> list[Silence]:
-    """When brokers stood still, and when they were gone after a kill until they were back."""
+    """When brokers stood still, and when they were down after a kill."""
     found = [Silence(one.broker, *gap) for one in lives for gap in one.silent]
     found += _after_kills(lives, ends, round_ms)
     return sorted(found, key=lambda one: (one.from_ms, one.broker))

@@ -1,8 +1,8 @@
-"""Reads a segment for the report: reduced to pieces where it is read, and what it was found to hold.
+"""Reads a segment for the report, reduces it to pieces, and collects its statistics.
 
-Law: what leaves the executor grows with the windows, not with the rounds: a batch of rows is reduced
-before the next is read, so memory has a bound too. The last batch of a segment is one row with
-`stats` (JSON) and nothing else: damage, gaps and counts travel with the data, in the same job.
+Law: an executor's output grows with the windows, not with the rounds. A batch of rows is reduced
+before the next is read, so memory is bounded too. The last batch of a segment is one row with only
+`stats` (JSON), so damage, gaps and counts are sent with the data, in the same job.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,14 +1,14 @@
-"""The one door: from the paths of logs to a report in a folder.
+"""The entry point: from the paths of logs to a report in a folder.
 
     summary = run_report(["log/"], Path("report"), master=None, window_s=None, progress=print)
 
-Law: what can be refused is refused before Spark is started (paths, folder, options, Java), in one
-line with the remedy; what is damaged is reported on and refuses nothing.
+Law: usage errors are refused before Spark is started (paths, folder, options, Java), in one
+line with a remedy. Damage is reported, and never refuses a report.
 
-First what the records' headers say of clocks is read and the clocks are compared (`clocks`). Then one pass
+First the clocks in the records' headers are read and compared (`clocks`). Then one pass
 over the data: each segment is read and reduced to pieces in its partition, the pieces of each
-group meet in one place, are joined, judged and summed up there (`judging`), and the windows are
-written as Parquet. What was found comes back beside them; the page is drawn here.
+group are joined, judged and summarised in one task (`judging`), and the windows are
+written as Parquet. The findings come back with them; the page is drawn here.
 """
 
 import json
@@ -33,14 +33,14 @@ from rgd.errors import ConfigError, Fault
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Groups (with kind and dimension) that get a section with plots; the rest are in the table only.
+#: Most groups (with kind and dimension) with a section with plots; the rest are in the table only.
 PLOTTED_MAX: Final = 24
 
 #: Windows are whole milliseconds, and shorter than logs.
 WINDOW_S_MIN: Final = 0.001
 WINDOW_S_MAX: Final = 366 * 86_400
 
-#: How much of a failure's own words an error shows, in characters.
+#: Most characters of a failure's own message in an error.
 _WORDS_MAX: Final = 300
 _EXCEPTION: Final = re.compile(r"[A-Za-z_.]+(Error|Exception|Log|Logged)\b.*:")
 
@@ -50,7 +50,7 @@ Read = Callable[[Iterator[Any]], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a report found; also `summary.json`."""
+    """The findings of a report; also `summary.json`."""
 
     #: One for each group, kind and dimension, the keys of docs/report.md.
     groups: tuple[dict[str, Any], ...]
@@ -70,7 +70,7 @@ class Summary:
 
     @property
     def sentences(self) -> list[str]:
-        """What was found, in plain words."""
+        """The findings as sentences."""
         return wording.sentences(self.groups, self.facts)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _compare_clocks(
 
 
 def _places(spark: "SparkSession", segments: list[str]) -> "DataFrame":
-    """One partition a segment: the number of a row is the place of its segment."""
+    """One partition a segment: the number of a row is the index of its segment."""
     count = len(segments)
     return spark.range(0, count, 1, count)
 
@@ -167,7 +167,7 @@ def _run_jobs(
 
 
 def _header_reader(segments: list[str], sampling: Sampling) -> Read:
-    """What an executor does first with the places of segments: reads what they say of clocks."""
+    """An executor's first work on indexes of segments: read their clocks."""
 
     def read(places: Iterator[Any]) -> Iterator[Any]:
         from rgd.analysis.headers import segment_headers
@@ -180,7 +180,7 @@ def _header_reader(segments: list[str], sampling: Sampling) -> Read:
 
 
 def _reader(segments: list[str], lengths: tuple[float, int], clocks: Clocks) -> Read:
-    """What an executor does with the places of segments: reads them, reduced to pieces."""
+    """An executor's work on indexes of segments: read them and reduce them to pieces."""
     round_ms, window_ms = lengths
 
     def read(places: Iterator[Any]) -> Iterator[Any]:
@@ -196,7 +196,7 @@ def _reader(segments: list[str], lengths: tuple[float, int], clocks: Clocks) -> 
 
 
 def _judge(window_ms: int, round_ms: float) -> Callable[[Any], Any]:
-    """What an executor does with the pieces of one group and kind: joins, judges and sums up."""
+    """An executor's work on the pieces of one group and kind: join, judge, summarise."""
 
     def judge(pieces: Any) -> Any:
         from rgd.analysis.judging import judged_table
@@ -212,7 +212,7 @@ def _order(finding: dict[str, Any]) -> tuple[str, bool, bool]:
 
 
 def _write_page(summary: Summary, staging: Path) -> None:
-    """Draw the groups that were shortest of their wishes, those with a quota first; write the page."""
+    """Draw the groups with the most unmet demand, those with a quota first; write the page."""
     from rgd.analysis.page import Section, render
 
     worst_first = sorted(summary.groups, key=lambda one: (one["quota"] is None, -one["unmet"]))
@@ -244,13 +244,13 @@ def _check_window(window_s: float | None) -> None:
 
 
 def _window_ms(window_s: float | None, round_ms: float) -> int:
-    """One round, rounded to whole seconds, unless a person said otherwise."""
+    """The given window, or one round, rounded to whole seconds."""
     return max(1, round(round_ms / 1000)) * 1000 if window_s is None else round(window_s * 1000)
 
 
 @contextmanager
 def _spark_errors() -> Iterator[None]:
-    """Say in a line what Spark says in a page."""
+    """Summarise Spark's error in one line."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,8 +1,8 @@
-"""Rounds that a log has in parts: which part of which round a record is, and what lies between two.
+"""Rounds in parts: which part of which round a record is, and the parts missing between two records.
 
-Law: a round counts once, whatever it is divided into, and each part of it that is not there counts as
-one missing record, wherever a segment ends. Parts that would follow the last record of a log are being
-written still, and those before its first one were deleted with an earlier segment: neither is missing.
+Law: a round counts once, however it is divided, and each missing part counts as
+one missing record, wherever a segment ends. Parts after the last record of a log are still being
+written, and those before its first one were deleted with an earlier segment, so neither are missing.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from rgd.core.exchange.messages import RoundRecord
 
 
 class RoundPart(NamedTuple):
-    """A record's place in its run; later ones compare as greater."""
+    """A record's position in its run; later ones compare as greater."""
 
     sequence: int
     part: int
@@ -19,12 +19,12 @@ class RoundPart(NamedTuple):
 
     @classmethod
     def of(cls, record: RoundRecord) -> "RoundPart":
-        """The place of a record."""
+        """The position of a record."""
         return cls(record.sequence, record.part, record.parts)
 
 
 def parts_between(before: RoundPart, after: RoundPart) -> int:
-    """How many parts of the two records' rounds should stand between them; whole rounds not counted."""
+    """The number of parts of the two records' rounds between them, without complete rounds."""
     if before.sequence == after.sequence:
         return max(0, after.part - before.part - 1)
     return (before.parts - before.part) + (after.part - 1)

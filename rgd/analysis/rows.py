@@ -1,8 +1,8 @@
 """Records as Arrow batches: a row for each group and kind of each round (`schema.ROWS`).
 
-Law: a batch has exactly the types of the schema, and at most `BATCH_ROWS_MAX` rows and the rows of
-one record. A record without rows leaves none; damage leaves a row with nothing but its place and
-reason, in a batch behind those of the records that it was found among.
+Law: a batch has exactly the types of the schema, and at most `BATCH_ROWS_MAX` rows plus the rows of
+one record. A record without rows gives none. Damage gives a row with only its offset and
+reason, in a batch after those of the records around it.
 
 Columns stay columns from the wire to Arrow: no row is ever an object.
 """
@@ -30,7 +30,7 @@ _POLICY_NAMES: Final = [policy.value for policy in POLICIES]
 def batches(
     segment: str, found: Iterable[Logged | Damage], *, rows_max: int = BATCH_ROWS_MAX
 ) -> Iterator[Any]:
-    """Turn what a segment holds into `pyarrow.RecordBatch`es."""
+    """Convert a segment's records to `pyarrow.RecordBatch`es."""
     records: list[Logged] = []
     damages: list[Damage] = []
     rows = 0
@@ -61,7 +61,7 @@ def _batches(segment: str, records: list[Logged], damages: list[Damage]) -> Iter
 
 
 def _batch(columns: dict[str, Any]) -> Any:
-    """A batch of these columns; of the others nothing is known."""
+    """A batch of these columns; the others are null."""
     import pyarrow as pa
 
     schema = arrow(ROWS)
@@ -76,7 +76,7 @@ def _batch(columns: dict[str, Any]) -> Any:
 
 
 def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
-    """What the rows of one record have in common, once for each of its rows."""
+    """The common values of one record's rows, once for each of its rows."""
     import pyarrow as pa
 
     logged_records = [logged.record for logged in records]
@@ -103,7 +103,7 @@ def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
 
 
 def _of_rows(records: list[Logged]) -> dict[str, Any]:
-    """What each row says by itself."""
+    """The values of each row."""
     rows = ShareColumns.join([logged.record.rows for logged in records])
     usage = rows.usage
     columns: dict[str, Any] = {
@@ -132,7 +132,7 @@ def _text(values: Sequence[str]) -> Any:
 
 
 def _named(codes: Codes, names: Sequence[str]) -> Any:
-    """What the places in `names` stand for."""
+    """The names at the indexes in `names`."""
     import pyarrow as pa
 
     return _text(names).take(pa.array(codes))

@@ -4,8 +4,8 @@ Law: a table's Spark schema and its Arrow schema come from the same list, becaus
 batch whose types differ in the least. Integers are signed: Spark has no others, so a broker's
 incarnation (64 bits, a name rather than a number) is written as 16 hexadecimal digits.
 
-`ROWS` is what analysts see with `spark.read.format("rgd")`; `PIECES` travels between the steps of
-the report; `WINDOWS` is what the report leaves behind as Parquet.
+`ROWS` is the table of `spark.read.format("rgd")`; `PIECES` is sent between the steps of
+the report; `WINDOWS` is the report's Parquet output.
 """
 
 from collections.abc import Mapping

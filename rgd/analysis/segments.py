@@ -1,13 +1,13 @@
-"""Segment files on disk: which there are, and the records in one of them.
+"""Segment files on disk: finding them, and reading the records of one.
 
-Law: whatever is in a file, reading ends; each stretch that is not a record is reported (`Damage`) or
-counted (somebody else's entries, a torn tail), never fatal, and everything else is still read.
+Law: reading ends for any content. Each stretch that is not a record is reported (`Damage`) or
+counted (entries of other producers, an incomplete end), is never fatal, and everything else is still read.
 
-A path is a log folder (searched through its subfolders) or one segment file. A time range is
-sought by the brokers' timestamps in front of the entries, without reading what lies before it; it
+A path is a log folder (searched with its subfolders) or one segment file. A time range is
+searched by the brokers' timestamps before the entries, without reading earlier entries. It
 ends at the first later entry, because broker time never runs backwards within a log.
 The report reads with `timed`, which corrects the time of each record (`rgd.analysis.clocks`).
-How entries stand in a file is `rgd.wire.segment`'s business; what a gap means is `continuity`'s.
+`rgd.wire.segment` has the format of a file; `continuity` interprets gaps.
 """
 
 import re
@@ -79,7 +79,7 @@ def as_stamped(entry: Entry, _record: RoundRecord) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of a segment that is no record, though it should be."""
+    """A damaged stretch of a segment."""
 
     offset: int
     #: In bytes.
@@ -89,7 +89,7 @@ class Damage:
 
 @dataclass(slots=True)
 class Contents:
-    """What a segment was found to hold; filled while it is read."""
+    """The contents of a segment; filled while it is read."""
 
     segment: str
     records: int = 0
@@ -97,23 +97,23 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: Whole entries that are somebody else's.
+    #: Complete entries of other producers.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
     damaged: int = 0
     damaged_bytes: int = 0
     damages: list[tuple[int, str]] = field(default_factory=list)
-    #: Bytes of an entry at the end that is not all there (yet).
+    #: Bytes of an incomplete entry at the end.
     torn_bytes: int = 0
     first_index: int | None = None
     last_index: int | None = None
-    #: Entries that the indexes say should stand between those found.
+    #: Entries that are missing according to the indexes.
     lost_entries: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
 
     def note_entry(self, entry: Entry) -> None:
-        """Count an entry that is whole, whoever wrote it."""
+        """Count a complete entry of any producer."""
         if entry.index is None:
             return
         if self.last_index is not None and entry.index > self.last_index + 1:
@@ -133,7 +133,7 @@ class Contents:
         self.last_ms = logged.timestamp_ms
 
     def note_damage(self, damage: Damage) -> None:
-        """Count a stretch that cannot be read."""
+        """Count an unreadable stretch."""
         self.damaged += 1
         self.damaged_bytes += damage.size
         if len(self.damages) < DAMAGES_LISTED_MAX:
@@ -213,7 +213,7 @@ def read_segment(
         segment: the file.
         contents: fills while it is read.
         within: leave out what is stamped outside of this.
-        timed: what the time of a record is.
+        timed: returns the time of a record.
         has_rows: False: leave out the rows of the records, which is many times faster.
     """
     read = _Reading(contents, within, timed, record_of if has_rows else header_of)

@@ -1,11 +1,11 @@
-"""Starts Spark for a report: quiet, local and small unless asked otherwise.
+"""Starts Spark for a report: quiet, local and small unless configured otherwise.
 
-Law: what is missing is said before anything is started, with the remedy; nothing listens beyond
-loopback; Java's chatter goes to a file, whose end is shown if Spark does not start; and nothing is
-left behind in the working directory.
+Law: missing components are reported before the start, with a remedy. Nothing listens beyond
+loopback. Java's output goes to a file, whose end is shown if Spark does not start. No
+files remain in the working directory.
 
-A session that is there already (a test run, a notebook, spark-submit) is used as it is and not
-stopped. With `--master` the same settings go to a cluster, less those that mean this machine.
+An existing session (a test run, a notebook, spark-submit) is used unchanged and not
+stopped. With `--master` the same settings go to a cluster, without those for this machine.
 """
 
 import os
@@ -113,10 +113,10 @@ def read_rows(
 
 
 def require_spark() -> None:
-    """Say what to install where PySpark and what it needs are not.
+    """Check for PySpark and its dependencies.
 
     Raises:
-        SparkMissing: naming what is not there.
+        SparkMissing: names the missing ones.
     """
     absent = [name for name in ("pyspark", "pyarrow", "matplotlib") if find_spec(name) is None]
     if absent:

@@ -94,15 +94,15 @@ def _of_groups(findings: Sequence[Finding]) -> list[str]:
     )
     if not short:
         return ["Every group was given all that it wanted."]
-    said = [_of_group(finding) for finding in short[:NAMED_MAX]]
+    lines = [_of_group(finding) for finding in short[:NAMED_MAX]]
     if len(short) > NAMED_MAX:
-        said.append(f"{len(short) - NAMED_MAX} more got less than they wanted: see the table.")
-    return said
+        lines.append(f"{len(short) - NAMED_MAX} more got less than they wanted: see the table.")
+    return lines
 
 
 def _of_group(finding: Finding) -> str:
     dimension = finding["dimension"]
-    said = (
+    sentence = (
         f"{finding['group']} ({finding['kind']}, {dimension}) wanted "
         f"{amount(finding['wanted'], dimension)}/s of a quota of "
         f"{amount(finding['quota'], dimension)}/s and got {amount(finding['admitted'], dimension)}/s, "
@@ -110,17 +110,17 @@ def _of_group(finding: Finding) -> str:
     )
     jain = finding["jain_mean"]
     if jain is None:
-        return said
-    said += (
+        return sentence
+    sentence += (
         f" It was split {'fairly' if jain >= FAIR_JAIN else 'unfairly'} on the whole (Jain's index "
         f"{ratio(jain)} of 1 on average)"
     )
     if finding["lowest_ratio"] is not None:
-        said += (
+        sentence += (
             f"; the least that a broker got was {percent(finding['lowest_ratio'])} of its max-min "
             f"part ({finding['lowest_ratio_broker']} at {clock(finding['lowest_ratio_at_ms'])} UTC)"
         )
-    return f"{said}.{_of_starved(finding)}"
+    return f"{sentence}.{_of_starved(finding)}"
 
 
 def _of_starved(finding: Finding) -> str:

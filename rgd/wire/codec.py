@@ -1,16 +1,16 @@
-"""What rgd daemons tell one another, in bytes: the `compact` dialect (proto/rgd/v1/usage.proto).
+"""The encoding of messages between rgd daemons: the `compact` dialect (proto/rgd/v1/usage.proto).
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
-Law: `decode(encode(message))` says what `message` says, row by row, and whatever anybody else sends, `decode` answers
-with a message the core can use or raises a `WireError`, whose `reason` labels a metric. It never
-takes more than `MESSAGE_MAX` bytes apart, nor more than so many times the bytes that came
-(`rgd.wire.compression`), and how much it will be is known before it begins (`plain_bytes`).
+Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
+a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
+decodes more than `MESSAGE_MAX` bytes, nor more than a fixed multiple of the received bytes
+(`rgd.wire.compression`), and the amount is known before it begins (`plain_bytes`).
 
-Rows are columns (`rgd.wire.columns`); a body is compressed where that makes it smaller. Whoever gives
-`encode` and `decode` a memory has numbers in place of names (`rgd.wire.numbering`). A state that is
-too large for one message is divided before it comes here (`rgd.core.exchange.report_parts`). What stock
-Pulsar brokers say is in `rgd.wire.pulsar_usage`.
+Rows are columns (`rgd.wire.columns`), and a body is compressed if that makes it smaller. With a dictionary,
+`encode` and `decode` use numbers in place of names (`rgd.wire.numbering`). A state that is
+too large for one message is divided before (`rgd.core.exchange.report_parts`).
+`rgd.wire.pulsar_usage` has the messages of stock Pulsar brokers.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,8 +40,8 @@ from rgd.wire.keys import is_in_order, read_keys
 from rgd.wire.numbering import Numbering, Numberings
 
 VERSION: Final = 1
-#: Largest message in bytes, as it is sent and as it is when decompressed: what an exchange takes
-#: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders cut their reports so that none is larger.
+#: Largest message in bytes, as sent and as decompressed: the limit of an exchange
+#: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders divide their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
 
 _Keys = tuple[Sequence[str], Codes]
@@ -51,18 +51,18 @@ _HEAD_SIZE: Final = 2
 
 
 def in_order(message: Message) -> Message:
-    """The message with its rows by group, as they travel where groups are named."""
+    """The message with its rows ordered by group, as they are sent without a dictionary."""
     if not isinstance(message, Report) or is_in_order(message.rows):
         return message
     return replace(message, rows=message.rows.in_order())
 
 
 def encode(message: Message, numbering: Numbering | None = None) -> bytes:
-    """Write a message; with the numbers that the speaker gave its groups, if it has any.
+    """Encode a message; with the sender's dictionary, if it has one.
 
     Raises:
         Oversize: too many rows, or more than `MESSAGE_MAX` bytes.
-        Malformed: a row comes twice, or a name or number cannot be one.
+        Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
         body = _proto_of(message, numbering).SerializeToString()
@@ -174,7 +174,7 @@ class _Reading(NamedTuple):
 def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
-        raise Malformed(Reason.MISSING, "message: says nothing that this version knows")
+        raise Malformed(Reason.MISSING, "message: has nothing that this version knows")
     speaker = Speaker(check_broker(proto.broker), proto.incarnation)
     if what == "report":
         return _read_report(speaker, proto.report, reading)

@@ -5,10 +5,10 @@ anything else: rows are in order (by group, publish before dispatch), a group ha
 each kind, every column has a number for each row, or none where all are 0, and every count and rate
 is 0 to `COUNT_MAX`, sums included.
 
-What was wanted is written as its difference to what was admitted, mostly 0. A rate that some whole
-count in the period gives is written as that count: rates of demand are of that kind, and compressed
-counts take less than two thirds of the bytes. How groups are named or numbered is `rgd.wire.keys`'s
-and `rgd.wire.numbering`'s.
+Demand is written as its difference to admitted work, which is mostly 0. A rate that equals a whole
+count in the period is written as that count. Rates of demand are of that kind, and compressed
+counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.numbering` name or
+number the groups.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
 _SCALE: Final = float(MILLI * NS_PER_S)
 #: Doubles are whole numbers without gaps up to here.
 _EXACT_MAX: Final = 1 << 53
-#: The columns of numbers below `kinds`, in the order in which they are reckoned with here.
+#: The columns of numbers below `kinds`, in the order that this module uses.
 _NUMBERS: Final = (
     "topics",
     "admitted_messages",

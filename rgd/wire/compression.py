@@ -1,10 +1,10 @@
-"""One zstd frame around a message's body, and how much it may become before it is looked into.
+"""One zstd frame around a message's body, with a size limit that is checked before decompression.
 
-Law: nothing is decompressed whose frame does not say how large it becomes, nor what would become larger
-than a limit, or more than `RATIO_MAX` times as large as it came. So the work of reading is bounded by
-the bytes that came, and known before it begins; and a frame that lies about it ends at its limit.
+Law: a frame is decompressed only if it declares its decompressed size, and this size is at most
+a limit and at most `RATIO_MAX` times the frame. So the received bytes bound the work of reading,
+which is known before it begins. A frame with a false size stops at its limit.
 
-Nothing is written that would be refused: what compresses further than that is left as it is.
+A writer never sends a frame that would be refused: data that compresses further is sent uncompressed.
 """
 
 import sys
@@ -56,7 +56,9 @@ def plain_size(frame: bytes, limit: int) -> int:
     except zstd.ZstdError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
     if not size:
-        raise Malformed(Reason.MISSING, "message: the zstd frame does not say its content's size")
+        raise Malformed(
+            Reason.MISSING, "message: the zstd frame does not declare its content's size"
+        )
     if size > limit:
         raise Oversize("message, decompressed", size, limit)
     if size > RATIO_MAX * len(frame):

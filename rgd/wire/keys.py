@@ -1,9 +1,9 @@
-"""Which groups and kinds rows are of: names in order and, for each, its kinds (proto: UsageColumns).
+"""The groups and kinds of rows: names in order and, for each, its kinds (proto: UsageColumns).
 
-Law: `read_keys` gives back what `write_keys` was given, and neither takes a row twice: names are in
+Law: `read_keys` returns the input of `write_keys`, and neither accepts a row twice: names are in
 strictly ascending order, and a group has at most one row of each kind, publish before dispatch.
 
-In reports numbers stand for the names: `rgd.wire.numbering`, which writes the kinds in the same way.
+Reports use numbers in place of names: `rgd.wire.numbering`, which writes the kinds in the same way.
 """
 
 from collections.abc import Sequence

@@ -1,16 +1,15 @@
-"""Policies as they are kept in the policies table: compact JSON that a person can read.
+"""The encoding of policies in the policies table: compact, readable JSON.
 
     group:gold   {"version":1,"revision":3,"writer":"b1","value":{"publish":{"messages":1000}}}
 
 Law: `decode_policy(record.key, encode_policy(record)) == record`, exactly: rates are units per second
-with at most three decimals, and never pass through a float. The table's key says what the value is
-(`rgd.core.policies.records`), so it is not written again; null says deleted. Of a limit, a kind that is
-left out is not set there, and one that is `{}` is set to no limit. A decoder takes nothing else:
-unknown fields, wrong types, zero rates and finer rates are refused, so that every daemon makes the
-same of a record, or nothing.
+with at most three decimals, and never pass through a float. The table's key has the type of the value
+(`rgd.core.policies.records`), so it is not written again; null means deleted. In a limit, an absent
+kind is not set, and `{}` is set to no limit. A decoder accepts nothing else:
+unknown fields, wrong types, zero rates and finer rates are refused, so that every daemon reads a record
+in the same way or refuses it.
 
-What a person writes (groups files, HTTP bodies) is read elsewhere, in `rgd.config` and
-`rgd.adapters.http`.
+`rgd.config` reads groups files, and `rgd.adapters.http` HTTP bodies.
 """
 
 import hashlib

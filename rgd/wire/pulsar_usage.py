@@ -1,12 +1,12 @@
-"""What stock Pulsar brokers tell one another (proto/pulsar/resource_usage.proto, PIP-82 as shipped).
+"""The usage messages of stock Pulsar brokers (proto/pulsar/resource_usage.proto, PIP-82 as shipped).
 
-Law: what a stock 4.0.8 sends is read and written back byte for byte; fields we do not know are
-skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states: turning
-them into rates, and what to tell stock brokers, is the exchange adapter's and the core's business.
+Law: a message of a stock 4.0.8 is read and written back byte for byte. Unknown fields are
+skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states. The exchange
+adapter and the core would convert them to rates.
 
-A group without publish and without dispatch says: unchanged since the last report. Names are checked
-less strictly than rgd's own, since Pulsar lets more through; what the dialect repeats is kept as it
-came. rgd's own fields under high numbers are not part of this version.
+A group without publish and without dispatch means: unchanged since the last report. Names are checked
+less strictly than rgd's own, because Pulsar accepts more. Repetitions are kept
+unchanged. rgd's own fields under high numbers are not part of this version.
 """
 
 from dataclasses import dataclass

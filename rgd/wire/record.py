@@ -1,15 +1,15 @@
-"""A round in the usage log: the payload of an entry, and its form for people (`rgd log cat`).
+"""A round in the usage log: the payload of an entry, and its JSON form (`rgd log cat`).
 
-Law: an entry is rgd's report when its metadata carries the property `rgd`, the version of the
-record's schema (proto/rgd/v1/record.proto); any other payload is not looked into. Decoding gives the
-record back with its rows in order (by group, publish before dispatch).
+Law: an entry is rgd's report if its metadata has the property `rgd`, the version of the
+record's schema (proto/rgd/v1/record.proto). Other payloads are not read. Decoding returns the
+record with its rows in order (by group, publish before dispatch).
 
 A round that is too large for one entry is written as several (`rgd.wire.record_parts`), each of them a
 record of some of its rows and peers.
-The rows of usage are the same columns as in reports (`rgd.wire.columns`), beside them what was allowed.
-A record of before there were weights (no `weight`) has a weight of 1; older records have no time of
-the monotonic clock and no incarnations of peers either.
-Payloads are not compressed. Where entries go and how they are indexed is the log adapter's business.
+The rows of usage are the same columns as in reports (`rgd.wire.columns`), with their shares and quotas.
+An older record without `weight` has a weight of 1. Older records also have no time of
+the monotonic clock and no incarnations of peers.
+Payloads are not compressed. The log adapter stores and indexes entries.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry
 from rgd.wire.keys import is_in_order
 
-#: The property of an entry's metadata that says: the payload is a record of this version.
+#: The property of an entry's metadata with the version of a record in the payload.
 RECORD_PROPERTY: Final = "rgd"
 RECORD_VERSION: Final = 1
 #: Ready for `Entry.properties`.
@@ -150,7 +150,7 @@ def decode_header(payload: bytes) -> RoundRecord:
 
 
 def record_of(entry: Entry) -> RoundRecord | None:
-    """The record that an entry holds; None: it is somebody else's entry.
+    """The record in an entry; None for another producer's entry.
 
     Raises:
         UnknownVersion: written by a later rgd.
@@ -160,7 +160,7 @@ def record_of(entry: Entry) -> RoundRecord | None:
 
 
 def header_of(entry: Entry) -> RoundRecord | None:
-    """The record that an entry holds, without its rows; None: it is somebody else's entry.
+    """The record in an entry, without its rows; None for another producer's entry.
 
     Raises:
         UnknownVersion, WireError: as `record_of`.

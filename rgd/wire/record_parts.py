@@ -1,10 +1,10 @@
 """Divides a round that is too large for one entry of the usage log (design 6: "a large one in parts").
 
-Law: the parts of a round hold each of its rows and each of its peers once, all else is the same in
-every part, and each part can be encoded (`rgd.wire.record`), whatever its numbers and names are: sizes
-are the most that a row or a peer may need, not what these need. A round that fits is its only part.
+Law: the parts of a round have each of its rows and each of its peers once, everything else is the same in
+every part, and each part can be encoded (`rgd.wire.record`) with any numbers and names, because sizes
+are the most that a row or a peer may need. A round that fits is its only part.
 
-Rows are cut where they stand; `encode_record` puts each part in order by itself.
+Rows are divided in place; `encode_record` sorts each part separately.
 """
 
 from collections.abc import Iterator, Sequence

@@ -74,7 +74,7 @@ class RoundRecord(_message.Message):
     period_ns: _builtins.int
     isolated: _builtins.bool
     weight: _builtins.int
-    """The broker's weight in max-min, thousandths; 0 (a record of before there were weights) is 1000."""
+    """The broker's weight in max-min, thousandths; 0 (a record of an older version) is 1000."""
     ungoverned: _builtins.int
     """Requests of the round that were granted because no limit applied to their names, those of
     `unknown_granted` too.
@@ -86,18 +86,18 @@ class RoundRecord(_message.Message):
     """Hash of the policies in force at the round's end; 0: not known."""
     part: _builtins.int
     """A round that is too large for one entry is in several, which share `broker`, `incarnation`,
-    `sequence` and `period_ns`; rows and peers are divided among them. This is part 1, 2 ... of so
-    many; 0 (a record of before there were parts) is 1.
+    `sequence` and `period_ns`; rows and peers are divided among them. `part` is 1, 2 ... of
+    `parts`; 0 (a record of an older version) is 1.
     """
     parts: _builtins.int
     lost: _builtins.int
     """Rounds and entries that the daemon's log had lost since the daemon's start, when this was written."""
     ended_ns: _builtins.int
     """The broker's own monotonic clock at the end of the round, so that jumps of its wall clock and times
-    without a record can be measured; 0: a record of before this field.
+    without a record can be measured; 0: a record of an older version.
     """
     last: _builtins.bool
-    """The closing record of an orderly stop: nothing follows from this incarnation, and no count is missing."""
+    """The closing record of an orderly stop: this incarnation sends no later one, and no count is missing."""
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Peer]:
         """Last sequence seen of each peer, so that logs stamped by different clocks can be aligned."""
@@ -165,7 +165,7 @@ Global___Peer: _TypeAlias = Peer  # noqa: Y015
 
 @_typing.final
 class ShareColumns(_message.Message):
-    """What each row of `usage` was allowed, in the same order; a column whose values are all 0 is left out.
+    """The share and quota of each row of `usage`, in the same order; a column whose values are all 0 is left out.
     Columns are packed varints, as in `UsageColumns`.
     """
 

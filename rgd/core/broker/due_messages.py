@@ -41,7 +41,6 @@ class DueMessages:
         sender: Sender,
         rounds: Rounds,
         sharing: Sharing,
-        *,
         run: Run,
     ) -> None:
         self._settings = settings

@@ -1,7 +1,7 @@
 """Who else is in the exchange, and whether we hold what each of them told.
 
 Law: the usage map has rows of live brokers only, and whatever changes it (a
-report, a newcomer, a goodbye, silence) has the shares reckoned anew at once.
+report, a newcomer, a goodbye, silence) has the shares recomputed at once.
 
 A report says the hash of everything its speaker has told; where what we hold
 has another one, something was missed, and that broker is asked to repeat itself.
@@ -158,7 +158,7 @@ class Membership:
         self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
 
     def forgive(self, now: Nanos) -> None:
-        """Start everybody's silence anew: we did not listen."""
+        """Restart the time of everybody's silence: we did not listen."""
         self._peers.forgive(now)
 
     def await_everybody(self, now: Nanos) -> None:

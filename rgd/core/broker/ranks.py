@@ -99,7 +99,7 @@ class Ranks:
             places: [groups] in the usage map.
             quota: [groups, 2] `NO_RATE` for unlimited.
             policies: [groups]; none at all where all have max-min.
-            own: reckon with these in place of this broker's rows in the map.
+            own: compute with these in place of this broker's rows in the map.
         """
         me = self._usage.number_of(self._settings.speaker.broker)
         rows = self._usage.gather(places)

@@ -1,10 +1,10 @@
 """Puts a broker right after something in it raised, and checks that it is right.
 
-Why: an exception leaves half-done work behind that shows nowhere, such as a share that was reckoned
+Why: an exception leaves half-done work behind that shows nowhere, such as a share that was computed
 and never told to its bucket. So after a fault nothing is trusted that can be made again: the parts are
-made to agree with one another, and all shares are reckoned and told again, in the usual slices.
+made to agree with one another, and all shares are computed and applied again, in the usual slices.
 
-Law: what must always hold is checked after each fault. `Broker.validate` reckons every group's shares
+Law: what must always hold is checked after each fault. `Broker.validate` computes every group's shares
 one by one, which takes seconds for thousands of groups. So what costs little is checked at once
 (`validate`), and the shares of many groups together (`Sharing.check`), a slice at a time with a rest
 between (`audit`), so that no request waits for it.

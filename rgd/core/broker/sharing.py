@@ -162,7 +162,7 @@ class Sharing:
 
         Args:
             places: groups in use.
-            before: reckon with this in place of this broker's rows in the map.
+            before: compute with this in place of this broker's rows in the map.
             after: and then with this.
         """
         self._make_room()
@@ -211,7 +211,7 @@ class Sharing:
             self._aim(marked, now)
 
     def refresh(self, places: Ints, now: Nanos) -> None:
-        """Have the shares of these groups reckoned anew, where they are in use here."""
+        """Have the shares of these groups recomputed, where they are in use here."""
         self._make_room()
         marked = places[self._is_in_use[places]]
         if len(marked):
@@ -220,7 +220,7 @@ class Sharing:
             self.work(now)
 
     def refresh_all(self, now: Nanos) -> None:
-        """Have every share in use reckoned anew: the brokers, the policies or the mode changed."""
+        """Have every share in use recomputed: the brokers, the policies or the mode changed."""
         self._ranks.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
@@ -315,7 +315,7 @@ class Sharing:
         """Check that every share in use is what is believed now, and that all sum to the quotas.
 
         Raises:
-            InvariantBroken: a share was not reckoned anew when it should have been; a bug.
+            InvariantBroken: a share was not recomputed when it should have been; a bug.
         """
         self._make_room()
         self.check(np.flatnonzero(self._is_in_use))
@@ -328,7 +328,7 @@ class Sharing:
         return places[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
 
     def check(self, places: Ints) -> None:
-        """Check some groups in use; those that are still to be read or shared out are passed over.
+        """Check some groups in use; those that are still to be read or shared out are skipped.
 
         Raises:
             InvariantBroken: a share in force is not the map's, or all brokers' do not sum to the quota.

@@ -8,10 +8,16 @@ divided over topics (`rgd.core.buckets.split`), the topic's part stands in the
 group's place.
 """
 
+from typing import Final
+
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.buckets.split import TopicPart
 from rgd.core.units import COUNT_MAX, Dimension
+
+#: One for all: there may be many chains.
+_GRANTED: Final = Decision(granted=True, messages=0, bytes=0)
+_REFUSED: Final = Decision(granted=False, messages=0, bytes=0)
 
 
 class Chain:
@@ -41,8 +47,10 @@ class Chain:
         self.levels = levels
         self.groups = groups
         #: The levels that may refuse, and those that only count what they would.
-        self.deciding = tuple(level for level in levels if not level.shadow)
         self.shadows = tuple(level for level in levels if level.shadow)
+        self.deciding = levels
+        if self.shadows:
+            self.deciding = tuple(level for level in levels if not level.shadow)
         #: The levels that stand for a group whose share is divided over topics.
         self.parts = tuple(level for level in levels if isinstance(level, TopicPart))
         #: Whether every level decides and is charged alone: none is a shadow or a topic's part.
@@ -56,10 +64,10 @@ class Chain:
         #: The group that is the only level, where it is.
         self.only = groups[0] if len(levels) == 1 and self.deciding == groups else None
         #: The last refusal of a whole request, its wait (-1: not to be used again), and what it names.
-        self.refused = Decision(granted=False, messages=0, bytes=0)
+        self.refused = _REFUSED
         self.refused_ms = -1
         self.refused_by: LevelState | None = None
         self.refused_of = Dimension.MESSAGES
         #: The last whole grant and what it granted: callers mostly ask for the same amount again.
-        self.granted = Decision(granted=True, messages=0, bytes=0)
+        self.granted = _GRANTED
         self.messages = self.bytes = 0

@@ -139,7 +139,7 @@ class Holding:
         #: In order, and the row of each.
         self._places: Ints = _NONE
         self._rows: Ints = _NONE
-        #: Sum of the rows' hashes; None: they have changed since it was reckoned.
+        #: Sum of the rows' hashes; None: they have changed since it was computed.
         self.hash: int | None = 0
         #: Another one whenever rows came or went.
         self.version = 0

@@ -1,15 +1,15 @@
-"""The usage map of PIP-82: group -> broker -> usage, as the exchange told it.
+"""The usage map of PIP-82: group -> broker -> usage, as received from the exchange.
 
-Laws: it holds exactly what each broker told last, this one too (as read back
-from the topic), so every daemon that heard the same holds the same; a row that
-says 0 removes the broker from the group, as PIP-82 asks.
+Laws: it holds exactly what each broker advertised last, this one too (as read back from the topic), so
+all daemons that received the same hold the same; a row of zeros removes the broker from the group, as
+PIP-82 asks.
 
-Rows are columns (`row_store`), found by broker there and by group in
-`group_regions`. So a report of thousands of rows is a few passes of numpy, and
-so is gathering the rows of the groups that it changed.
+Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`Holding`), by group (`group_regions`),
+and by the numbers that a sender gave its groups (`known_slots`). So a report of thousands of rows is a few passes of
+numpy, and so is gathering the rows of the groups that it changed.
 
-What a broker has told is hashed when it is asked for. Few rows that change are
-taken out of the hash that is known and put in again; many make it unknown.
+A broker's rows are hashed when the hash is asked for. Few rows that change are taken out of a known
+hash and put in again; many make it unknown.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ ROWS_MAX: Final = 1_000_000
 #: cluster sends in both kinds. Policies may come later than the reports.
 UNKNOWN_ROWS_MAX: Final = 20_000
 
-#: Most rows that change the known hash of a broker; after more of them it is reckoned from all rows.
+#: Most rows that change the known hash of a broker; after more of them it is computed from all rows.
 HASHED_ROWS_MAX: Final = 256
 
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
@@ -158,7 +158,7 @@ class UsageMap:
         return 0 if number is None else len(self._holdings[number])
 
     def hash_of(self, broker: str) -> int:
-        """`told_hash` over the rows of one broker; reckoned from all of them unless it `is_hashed`."""
+        """`told_hash` over the rows of one broker; computed from all of them unless it `is_hashed`."""
         number = self._numbers.get(broker)
         if number is None:
             return 0

@@ -1,7 +1,7 @@
 """Max-min shares of many groups at once: from columns of rows to columns of shares.
 
 Laws (design 3, laws 1 to 3 and 5): in each limited dimension the shares of all live brokers, row
-or no row, sum to the quota exactly; every daemon reckons the same from the same rows, in whatever
+or no row, sum to the quota exactly; every daemon computes the same from the same rows, in whatever
 order they came and whatever other groups are in the call.
 
 First every live broker gets its floor, inside the quota. The rest is filled over what the rows
@@ -22,7 +22,7 @@ from rgd.core.shares.model import PPM
 #: Stands for an unlimited rate.
 NO_RATE: Final = -1
 
-#: So many rows are reckoned at once: beyond, their columns would leave the cache.
+#: So many rows are computed at once: beyond, their columns would leave the cache.
 SPAN_ROWS: Final = 32_768
 
 Columns = tuple[Ints, Ints]

@@ -5,7 +5,7 @@ weight. A row stops at its want, or when a dimension that it wants is spent; row
 of the spent one go on rising in the other. Ghodsi et al., NSDI 2011, section 4.
 
 What is used of each dimension is a concave function of the level, so Newton's steps from below
-never go too far; the nearer of the two dimensions' steps is taken. Levels are float64, reckoned in
+never go too far; the nearer of the two dimensions' steps is taken. Levels are float64, computed in
 an order that depends on the group's own rows only. What is handed out is whole `Milli`: rounded
 down, and what that leaves goes to the largest remainders.
 """
@@ -52,7 +52,7 @@ def fill(
         asked: messages and bytes, each [rows] Milli per second, 0 to 2**62.
         weight: [rows] 1 to 2**31.
         supply: each [groups] Milli per second, 0 to 9e18, at most the quota.
-        quota: each [groups], what fractions are reckoned of.
+        quota: each [groups], what fractions are computed of.
         places_max: no group has more rows.
 
     Returns:

@@ -6,7 +6,7 @@ the largest fractions.
 
 The level is found by Newton's method: what is used is a concave function of the level, so steps
 from below never go too far, and each fills at least one more row. The steps are taken in float64;
-whether each row is on the right side of the level, and its part, is then reckoned in whole numbers
+whether each row is on the right side of the level, and its part, is then computed in whole numbers
 (a product of 63 and 31 bits by its quotient and remainder), so rounding decides nothing.
 """
 

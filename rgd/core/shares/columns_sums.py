@@ -1,7 +1,7 @@
 """Sums and remainders by group, over rows that are sorted by their group.
 
 Law: what comes out for a group depends on its own rows alone, not on which other groups are in
-the call: daemons reckon different groups together and have to agree to the last `Milli`. So
+the call: daemons compute different groups together and have to agree to the last `Milli`. So
 floats are added one after the other within their group (`bincount`), never as differences of one
 running sum; whole numbers, for which a running sum is exact, may be.
 """

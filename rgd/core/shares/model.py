@@ -13,7 +13,7 @@ WEIGHT_ONE: Final = 1000
 WEIGHT_MIN: Final = 100
 WEIGHT_MAX: Final = 10_000
 
-#: `shares.floor_fraction` is reckoned in millionths, so that it stays an integer.
+#: `shares.floor_fraction` is computed in millionths, so that it stays an integer.
 PPM: Final = 1_000_000
 
 

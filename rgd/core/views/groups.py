@@ -31,7 +31,7 @@ _NOTHING: Final = np.zeros(0, np.int64)
 _NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
 
 #: Of one group: its slots by kind, below 0 where it has none.
-_Places = list[int]
+_Slots = list[int]
 
 
 def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
@@ -43,7 +43,7 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     group = broker.sharing.book.groups.get(name)
     if group is None:
         raise UnknownGroup(name)
-    return _views(broker, [(group, _places(broker, name))], now)[0]
+    return _views(broker, [(group, _slots_of(broker, name))], now)[0]
 
 
 def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
@@ -51,29 +51,29 @@ def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
     names = names[: SLICE_WORK // GROUP_WORK]
     if not names:
         return GroupSlice([], 0, 0)
-    places = [_places(broker, name) for name in names]
-    work = list(accumulate(_work_of(broker, names, places)))
+    slots = [_slots_of(broker, name) for name in names]
+    work = list(accumulate(_work_of(broker, names, slots)))
     done = max(1, sum(points <= SLICE_WORK for points in work))
     groups = broker.sharing.book.groups
     found = [
-        (group, slots)
-        for name, slots in zip(names[:done], places, strict=False)
+        (group, of_group)
+        for name, of_group in zip(names[:done], slots, strict=False)
         if (group := groups.get(name)) is not None
     ]
     return GroupSlice(_views(broker, found, now), done, work[done - 1])
 
 
-def _work_of(broker: Broker, names: Sequence[str], places: Sequence[_Places]) -> Iterator[int]:
+def _work_of(broker: Broker, names: Sequence[str], of_groups: Sequence[_Slots]) -> Iterator[int]:
     """[names] the points of work that each group costs."""
     index = broker.sharing.book.index
-    slots = np.array(places)
+    slots = np.array(of_groups)
     rows = np.zeros(slots.shape, np.int64)
     rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
     for name, count in zip(names, rows.sum(1).tolist(), strict=True):
         yield GROUP_WORK + count + index.attached_to(name).total // NAMES_PER_POINT
 
 
-def _views(broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos) -> list[GroupView]:
+def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -> list[GroupView]:
     kinds = iter(_kind_views(broker, groups, now))
     index = broker.sharing.book.index
     views = []
@@ -99,19 +99,19 @@ def _views(broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos) 
 
 
 def _kind_views(
-    broker: Broker, groups: Sequence[tuple[Group, _Places]], now: Nanos
+    broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos
 ) -> list[KindView]:
     """[groups and kinds] quota, share and rows of each; everything is shared out in one go."""
     keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
     quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
-    places = [place for _, slots in groups for place in slots]
-    slotted = [at for at, place in enumerate(places) if place >= 0]
+    slots = [slot for _, of_group in groups for slot in of_group]
+    slotted = [at for at, slot in enumerate(slots) if slot >= 0]
     shares: dict[int, Rates] = {}
     rows: dict[int, list[RowView]] = {}
     if slotted:
         own, tables = _shared_out(
             broker,
-            np.array(places)[slotted],
+            np.array(slots)[slotted],
             _columns(quotas[at] for at in slotted),
             [keys[at] for at in slotted],
             now,
@@ -143,12 +143,12 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
 
 
 def _shared_out(
-    broker: Broker, places: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
+    broker: Broker, slots: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
 ) -> tuple[list[Rates], list[list[RowView]]]:
-    """[places] each: this broker's share by the usage map, and every row with its broker's share."""
+    """[slots] each: this broker's share by the usage map, and every row with its broker's share."""
     ranks = broker.sharing.ranks
-    shared = ranks.share_out(places, quota, [broker.sharing.policy(key) for key in keys])
-    gathered, topics = broker.usage.gather(places), broker.usage.topics(places)
+    shared = ranks.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
+    gathered, topics = broker.usage.gather(slots), broker.usage.topics(slots)
     group, rank = shared.rows.group, shared.rows.place
     of_rows = shared.columns.of_rows.copy()
     for at, table in shared.others:
@@ -160,10 +160,10 @@ def _shared_out(
     columns = (group[order], rank[order], topics[order], *units, of_rows[order])
     names, age_of = ranks.names(), _ages(broker, now)
     tables: list[list[RowView]] = [[] for _ in keys]
-    for at, place, count, admitted, wanted, share in zip(
+    for at, index, count, admitted, wanted, share in zip(
         *(column.tolist() for column in columns), strict=True
     ):
-        name = names[place]
+        name = names[index]
         of_row = RatesView(*[None if rate == NO_RATE else rate / MILLI for rate in share])
         tables[at].append(
             RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
@@ -187,11 +187,11 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
     return age
 
 
-def _places(broker: Broker, name: str) -> _Places:
+def _slots_of(broker: Broker, name: str) -> _Slots:
     """The slots of a group, by kind; below 0 where it has none."""
     index = broker.usage.index
     found = [index.find(GroupKey(name, kind)) for kind in KINDS]
-    return [-1 if place is None else place for place in found]
+    return [-1 if slot is None else slot for slot in found]
 
 
 def _columns(quotas: Iterable[Rates]) -> Ints:

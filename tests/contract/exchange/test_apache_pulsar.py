@@ -42,7 +42,7 @@ async def _admin(apache: PulsarStandalone, method: str, path: str, body: object 
     return await asyncio.to_thread(call)
 
 
-async def test_a_missing_namespace_is_said_with_the_commands_that_make_it(
+async def test_a_missing_namespace_is_reported_with_the_commands_that_make_it(
     apache_pulsar: PulsarStandalone,
 ) -> None:
     topics = "non-persistent://nobody/nothing/usage", "persistent://nobody/nothing/policies"
@@ -61,7 +61,7 @@ async def test_a_missing_namespace_is_said_with_the_commands_that_make_it(
         await joining.close()
 
 
-async def test_the_commands_that_are_said_make_the_namespace(
+async def test_the_commands_that_are_reported_make_the_namespace(
     apache_pulsar: PulsarStandalone,
 ) -> None:
     topic = "non-persistent://by-hand/rgd/usage"
@@ -131,7 +131,7 @@ async def _hear_word(member: PulsarExchange, word: bytes) -> None:
         pass
 
 
-async def test_a_retention_that_loses_policies_is_mended(apache_pulsar: PulsarStandalone) -> None:
+async def test_a_retention_that_loses_policies_is_repaired(apache_pulsar: PulsarStandalone) -> None:
     await _admin(apache_pulsar, "PUT", "namespaces/public/forgetful")
     await ensure_namespace(apache_pulsar.admin_url, "public/forgetful")
     retention = await _admin(apache_pulsar, "GET", "namespaces/public/forgetful/retention")
@@ -176,7 +176,7 @@ async def _topics(apache: PulsarStandalone, namespace: str) -> Any:
     return await _admin(apache, "GET", f"persistent/{namespace}")
 
 
-async def test_what_the_admin_api_refuses_is_told_with_its_reason(
+async def test_what_the_admin_api_refuses_is_reported_with_its_reason(
     apache_pulsar: PulsarStandalone,
 ) -> None:
     with pytest.raises(ExchangeDown, match=r"(?s)answered 412 .*pulsar-admin"):

@@ -23,7 +23,7 @@ from tests.contract.exchange.backends import (
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-async def test_everybody_hears_everybody_and_itself(exchange: MakeExchange) -> None:
+async def test_every_member_receives_all_messages_and_its_own(exchange: MakeExchange) -> None:
     members = [exchange() for _ in range(3)]
     await open_all(members)
     said = {b"one", b"two", b"three"}
@@ -55,7 +55,7 @@ async def test_publishes_under_way_at_once_arrive_in_the_order_of_the_calls(
     assert await hear(member, 50) == said
 
 
-async def test_what_is_published_right_after_all_have_joined_is_heard_by_all(
+async def test_what_is_published_right_after_all_have_joined_is_received_by_all(
     exchange: MakeExchange,
 ) -> None:
     members = [exchange() for _ in range(4)]
@@ -65,7 +65,7 @@ async def test_what_is_published_right_after_all_have_joined_is_heard_by_all(
         assert await hear(member, 1) == [b"first"]
 
 
-async def test_what_is_said_in_the_moment_in_which_somebody_has_joined_reaches_it(
+async def test_a_message_during_a_join_reaches_the_new_member(
     exchange: MakeExchange,
 ) -> None:
     # A broker drops what it cannot send at once, and a subscriber's permits come after it subscribed.
@@ -79,7 +79,9 @@ async def test_what_is_said_in_the_moment_in_which_somebody_has_joined_reaches_i
         await newcomer.close()
 
 
-async def test_a_newcomer_hears_only_what_is_said_after_it_joined(exchange: MakeExchange) -> None:
+async def test_a_new_member_receives_only_messages_after_its_join(
+    exchange: MakeExchange,
+) -> None:
     early, late = exchange(), exchange()
     await early.open()
     await early.publish(b"before")
@@ -155,7 +157,7 @@ async def test_closing_is_idempotent_and_final(exchange: MakeExchange) -> None:
             await use
 
 
-async def test_a_member_that_never_joined_can_say_nothing_and_be_closed(
+async def test_a_member_that_never_joined_cannot_publish_and_can_be_closed(
     exchange: MakeExchange,
 ) -> None:
     member = exchange()
@@ -166,7 +168,7 @@ async def test_a_member_that_never_joined_can_say_nothing_and_be_closed(
     await member.close()
 
 
-async def test_the_others_go_on_when_one_leaves(exchange: MakeExchange) -> None:
+async def test_the_others_continue_when_one_leaves(exchange: MakeExchange) -> None:
     leaving, staying = exchange(), exchange()
     await open_all([leaving, staying])
     await leaving.publish(b"goodbye")

@@ -244,7 +244,7 @@ async def test_a_cancelled_or_closed_join_leaves_nothing_behind() -> None:
         pytest.param("pulsar://127.0.0.1:1", "persistent://only-one", "exchange.topic", id="topic"),
     ],
 )
-async def test_what_no_broker_could_mend_is_a_fault_of_the_settings(
+async def test_what_no_broker_could_repair_is_a_fault_of_the_settings(
     url: str, topic: str, key: str
 ) -> None:
     policies = PulsarPolicyStore(url, topic or "persistent://public/rgd/p", settings=SETTINGS)

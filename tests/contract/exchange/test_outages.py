@@ -108,7 +108,7 @@ async def test_after_a_long_outage_a_member_is_back_with_its_next_attempts(
 
 
 @on_embedded_only
-async def test_a_short_cut_off_is_left_to_the_client(proxy: TcpProxy, speaker: Speaker) -> None:
+async def test_a_short_outage_is_left_to_the_client(proxy: TcpProxy, speaker: Speaker) -> None:
     await proxy.refuse()
     await proxy.pass_on()
     await speaker.is_back()

@@ -64,7 +64,7 @@ async def test_a_large_table_is_read_whole(store: MakeStore) -> None:
     assert set(await read(late)) == {f"key {number}" for number in range(300)}
 
 
-async def test_changes_are_told_to_all_in_order_to_the_writer_too(store: MakeStore) -> None:
+async def test_changes_are_reported_to_all_in_order_to_the_writer_too(store: MakeStore) -> None:
     writer, reader = store(), store()
     await writer.open()
     await reader.open()
@@ -75,7 +75,7 @@ async def test_changes_are_told_to_all_in_order_to_the_writer_too(store: MakeSto
     assert await learn(writer, 30) == put
 
 
-async def test_opening_tells_nobody_anything_and_what_it_read_is_not_told_again(
+async def test_opening_delivers_nothing_and_what_it_read_is_not_delivered_again(
     store: MakeStore,
 ) -> None:
     first, second = store(), store()

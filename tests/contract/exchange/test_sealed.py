@@ -53,7 +53,7 @@ async def stranger(
     await store.close()
 
 
-async def test_what_a_stranger_says_is_dropped_and_counted(
+async def test_messages_of_a_stranger_are_dropped_and_counted(
     broker_backend: EmbeddedBackend, exchange: MakeExchange, stranger: Stranger
 ) -> None:
     member = exchange()
@@ -66,7 +66,7 @@ async def test_what_a_stranger_says_is_dropped_and_counted(
     assert member.dropped == 0
 
 
-async def test_a_strangers_policies_are_neither_told_nor_read(
+async def test_a_strangers_policies_are_neither_delivered_nor_read(
     broker_backend: EmbeddedBackend, store: MakeStore, stranger: Stranger
 ) -> None:
     table = store()

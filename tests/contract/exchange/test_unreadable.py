@@ -90,7 +90,7 @@ async def test_a_thousand_encrypted_records_do_not_stop_a_table(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "encrypted"])
-async def test_reading_goes_on_after(
+async def test_reading_continues_after(
     kind: str, broker_backend: PulsarBackend, exchange: MakeExchange, store: MakeStore
 ) -> None:
     member, table = exchange(), store()

@@ -108,7 +108,7 @@ async def test_a_flush_of_nothing_returns(log: UsageLog) -> None:
     assert (log.appended, log.lost, log.synced_index) == (0, 0, -1)
 
 
-async def test_everybody_who_flushes_is_let_go(log: UsageLog) -> None:
+async def test_everybody_who_flushes_is_released(log: UsageLog) -> None:
     log.append(b"a", broker_timestamp_ms=T0)
     async with asyncio.timeout(TIMEOUT_S):
         await asyncio.gather(*(log.flush() for _ in range(20)))
@@ -142,7 +142,7 @@ async def test_what_comes_before_opening_is_kept(make_log: MakeLog, tmp_path: Pa
     assert [entry.payload for entry in entries_in(tmp_path)] == [b"early"]
 
 
-async def test_a_log_goes_on_where_it_was_closed(
+async def test_a_log_continues_where_it_was_closed(
     make_log: MakeLog, tmp_path: Path, variant: UsageLogSettings
 ) -> None:
     for life in range(3):

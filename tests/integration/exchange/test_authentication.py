@@ -72,7 +72,7 @@ async def test_with_the_token_exchange_and_table_work(
     await table.close()
 
 
-async def test_who_is_turned_away_is_told_which_setting_to_look_at(
+async def test_a_refused_daemon_names_the_setting_to_check(
     secured: SecuredPulsar, token_file: Path
 ) -> None:
     url = secured.pulsar.service_url

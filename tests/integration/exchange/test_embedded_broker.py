@@ -331,7 +331,7 @@ async def test_a_stranger_on_the_port_of_last_time_costs_the_port_only(
         await _serves(moved)
 
 
-async def test_a_folder_that_cannot_be_used_is_told_with_the_brokers_own_words(
+async def test_a_folder_that_cannot_be_used_is_reported_with_the_brokers_own_words(
     broker: MakeBroker, tmp_path: Path
 ) -> None:
     (tmp_path / "broker.rocksdb").write_text("a file where a folder must be")
@@ -376,7 +376,7 @@ async def test_a_folder_that_anybody_may_write_to_is_refused(
     await _serves(await broker(shared / "exchange").ensure())
 
 
-async def test_a_daemon_without_the_folders_secret_is_told_what_is_missing(
+async def test_a_daemon_without_the_folders_secret_reports_what_is_missing(
     broker: MakeBroker, tmp_path: Path
 ) -> None:
     url = await broker(tmp_path).ensure()

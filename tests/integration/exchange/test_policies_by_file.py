@@ -119,7 +119,7 @@ async def rates_are(members: list[Member], rates: list[int]) -> None:
     await until(lambda: [member.rate for member in members] == rates)
 
 
-async def test_a_new_file_that_arrives_here_and_there_flips_nothing_and_is_said(
+async def test_a_new_file_that_arrives_here_and_there_flips_nothing_and_is_reported(
     members: list[Member],
 ) -> None:
     first, *others = members
@@ -141,7 +141,9 @@ async def test_a_new_file_that_arrives_here_and_there_flips_nothing_and_is_said(
     assert not any(member.is_in_conflict for member in members)
 
 
-async def test_a_refused_file_is_said_by_the_daemon_that_refused_it(members: list[Member]) -> None:
+async def test_a_refused_file_is_reported_by_the_daemon_that_refused_it(
+    members: list[Member],
+) -> None:
     first, *others = members
     first.file.write_text("groups: {gold: {publish: {mesages: 2}}}\n")
     await until(lambda: "policies: the last good ones stay in force" in first.notes)

@@ -113,7 +113,7 @@ def test_the_summary_is_what_scripts_rely_on(made: Made) -> None:
     assert len(told) >= 3
 
 
-def test_figures_reckoned_by_hand(made: Made) -> None:
+def test_figures_computed_by_hand(made: Made) -> None:
     _, summary, _ = made
 
     gold, trial, free = (group(summary, name) for name in ("gold", "trial", "free"))
@@ -180,7 +180,7 @@ def test_the_terminal_gets_a_row_for_each_group(made: Made) -> None:
     assert all(len(row) == len(summary.columns) for row in summary.rows)
 
 
-def test_a_browser_shows_the_page_without_a_word_of_complaint(made: Made, tmp_path: Path) -> None:
+def test_a_browser_shows_the_page_without_complaints(made: Made, tmp_path: Path) -> None:
     browser = components.chromium()
     out, _, _ = made
     picture = tmp_path / "page.png"

@@ -181,7 +181,7 @@ def test_a_restart_is_no_gap(tmp_path: Path, read_logs: ReadLogs) -> None:
     assert (facts.missing, facts.brokers) == (0, ("broker-1",))
 
 
-def test_logs_without_any_usage_are_refused_in_words(tmp_path: Path, read_logs: ReadLogs) -> None:
+def test_logs_without_any_usage_are_refused_as_text(tmp_path: Path, read_logs: ReadLogs) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.append(b"somebody else's")
     maker.close()

@@ -78,7 +78,9 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(
         find_segments([path.format(tmp=tmp_path) for path in paths])
 
 
-def test_damage_in_the_middle_is_told_with_its_place_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported_with_its_place_and_the_rest_is_read(
+    tmp_path: Path,
+) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.rounds(5, GOLD)
     start, end = maker.offset_of(2), maker.offset_of(3)

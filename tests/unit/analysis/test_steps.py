@@ -59,7 +59,7 @@ def test_a_step_in_demand_and_the_rounds_until_everybody_had_its_part(
     assert steps(read_logs(tmp_path)) == [Step(START_MS + 10_000, "demand", 2)]
 
 
-def test_a_step_in_the_quota_says_so(tmp_path: Path, read_logs: ReadLogs) -> None:
+def test_a_step_in_the_quota_has_that_cause(tmp_path: Path, read_logs: ReadLogs) -> None:
     play(
         tmp_path,
         (10, 100, [(50, 90), (50, 90)]),

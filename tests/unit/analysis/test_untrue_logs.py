@@ -183,7 +183,7 @@ def test_time_without_records_and_without_sequences_is_silence_and_idle_time_is_
     assert facts.clocks.errors == ()
 
 
-def test_after_a_kill_nothing_is_said_to_be_whole(tmp_path: Path, read_logs: ReadLogs) -> None:
+def test_after_a_kill_no_log_is_reported_as_complete(tmp_path: Path, read_logs: ReadLogs) -> None:
     makers = brokers(tmp_path)
     play(makers, 10)
     makers[1].restart(down_ms=9000)

@@ -106,7 +106,7 @@ def test_without_a_quota_there_is_nothing_to_judge(tmp_path: Path, read_logs: Re
     assert "No group has a quota" in said[1]
 
 
-def test_what_is_missing_is_told_with_file_offset_and_reason(
+def test_what_is_missing_is_reported_with_file_offset_and_reason(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
     facts = replace(
@@ -126,7 +126,7 @@ def test_what_is_missing_is_told_with_file_offset_and_reason(
     assert "7 bytes at the end of segments" in said
 
 
-def test_what_was_decided_while_no_policies_were_known_is_told(
+def test_what_was_decided_while_no_policies_were_known_is_reported(
     tmp_path: Path, read_logs: ReadLogs
 ) -> None:
     facts = replace(FACTS, unknown_granted=1, unknown_refused=1200)

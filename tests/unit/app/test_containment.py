@@ -298,7 +298,7 @@ async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
         ("parts.policies", "_take_all"),
     ],
 )
-def test_whatever_part_raises_now_and_then_the_daemon_goes_on_answering(
+def test_whatever_part_raises_now_and_then_the_daemon_continues_answering(
     running: RunningDaemon, monkeypatch: pytest.MonkeyPatch, path: str, method: str
 ) -> None:
     daemon, dice = running.daemon, Random(1)

@@ -83,7 +83,7 @@ async def test_a_changed_file_is_taken_up_with_a_new_hash(path: Path, follower: 
     assert follower.told[2] == follower.told[0]
 
 
-async def test_a_bad_file_is_refused_whole_and_that_is_said_until_it_is_good_again(
+async def test_a_bad_file_is_refused_whole_and_that_is_reported_until_it_is_good_again(
     path: Path, follower: Follower
 ) -> None:
     with capture_logs() as logs:
@@ -97,7 +97,7 @@ async def test_a_bad_file_is_refused_whole_and_that_is_said_until_it_is_good_aga
     assert follower.policies.trouble is None
 
 
-async def test_a_file_that_vanishes_leaves_its_policies_and_that_is_said(
+async def test_a_file_that_vanishes_leaves_its_policies_and_that_is_reported(
     path: Path, follower: Follower
 ) -> None:
     vanish(path)
@@ -179,7 +179,7 @@ def put_long_key(path: Path) -> None:
         pytest.param(put_long_key, "unknown", id="long key"),
     ],
 )
-async def test_what_is_no_groups_file_is_told_in_short_and_reloads_go_on(
+async def test_what_is_no_groups_file_is_reported_in_short_and_reloads_continue(
     path: Path, follower: Follower, put: Callable[[Path], None], word: str
 ) -> None:
     with capture_logs() as logs:
@@ -217,7 +217,7 @@ async def test_a_file_that_takes_long_to_read_does_not_keep_the_process_from_sto
 # --- what nobody foresaw --------------------------------------------------------------------------------
 
 
-async def test_a_file_whose_process_cannot_begin_is_told_once_and_read_as_soon_as_one_can(
+async def test_a_file_whose_process_cannot_begin_is_reported_once_and_read_as_soon_as_one_can(
     path: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[object] = []

@@ -119,7 +119,9 @@ async def test_nothing_is_known_without_a_table_a_file_and_an_earlier_run(
     assert table(AwayStore(MemoryBus()), "broker-1", EMPTY_BOOK, kept=kept).is_known
 
 
-async def test_a_damaged_file_is_told_and_nothing_is_known(path: Path, kept: PoliciesFile) -> None:
+async def test_a_damaged_file_is_reported_and_nothing_is_known(
+    path: Path, kept: PoliciesFile
+) -> None:
     await ran_once(MemoryBus(), kept)
     await asyncio.to_thread(os.truncate, path, path.stat().st_size - 5)  # noqa: ASYNC240 - a test may
     with capture_logs() as logs:
@@ -153,7 +155,7 @@ async def test_many_changes_are_stored_together(
     assert table(AwayStore(MemoryBus()), "b", None, kept=kept).book().groups == {"gold": gold(1199)}
 
 
-async def test_a_full_disk_is_told_harms_nothing_and_is_got_over(
+async def test_a_full_disk_is_reported_and_harms_nothing(
     kept: PoliciesFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "KEEP_PAUSES", 0)

@@ -41,7 +41,9 @@ async def test_refused_records_are_counted_all_and_logged_in_short_and_seldom() 
     assert "\x1b" not in str(told)
 
 
-async def test_what_was_not_told_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refusals_that_were_not_logged_are_logged_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(refusals, "TELL_EVERY_S", 0)
     refused = refusals.Refusals()
     with capture_logs() as logs:

@@ -180,7 +180,7 @@ async def test_what_is_in_force_counts_as_old_until_the_table_was_read_again() -
         assert len(bus.records) == written
 
 
-async def test_a_change_that_is_under_way_when_the_table_is_lost_is_told_so() -> None:
+async def test_a_change_in_progress_when_the_table_is_lost_gets_that_error() -> None:
     class Deaf(MemoryPolicyStore):
         async def put(self, key: str, value: bytes) -> None:
             bus.cut_table()

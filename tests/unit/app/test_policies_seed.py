@@ -101,7 +101,7 @@ async def test_daemons_that_start_at_once_with_the_same_file_do_not_fight(dice_s
     assert set(again) <= {"tenant:other"}  # the three may have met there
 
 
-async def test_of_different_files_the_first_to_arrive_wins_and_the_other_says_so() -> None:
+async def test_of_different_files_the_first_to_arrive_wins_and_the_other_reports_it() -> None:
     bus, dice = MemoryBus(), random.Random(4)
     tables = [
         table(TardyStore(bus, dice), name, PolicyBook({"gold": gold(rate)}))
@@ -144,7 +144,7 @@ class FallingStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
-async def test_a_seed_that_was_interrupted_says_so_and_goes_on(
+async def test_a_seed_that_was_interrupted_reports_it_and_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(filling, "RESEED_S", 0.001)

@@ -177,7 +177,7 @@ async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:
     assert [entry["log_level"] for entry in said.entries] == ["warning", "info"]
 
 
-async def test_an_answer_that_cannot_be_used_is_told_once(said: LogCapture) -> None:
+async def test_an_answer_that_cannot_be_used_is_reported_once(said: LogCapture) -> None:
     house = House(GOLD)
     house.stock.faults = {"resourcegroups/trial": "resourcegroups/trial answered 500"}
     await house.poll()
@@ -200,7 +200,7 @@ async def test_an_answer_that_cannot_be_used_is_told_once(said: LogCapture) -> N
 # The start.
 
 
-async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_says_so() -> None:
+async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_reports_it() -> None:
     house = House(StockDown("refused"))
     assert house.trouble() == "Pulsar was not read yet; in force is nothing"
     assert house.is_settled() is False
@@ -323,7 +323,7 @@ async def test_topics_can_be_left_alone() -> None:
     assert house.stock.known == StockPolicies()
 
 
-async def test_topics_that_do_not_fit_are_told_of_once(said: LogCapture) -> None:
+async def test_topics_that_do_not_fit_are_reported_once(said: LogCapture) -> None:
     house = House(GOLD, topic_calls_max=4)
     house.ask(EU)
     house.ask("persistent://acme/orders/us")
@@ -332,7 +332,7 @@ async def test_topics_that_do_not_fit_are_told_of_once(said: LogCapture) -> None
     assert [(entry["topics"], entry["read"]) for entry in said.entries] == [(2, 1)]
 
 
-async def test_a_new_book_makes_nobody_forget_who_asked() -> None:
+async def test_a_new_book_keeps_the_requested_names() -> None:
     house = House(GOLD)
     house.ask(EU, "billing")
 

@@ -128,7 +128,7 @@ class CrowdedStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
-async def test_who_never_gets_through_is_told_to_try_again() -> None:
+async def test_a_writer_that_never_wins_is_asked_to_try_again() -> None:
     bus = MemoryBus()
     policies = table(CrowdedStore(bus), "broker-1", repair_s=60)
     tries: list[Value] = []
@@ -146,7 +146,7 @@ def keep_value(known: Value, tries: list[Value]) -> Group:
     return gold(5)
 
 
-async def test_a_change_that_is_no_longer_possible_says_so_and_leaves_nothing_behind() -> None:
+async def test_a_change_that_is_no_longer_possible_reports_it_and_leaves_nothing_behind() -> None:
     bus = MemoryBus()
     policies = table(CrowdedStore(bus), "broker-1")
 
@@ -179,7 +179,7 @@ async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
     assert (await late_book(bus)).groups == {"gold": gold(1000)}
 
 
-async def test_who_read_only_the_loser_learns_of_the_winner() -> None:
+async def test_a_reader_of_only_the_loser_learns_of_the_winner() -> None:
     bus, other = MemoryBus(), MemoryBus()
     await write(bus, rival(2, 7000, "loser"))
     misled = table(bus, "misled", repair_s=60)
@@ -193,7 +193,7 @@ async def test_who_read_only_the_loser_learns_of_the_winner() -> None:
         await until(lambda: misled.book().groups == {"gold": gold(1000)})
 
 
-async def test_several_that_repair_the_same_do_not_go_on_for_ever() -> None:
+async def test_several_that_repair_the_same_do_not_continue_for_ever() -> None:
     bus = MemoryBus()
     await write(bus, rival(2, 1000, "a"), rival(2, 7000, "b"))
     tables = [table(bus, name) for name in ("a", "b", "c", "d")]
@@ -248,7 +248,7 @@ class DeafStore(MemoryPolicyStore):
         return []
 
 
-async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_said(
+async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(writing, "READ_BACK_S", 0.01)
@@ -259,7 +259,7 @@ async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_said(
         assert policies.book().groups == {}
 
 
-async def test_who_waits_when_the_daemon_stops_is_told() -> None:
+async def test_a_waiting_writer_gets_an_error_when_the_daemon_stops() -> None:
     policies = table(DeafStore(MemoryBus()), "broker-1")
     async with following(policies):
         waiting = asyncio.create_task(policies.change(GOLD, one_more))
@@ -300,7 +300,7 @@ class SlowStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
-async def test_who_lost_tries_again_as_soon_as_the_faster_record_is_read() -> None:
+async def test_a_loser_tries_again_as_soon_as_the_faster_record_is_read() -> None:
     # Or the faster one, who knows that it won at that moment, is always a step ahead.
     bus = MemoryBus()
     policies = table(store := SlowStore(bus), "broker-1")
@@ -329,7 +329,7 @@ async def test_following_a_table_that_is_closed_ends() -> None:
         await following_it
 
 
-async def test_a_batch_of_changes_is_told_once() -> None:
+async def test_a_batch_of_changes_is_reported_once() -> None:
     bus = MemoryBus()
     policies = table(bus, "broker-1")
     await policies.open()

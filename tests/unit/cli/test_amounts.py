@@ -66,5 +66,5 @@ def test_what_a_person_reads(units: float | None, messages: str, size: str) -> N
     assert show(units, is_bytes=True) == size
 
 
-def test_none_has_a_word_of_its_own() -> None:
+def test_no_limit_has_a_name_of_its_own() -> None:
     assert show(None, empty="unlimited") == "unlimited"

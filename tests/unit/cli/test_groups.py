@@ -86,7 +86,7 @@ def test_get_shows_attachments_and_brokers(rgd: Rgd, running: RunningDaemon) -> 
     assert "(quota)" in outcome.out
 
 
-def test_set_keeps_what_it_does_not_say(rgd: Rgd, running: RunningDaemon) -> None:
+def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -> None:
     outcome = rgd("groups", "set", "gold", "--publish-messages", "2k", "--blocked")
     assert (outcome.code, outcome.err) == (0, "")
     publish = replace(GOLD.quota.publish, messages=rate_of(2000))
@@ -192,7 +192,7 @@ def test_attaching_to_no_group_fails_and_changes_nothing(rgd: Rgd, running: Runn
         ),
     ],
 )
-def test_where_an_attachment_is_said(name: str, path: str) -> None:
+def test_the_paths_of_attachments(name: str, path: str) -> None:
     assert attachment_path(name) == path
 
 

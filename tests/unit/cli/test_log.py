@@ -105,7 +105,9 @@ def test_damage_goes_to_standard_error_and_the_rest_is_printed(rgd: Rgd, tmp_pat
     assert re.search(rf"^rgd: {re.escape(str(path))}: .*offset {size}\b", outcome.err, re.MULTILINE)
 
 
-def test_a_report_of_a_later_version_is_told_and_shown_as_bytes(rgd: Rgd, tmp_path: Path) -> None:
+def test_a_report_of_a_later_version_is_reported_and_shown_as_bytes(
+    rgd: Rgd, tmp_path: Path
+) -> None:
     path = segment(tmp_path, [entry(0, b"\x01", properties=(("rgd", "99"),)), report(1)])
     outcome = rgd("log", "cat", "--json", path)
     assert outcome.code == 1

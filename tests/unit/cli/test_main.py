@@ -60,7 +60,7 @@ def test_every_command_explains_itself(rgd: Rgd, command: str) -> None:
     assert rgd(command, "--help").code == 0
 
 
-def test_the_version_is_told(rgd: Rgd) -> None:
+def test_the_version_is_reported(rgd: Rgd) -> None:
     outcome = rgd("--version")
     assert (outcome.code, outcome.out) == (0, f"rgd {__version__}\n")
 
@@ -90,7 +90,7 @@ def test_a_configuration_error_is_every_fault_and_2(
     assert (outcome.code, outcome.err) == (2, "rgd: a.yaml: b: expected c\nrgd: d.yaml: e\n")
 
 
-def test_ctrl_c_is_130_without_a_word(rgd: Rgd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_130_without_output(rgd: Rgd, monkeypatch: pytest.MonkeyPatch) -> None:
     raising(monkeypatch, KeyboardInterrupt())
     outcome = rgd("validate", "x")
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "")

@@ -66,7 +66,7 @@ def test_insecure_reaches_the_daemon(rgd: Rgd, served: list[dict[str, Any]]) -> 
     assert served[0]["insecure"] is True
 
 
-def test_every_fault_is_told_and_nothing_is_started(
+def test_every_fault_is_reported_and_nothing_is_started(
     rgd: Rgd, served: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RGD_EXCHANGE__ROUND", "1")

@@ -142,13 +142,15 @@ def test_a_table_is_for_people_and_is_never_cut(rgd: Rgd) -> None:
         (["--quota", "1", "--wanted", "--json"], "--wanted: expected numbers from 0 to 9e+15, got --json"),
     ],
 )  # fmt: skip
-def test_a_wrong_number_is_told_with_its_option(rgd: Rgd, arguments: list[str], fault: str) -> None:
+def test_a_wrong_number_is_reported_with_its_option(
+    rgd: Rgd, arguments: list[str], fault: str
+) -> None:
     outcome = rgd("shares", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert f"rgd: command line: {fault}" in outcome.err
 
 
-def test_every_wrong_number_is_told_at_once(rgd: Rgd) -> None:
+def test_every_wrong_number_is_reported_at_once(rgd: Rgd) -> None:
     outcome = rgd("shares", "--quota", "-1", "--wanted", "x", "--weights", "1", "2", "--floor", "7")
     assert outcome.err.count("rgd: command line: ") == 4
 

@@ -18,7 +18,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_sound_files_are_told_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
+def test_valid_files_are_reported_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
     groups = write(
         tmp_path,
         "groups.yaml",
@@ -35,7 +35,9 @@ def test_sound_files_are_told_one_by_one(rgd: Rgd, tmp_path: Path) -> None:
     )
 
 
-def test_faults_of_all_files_are_told_and_sound_ones_still_are(rgd: Rgd, tmp_path: Path) -> None:
+def test_faults_of_all_files_are_reported_and_valid_ones_still_are(
+    rgd: Rgd, tmp_path: Path
+) -> None:
     groups = write(tmp_path, "groups.yaml", "groups:\n  gold: {publik: {},\n    blocked: 1}")
     settings = write(tmp_path, "rgd.yaml", "http: {listen: 0.0.0.0:1, batch_max: no}")
     sound = write(tmp_path, "sound.yaml", "limits: {}")

@@ -87,7 +87,7 @@ def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:
     assert line.startswith("acme/orders dispatch is not cut: 1 limit, none refused")
 
 
-def test_what_nobody_limits_is_said_to_be_free(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_name_without_limits_is_reported_as_free(rgd: Rgd, running: RunningDaemon) -> None:
     assert told(rgd, "other/free") == [
         "other/free publish is not limited: it is in no group and has no limit of its own"
     ]
@@ -98,14 +98,14 @@ def test_a_blocked_group_is_the_verdict(rgd: Rgd, running: RunningDaemon) -> Non
     assert line == "acme/stopped publish is blocked by group stopped: nothing passes"
 
 
-def test_a_shadow_cuts_nothing_and_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_shadow_cuts_nothing_and_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     running.ask(*[Request(messages=2, namespace="acme/watched")] * 5)
     lines = told(rgd, "acme/watched")
     assert "is not cut" in lines[0]
     assert any(line.startswith("group watched is a shadow") for line in lines)
 
 
-def test_a_group_that_is_missing_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_group_that_is_missing_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     lines = told(rgd, "acme/lost")
     assert "is not limited" in lines[0]
     assert (
@@ -114,11 +114,11 @@ def test_a_group_that_is_missing_is_told(rgd: Rgd, running: RunningDaemon) -> No
     )
 
 
-def test_a_limit_nobody_asked_for_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_limit_nobody_asked_for_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     assert any("was not asked for here yet" in line for line in told(rgd, "acme/orders"))
 
 
-def test_a_divided_share_is_told(rgd: Rgd, running: RunningDaemon) -> None:
+def test_a_divided_share_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     eu = Request(messages=9, namespace="acme/split", topic="persistent://acme/split/eu")
     running.ask(eu, eu)
     lines = told(rgd, "acme/split/eu")
@@ -181,14 +181,14 @@ def test_a_limit_of_the_brokers_own_says_who_set_it(running: RunningDaemon) -> N
 
 
 @pytest.mark.parametrize("state", ["starting", "holding", "equal", "hold", "open", "rejoining"])
-def test_shares_that_are_not_live_are_told(running: RunningDaemon, state: str) -> None:
+def test_shares_that_are_not_live_are_reported(running: RunningDaemon, state: str) -> None:
     view = explained(running)
     assert not any(line.startswith("shares are") for line in remarks(view))
     view["levels"][0]["state"] = state
     assert any(line.startswith(f"shares are {state}: ") for line in remarks(view))
 
 
-def test_bytes_are_told_where_bytes_were_cut(running: RunningDaemon) -> None:
+def test_bytes_are_reported_where_bytes_were_cut(running: RunningDaemon) -> None:
     size = Request(messages=0, bytes=70_000_000, namespace="acme/orders")
     running.ask(size, size)
     view = explained(running, size)
@@ -198,7 +198,7 @@ def test_bytes_are_told_where_bytes_were_cut(running: RunningDaemon) -> None:
     assert any(" cut 1 request, 0 messages, 70MB on " in line for line in details(view))
 
 
-def test_a_stored_backlog_quota_is_told_as_it_is(running: RunningDaemon) -> None:
+def test_a_stored_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> None:
     view = explained(running)
     quota = {
         "type": "destination_storage",

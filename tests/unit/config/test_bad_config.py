@@ -66,7 +66,7 @@ def test_the_walk_finds_files_of_each_kind_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_each_mistake_is_told_with_file_key_and_expectation(path: Path, tmp_path: Path) -> None:
+def test_each_mistake_is_reported_with_file_key_and_expectation(path: Path, tmp_path: Path) -> None:
     marked = marked_faults(path)
     assert marked, f"{path} says no fault"
 

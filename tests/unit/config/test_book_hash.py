@@ -111,7 +111,7 @@ def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
         pytest.param(PolicyBook(named=frozenset({"a/b"})), id="named"),
     ],
 )
-def test_a_place_where_nothing_is_set_says_as_little_as_none(book: PolicyBook) -> None:
+def test_an_entry_that_sets_nothing_hashes_like_none(book: PolicyBook) -> None:
     assert book_hash(book) == book_hash(EMPTY_BOOK)
 
 
@@ -122,12 +122,12 @@ def test_a_place_where_nothing_is_set_says_as_little_as_none(book: PolicyBook) -
         LocalLimit(dispatch=Rates(5), dispatch_relative=True),
     ],
 )
-def test_what_only_a_table_can_say_counts_too(limit: LocalLimit) -> None:
+def test_values_that_only_a_table_can_have_count_too(limit: LocalLimit) -> None:
     plain = PolicyBook(limits=Limits(topics={TOPIC: LocalLimit(dispatch=Rates(5))}))
     assert book_hash(PolicyBook(limits=Limits(topics={TOPIC: limit}))) != book_hash(plain)
 
 
-def test_all_ways_to_say_no_backlog_quota_are_the_same() -> None:
+def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
     books = [
         PolicyBook(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
         for quota in (BacklogQuota(), BacklogQuota(-7, 0), BacklogQuota(-1, -9))

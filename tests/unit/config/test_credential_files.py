@@ -31,7 +31,7 @@ def test_files_that_only_we_can_read_are_fine(tmp_path: Path) -> None:
     )
 
 
-def test_every_fault_is_told_with_its_setting(tmp_path: Path) -> None:
+def test_every_fault_is_reported_with_its_setting(tmp_path: Path) -> None:
     found = settings(
         token_file=file(tmp_path / "token", 0o644),
         tls_key=file(tmp_path / "key", 0o602),

@@ -61,7 +61,7 @@ def fault_of(content: bytes) -> str:
         ("9" * 101, "9" * 101),
     ],
 )
-def test_a_scalar_means_what_yaml_1_2_says(text: str, value: object) -> None:
+def test_a_scalar_has_its_value_of_yaml_1_2(text: str, value: object) -> None:
     read = value_of(text)
     assert read == value
     assert type(read) is type(value)
@@ -82,7 +82,7 @@ def test_keys_are_the_text_that_stands_there() -> None:
     }
 
 
-def test_a_repeated_key_is_told_and_the_first_value_stays() -> None:
+def test_a_repeated_key_is_reported_and_the_first_value_stays() -> None:
     parsed = parse_document(b"{a: {b: 1, b: {c: 2}}, a: 3}", "test.yaml")
     assert parsed.value == {"a": {"b": 1}}
     assert [fault.key for fault in parsed.faults.found] == ["a.b", "a"]
@@ -96,7 +96,7 @@ def test_an_alias_stands_for_its_anchor() -> None:
     }
 
 
-def test_an_anchor_may_be_said_anew() -> None:
+def test_an_anchor_may_be_defined_again() -> None:
     assert value_of("[&x 1, *x, &x 2, *x]") == [1, 1, 2, 2]
 
 

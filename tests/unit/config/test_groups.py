@@ -159,7 +159,7 @@ def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     assert took_s < 10
 
 
-def test_wrong_groups_by_the_thousand_are_told_in_seconds(tmp_path: Path) -> None:
+def test_wrong_groups_by_the_thousand_are_reported_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  group-{number}: {{}}\n" for number in range(900))
     wrong = "".join(f"    tenant-{number}: grop-{number}x\n" for number in range(5000))
     path = tmp_path / "groups.yaml"

@@ -57,7 +57,7 @@ def test_what_is_one_object_there_is_one_here(file: Path) -> None:
     assert len({id(limit) for limit in limits.values()}) == 1
 
 
-def test_every_fault_is_told_as_if_it_were_read_here(file: Path) -> None:
+def test_every_fault_is_reported_as_if_it_were_read_here(file: Path) -> None:
     file.write_text("groups:\n  gold: {publik: {}}\n  a b: {}\n")
     with pytest.raises(ConfigError) as here:
         load_groups(file)
@@ -83,7 +83,7 @@ def test_a_process_that_ends_before_it_has_told_all_is_a_fault(
         load_groups_apart(path)
 
 
-def test_the_collector_goes_on_afterwards(file: Path) -> None:
+def test_the_collector_continues_afterwards(file: Path) -> None:
     file.write_text(EVERYTHING)
     load_groups_apart(file)
     assert gc.isenabled()
@@ -95,7 +95,7 @@ class _Name(str):
     __slots__ = ("__weakref__",)
 
 
-def test_a_book_that_was_let_go_is_freed_and_one_that_somebody_has_is_whole() -> None:
+def test_a_book_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
     kept = PolicyBook(attach=Attachments({"acme": "gold"}))
     group = _Name("gold")
     gone = weakref.ref(group)

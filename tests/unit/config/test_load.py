@@ -96,13 +96,13 @@ def test_the_real_environment_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) 
     assert Settings().cluster == "standalone"
 
 
-def test_an_empty_variable_takes_back_what_the_file_says(tmp_path: Path) -> None:
+def test_an_empty_variable_removes_the_files_value(tmp_path: Path) -> None:
     file = write(tmp_path, "http: {tokens_file: tokens.yaml}")
     assert load_settings(file, {}, {}).http.tokens_file == Path("tokens.yaml")
     assert load_settings(file, {"RGD_HTTP__TOKENS_FILE": ""}, {}).http.tokens_file is None
 
 
-def test_an_option_that_was_not_given_says_nothing() -> None:
+def test_an_option_that_was_not_given_has_no_effect() -> None:
     assert load_settings(None, {"RGD_CLUSTER": "east"}, {"cluster": None}).cluster == "east"
 
 
@@ -167,7 +167,7 @@ def test_a_relation_is_not_checked_on_values_that_are_faulty_anyway(tmp_path: Pa
 
 class TestListeningBeyondLoopback:
     @pytest.mark.parametrize("listen", ["0.0.0.0:7700", "[::]:7700", "10.1.2.3:1", "gateway:7700"])
-    def test_it_wants_tokens_or_the_word_insecure(self, listen: str) -> None:
+    def test_it_needs_tokens_or_the_option_insecure(self, listen: str) -> None:
         overrides = {"http.listen": listen}
         [fault] = faults_of(None, {}, overrides)
         assert "set it, or start with --insecure" in fault
@@ -176,7 +176,7 @@ class TestListeningBeyondLoopback:
         assert not with_tokens.http.is_open
 
     @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.8.8.8:1", "[::1]:7700", "localhost:80"])
-    def test_this_machine_alone_needs_none(self, listen: str) -> None:
+    def test_loopback_needs_no_tokens(self, listen: str) -> None:
         assert load_settings(None, {}, {"http.listen": listen}).http.is_loopback
 
 

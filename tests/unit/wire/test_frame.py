@@ -206,7 +206,7 @@ def test_an_entry_cut_anywhere_is_refused(at: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_peeking_at_less_than_a_magic_says_so(size: int) -> None:
+def test_peeking_at_less_than_a_magic_raises(size: int) -> None:
     with pytest.raises(TornFrame, match="needs 2 bytes"):
         frame.peek_broker_entry_metadata(b"\x0e\x02"[:size])
 

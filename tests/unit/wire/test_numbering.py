@@ -58,7 +58,7 @@ def proto_of(payload: bytes) -> usage_pb2.Message:
 BOTH = [row("gold"), row("gold", 7, Kind.DISPATCH), row("trial", 9, Kind.DISPATCH)]
 
 
-def test_a_report_is_read_as_it_was_said() -> None:
+def test_a_report_is_read_as_it_was_written() -> None:
     line = Line()
     for rows in (BOTH, BOTH[:1], [row("trial"), row("acme"), *BOTH[:2]], [row("acme", 1)]):
         said = report(*rows)
@@ -78,7 +78,7 @@ def test_a_name_travels_once() -> None:
     assert (list(more.names.numbers), list(more.names.groups)) == ([2], ["acme"])
 
 
-def test_a_full_report_says_every_name() -> None:
+def test_a_full_report_has_every_name() -> None:
     line = Line()
     line.say(report(*BOTH), is_lost=True)
     said = report(*BOTH, row("acme"), full=True)
@@ -87,7 +87,7 @@ def test_a_full_report_says_every_name() -> None:
     assert in_order(heard) == in_order(said)
 
 
-def test_who_missed_a_name_reads_no_rows_and_loses_none() -> None:
+def test_a_receiver_without_a_name_reads_no_rows_and_loses_none() -> None:
     line = Line()
     line.say(report(*BOTH))
     line.say(report(row("late")), is_lost=True)
@@ -105,7 +105,7 @@ def test_who_missed_a_name_reads_no_rows_and_loses_none() -> None:
     assert line.say(report(row("late"))) == report()
 
 
-def test_who_came_late_reads_no_rows() -> None:
+def test_a_late_receiver_reads_no_rows() -> None:
     line = Line()
     line.say(report(*BOTH), is_lost=True)
     assert line.say(report(*BOTH)) == report()
@@ -134,7 +134,7 @@ def test_another_start_has_other_numbers() -> None:
     assert line.hear(encode(report(row("gold")), old)) == report()
 
 
-def test_speakers_do_not_share_numbers() -> None:
+def test_senders_do_not_share_numbers() -> None:
     line, other = Line(), Numbering()
     line.say(report(row("gold")))
     said = report(row("trial"), speaker=Speaker("b2", 7))
@@ -157,7 +157,7 @@ def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
     assert more.rows.groups == ("g5",)
 
 
-def test_a_numbering_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_dictionary_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbering_module, "NAMES_MAX", 3)
     line = Line()
     for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):
@@ -168,7 +168,7 @@ def test_a_numbering_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) -
     assert len(line.numberings._speakers["b1"]._names) <= 3
 
 
-def test_of_too_many_speakers_who_was_silent_longest_says_its_names_again(
+def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(numbering_module, "SPEAKERS_MAX", 2)
@@ -234,7 +234,7 @@ def test_both_names_and_numbers_are_refused() -> None:
     assert caught.value.reason is Reason.BAD_STRUCTURE
 
 
-def test_more_names_than_a_speaker_may_have_are_refused() -> None:
+def test_more_names_than_a_sender_may_have_are_refused() -> None:
     line, payload = Line(), encode(report(*BOTH), Numbering())
     line.hear(payload)
     proto = proto_of(payload)
@@ -274,7 +274,7 @@ def test_a_number_that_stands_for_two_groups_is_refused() -> None:
     assert caught.value.reason is Reason.DUPLICATE
 
 
-def test_parts_of_a_full_state_each_say_the_names_they_use() -> None:
+def test_parts_of_a_full_state_each_have_the_names_they_use() -> None:
     line = Line()
     line.say(report(*BOTH, row("acme")), is_lost=True)
     middle = 1 << 63
@@ -291,7 +291,7 @@ def test_parts_of_a_full_state_each_say_the_names_they_use() -> None:
     assert line.say(report(row("gold"))) == report(row("gold"))
 
 
-def test_names_are_said_again_after_a_full_state_only_where_it_did_not_say_them() -> None:
+def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() -> None:
     numbering = Numbering()
     encode(report(*BOTH), numbering)
     encode(report(row("gold"), full=True), numbering)

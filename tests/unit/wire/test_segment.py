@@ -61,7 +61,7 @@ def test_an_entry_is_found_as_soon_as_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize("left", [1, 3, 4, 5, SIZE - 1])
-def test_a_torn_end_is_told_from_damage(left: int) -> None:
+def test_a_torn_end_is_distinguished_from_damage(left: int) -> None:
     reader = SegmentReader()
     found = reader.feed(STORED[0] + STORED[1][:left])
     assert shown(found + reader.finish()) == [("stored", 1), Torn(SIZE, left)]
@@ -109,7 +109,7 @@ def test_two_damaged_entries_are_two_findings() -> None:
 
 
 @pytest.mark.parametrize("left", [0, 2, 5, 20])
-def test_a_damaged_entry_before_a_torn_end_is_told_apart(left: int) -> None:
+def test_a_damaged_entry_before_a_torn_end_is_reported_separately(left: int) -> None:
     found = read(turned(STORED[0], 20) + STORED[1][:left])
     torn = [Torn(SIZE, left)] if left else []
     assert shown(found) == [Damaged(0, SIZE, Reason.CHECKSUM), *torn]
@@ -136,7 +136,7 @@ def test_strangers_between_entries_are_skipped() -> None:
     assert shown(found) == [("stored", 1), Damaged(SIZE, 13, Reason.OVERSIZE), ("stored", 2)]
 
 
-def test_an_unchecksummed_entry_is_read_but_never_a_place_to_go_on_by_itself() -> None:
+def test_an_unchecksummed_entry_is_read_but_never_a_place_to_continue_by_itself() -> None:
     bare = encode_stored(encode_entry(Entry("p", 9, 2, is_checksummed=False)))
     assert shown(read(bare + STORED[0])) == stored(9, 1)
     # Behind a damaged one its stated end is believed, because an entry can be read there.

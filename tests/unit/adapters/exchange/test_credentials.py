@@ -32,7 +32,7 @@ def test_what_is_no_token_is_refused_and_not_shown(content: bytes, tmp_path: Pat
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
-def test_a_missing_file_a_folder_and_a_fifo_are_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_a_fifo_are_reported_at_once(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for path in (tmp_path / "nothing", tmp_path, fifo):

@@ -53,7 +53,7 @@ def test_what_comes_back_clears_what_was_published_before_it_and_nothing_after()
     assert watched.goes_overdue(2 * LOOK_S)
 
 
-def test_words_of_others_say_nothing_about_our_own() -> None:
+def test_messages_of_others_say_nothing_about_our_own() -> None:
     watched = Watched()
     watched.publish(b"ours")
     watched.echo.received(b"theirs")

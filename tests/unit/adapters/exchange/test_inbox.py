@@ -95,7 +95,7 @@ async def test_a_full_table_queue_forgets_only_superseded_values() -> None:
     assert await changes.take() == [("b", b"1"), ("a", b"2"), ("c", b"1"), ("b", b"")]
 
 
-async def test_no_keys_last_word_is_lost_even_with_more_keys_than_the_queue_holds() -> None:
+async def test_no_keys_last_change_is_lost_even_with_more_keys_than_the_queue_holds() -> None:
     changes = ChangeInbox(asyncio.get_running_loop(), 10)
     for number in range(300):
         changes.put((f"key {number % 100}", b"%d" % number))

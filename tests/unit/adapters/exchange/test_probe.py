@@ -30,13 +30,13 @@ async def server(answer: bytes | None) -> AsyncIterator[str]:
     listening.close()
 
 
-async def test_who_answers_anything_is_there_even_one_who_hangs_up() -> None:
+async def test_any_answer_counts_even_a_closed_connection() -> None:
     for answer in (b"\x00\x00\x00\x05", b""):
         async with server(answer) as place:
             assert await answers(f"pulsar://{place}", LONG_S)
 
 
-async def test_who_refuses_or_keeps_silent_is_not() -> None:
+async def test_a_refusal_or_silence_is_no_answer() -> None:
     async with server(None) as silent:
         assert not await answers(f"pulsar://{silent}", SHORT_S)
         assert not await answers(f"pulsar://127.0.0.1:1,{silent}", SHORT_S)

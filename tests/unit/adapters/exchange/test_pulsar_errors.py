@@ -26,7 +26,7 @@ TOPIC = "persistent://acme/limits/policies"
         ("ProducerQueueIsFull", "too many messages wait"),
     ],
 )
-def test_a_fault_is_told_with_place_and_remedy(fault: str, remedy: str) -> None:
+def test_a_fault_is_reported_with_place_and_remedy(fault: str, remedy: str) -> None:
     error = translate(fault, url=URL, topic=TOPIC)
     assert isinstance(error, ExchangeDown)
     for part in (URL, TOPIC, fault, remedy):

@@ -43,7 +43,7 @@ def test_one_changed_byte_breaks_it(payload: bytes, position: int, change: int) 
 
 
 @given(forged=st.binary(max_size=100))
-def test_what_nobody_sealed_is_nothing(forged: bytes) -> None:
+def test_an_unsealed_message_is_refused(forged: bytes) -> None:
     assert seal(Clock()).opened(forged, "") is None
 
 

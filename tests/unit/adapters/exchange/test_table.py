@@ -125,7 +125,7 @@ async def test_a_snapshot_takes_only_so_many_bytes(monkeypatch: pytest.MonkeyPat
     assert table.dropped == 100 - len(records)
 
 
-async def test_whoever_waits_for_a_table_that_is_lost_is_told() -> None:
+async def test_a_caller_that_waits_for_a_lost_table_gets_an_error() -> None:
     changes = ChangeInbox(asyncio.get_running_loop(), 10)
     table = _Table(asyncio.get_running_loop(), changes)
     opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))

@@ -222,7 +222,7 @@ class TestTooManyGroups:
         assert (await self.admitted_by_group(exposition))["other"] == 38
         figures.now = self.admitted(a=1, d=9)
         assert await self.admitted_by_group(exposition) == {"a": 1, "other": 38}
-        # The place that came free is given from the next scrape on.
+        # The series that came free is given away from the next scrape on.
         assert await self.admitted_by_group(exposition) == {"a": 1, "d": 9, "other": 38}
 
     async def test_ages_are_not_summed(self, figures: Figures, exposition: Exposition) -> None:

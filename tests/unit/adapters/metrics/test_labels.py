@@ -3,42 +3,42 @@
 The samples of whole scrapes are in test_exposition.
 """
 
-from rgd.adapters.metrics.labels import OTHER, Carried, Places
+from rgd.adapters.metrics.labels import OTHER, Carried, OwnSeries
 
 
-def scrape(places: Places, *values: str) -> list[str]:
-    places.begin()
-    shown = [places.shown(value) for value in values]
-    places.end()
+def scrape(own: OwnSeries, *values: str) -> list[str]:
+    own.begin()
+    shown = [own.shown(value) for value in values]
+    own.end()
     return shown
 
 
-def test_the_first_in_line_get_a_place_and_the_rest_are_other() -> None:
-    assert scrape(Places(2), "a", "b", "c", "a") == ["a", "b", OTHER, "a"]
+def test_the_first_in_line_get_series_and_the_rest_are_other() -> None:
+    assert scrape(OwnSeries(2), "a", "b", "c", "a") == ["a", "b", OTHER, "a"]
 
 
-def test_who_has_a_place_keeps_it_whatever_the_order() -> None:
-    places = Places(2)
-    scrape(places, "a", "b", "c")
-    assert scrape(places, "c", "b", "a") == [OTHER, "b", "a"]
+def test_who_has_a_series_keeps_it_whatever_the_order() -> None:
+    own = OwnSeries(2)
+    scrape(own, "a", "b", "c")
+    assert scrape(own, "c", "b", "a") == [OTHER, "b", "a"]
 
 
-def test_a_place_comes_free_with_the_scrape_that_misses_its_owner() -> None:
-    places = Places(2)
-    scrape(places, "a", "b", "c", "d")
-    assert scrape(places, "b", "c", "d") == ["b", OTHER, OTHER]
-    assert scrape(places, "b", "c", "d") == ["b", "c", OTHER]
+def test_a_series_comes_free_with_the_scrape_that_misses_its_value() -> None:
+    own = OwnSeries(2)
+    scrape(own, "a", "b", "c", "d")
+    assert scrape(own, "b", "c", "d") == ["b", OTHER, OTHER]
+    assert scrape(own, "b", "c", "d") == ["b", "c", OTHER]
 
 
-def test_a_scrape_that_is_given_up_takes_nobodys_place() -> None:
-    places = Places(1)
-    scrape(places, "a")
-    places.begin()
-    assert scrape(places, "b", "a") == [OTHER, "a"]
+def test_a_scrape_that_is_given_up_frees_nothing() -> None:
+    own = OwnSeries(1)
+    scrape(own, "a")
+    own.begin()
+    assert scrape(own, "b", "a") == [OTHER, "a"]
 
 
-def test_one_that_is_called_other_takes_no_place() -> None:
-    assert scrape(Places(1), OTHER, "a") == [OTHER, "a"]
+def test_one_that_is_called_other_takes_no_series() -> None:
+    assert scrape(OwnSeries(1), OTHER, "a") == [OTHER, "a"]
 
 
 def test_a_carried_counter_follows_its_parts_up() -> None:

@@ -45,7 +45,7 @@ def test_any_keys_and_lines_come_back(
     assert kept(path).load() == records
 
 
-def test_policies_of_another_table_are_not_used_and_that_is_said(path: Path) -> None:
+def test_policies_of_another_table_are_not_used_and_that_is_reported(path: Path) -> None:
     kept(path, "one").store(RECORDS)
     other = kept(path, "other")
     assert other.load() is None
@@ -53,7 +53,7 @@ def test_policies_of_another_table_are_not_used_and_that_is_said(path: Path) -> 
 
 
 @given(data=st.data())
-def test_a_damaged_file_is_told_and_not_used(
+def test_a_damaged_file_is_reported_and_not_used(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.jsonl"

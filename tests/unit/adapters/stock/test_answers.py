@@ -104,7 +104,7 @@ def test_the_rates_of_another_cluster_do_not_count() -> None:
         ),
     ],
 )
-def test_a_dispatch_rate_is_reckoned_per_second(
+def test_a_dispatch_rate_is_computed_per_second(
     fields: dict[str, int], rates: Rates | None
 ) -> None:
     assert dispatch(**fields).dispatch == rates

@@ -251,7 +251,7 @@ async def test_a_tenant_that_names_others_namespaces_is_not_believed(
     assert reading.faults.keys() == {"namespaces/public"}
 
 
-async def test_a_group_that_rgd_cannot_name_is_told_and_the_others_hold(
+async def test_a_group_that_rgd_cannot_name_is_reported_and_the_others_hold(
     pulsar: PretendPulsar,
 ) -> None:
     pulsar.say("resourcegroups", ["gold", "half odd"])
@@ -272,7 +272,7 @@ async def test_an_answer_without_end_is_refused(
     assert "larger than 4096" in reading.faults["resourcegroups/gold"]
 
 
-async def test_what_pulsar_says_is_told_and_no_more_than_a_line_of_it(
+async def test_what_pulsar_says_is_reported_and_no_more_than_a_line_of_it(
     pulsar: PretendPulsar,
 ) -> None:
     pulsar.say("resourcegroups/gold", "<b>\n" + "x" * 9000, status=502)
@@ -281,7 +281,7 @@ async def test_what_pulsar_says_is_told_and_no_more_than_a_line_of_it(
     assert len(fault) < 300
 
 
-async def test_faults_are_told_up_to_a_limit(
+async def test_faults_are_reported_up_to_a_limit(
     pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "FAULTS_MAX", 3)
@@ -294,7 +294,7 @@ async def test_faults_are_told_up_to_a_limit(
 # No answer.
 
 
-async def test_nobody_there_is_down(pulsar: PretendPulsar) -> None:
+async def test_an_unreachable_pulsar_is_down(pulsar: PretendPulsar) -> None:
     await pulsar.stop()
     with pytest.raises(StockDown):
         await read(pulsar)

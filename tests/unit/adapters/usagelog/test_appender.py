@@ -75,7 +75,7 @@ def test_broker_time_never_runs_backwards_not_even_over_a_restart(
     assert times_in(tmp_path) == [50, 50, 60, 60, 60, 61]
 
 
-def test_sequence_ids_show_what_was_lost_and_go_on_after_a_restart(
+def test_sequence_ids_show_what_was_lost_and_continue_after_a_restart(
     tmp_path: Path, make_appender: MakeAppender
 ) -> None:
     first = make_appender()

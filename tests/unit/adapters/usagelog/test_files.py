@@ -81,7 +81,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         list_segments(tmp_path / "nowhere")
 
 
-def test_a_second_writer_is_told_who_has_the_log_and_what_to_do(tmp_path: Path) -> None:
+def test_a_second_writer_learns_who_has_the_log_and_what_to_do(tmp_path: Path) -> None:
     first, second = FolderLock(tmp_path), FolderLock(tmp_path)
     first.acquire()
     first.acquire()

@@ -49,7 +49,7 @@ def test_the_writer_marks_the_first_entry_and_every_nth_after_it(segment: Path) 
     assert len(load_marks(segment)) == 4
 
 
-def test_marks_go_on_where_a_reopened_log_left_off(tmp_path: Path) -> None:
+def test_marks_continue_where_a_reopened_log_left_off(tmp_path: Path) -> None:
     for first in range(0, COUNT, 50):
         write_log(tmp_path, pendings(50, first=first), SETTINGS)
     segment = segments_in(tmp_path)[0]
@@ -69,7 +69,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in DAMAGE.items()])
-def test_a_missing_or_wrong_index_changes_no_answer_and_is_mended(
+def test_a_missing_or_wrong_index_changes_no_answer_and_is_repaired(
     segment: Path, data: bytes | None
 ) -> None:
     path = index_path(segment)
@@ -115,7 +115,7 @@ def test_marks_behind_a_cut_are_not_true(segment: Path) -> None:
         assert true_marks(file.fileno(), marks) == marks[:2]
 
 
-def test_a_mend_that_changes_nothing_writes_nothing(segment: Path) -> None:
+def test_a_repair_that_changes_nothing_writes_nothing(segment: Path) -> None:
     before = index_path(segment).stat()
     mend(segment)
     assert index_path(segment).stat().st_mtime_ns == before.st_mtime_ns

@@ -49,7 +49,7 @@ def index_case(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("settings", [ONE_SEGMENT, SMALL_SEGMENTS], ids=["one", "several"])
-def test_a_log_cut_at_any_byte_goes_on_behind_its_last_whole_entry(
+def test_a_log_cut_at_any_byte_continues_behind_its_last_whole_entry(
     tmp_path: Path, settings: UsageLogSettings, index_case: str
 ) -> None:
     whole = tmp_path / "whole"
@@ -87,7 +87,7 @@ def test_zeros_at_the_end_are_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", range(4))
-def test_a_damaged_entry_stays_and_the_log_goes_on(tmp_path: Path, entry: int) -> None:
+def test_a_damaged_entry_stays_and_the_log_continues(tmp_path: Path, entry: int) -> None:
     write_log(tmp_path, pendings(4), ONE_SEGMENT)
     segment = segments_in(tmp_path)[0]
     end = ends_of(segment)[entry]

@@ -98,7 +98,7 @@ async def reached(event: threading.Event) -> None:
     assert await asyncio.to_thread(event.wait, TIMEOUT_S)
 
 
-async def test_appending_goes_on_while_the_disk_hangs_until_the_queue_is_full(
+async def test_appending_continues_while_the_disk_hangs_until_the_queue_is_full(
     make_log: MakeLog, held_sync: HeldSync, tmp_path: Path
 ) -> None:
     log = make_log(queue_max=10, fsync=Fsync.ALWAYS)
@@ -197,7 +197,7 @@ async def test_entries_are_synced_in_the_interval_without_a_flush(make_log: Make
     await until(lambda: log.synced_index == 0)
 
 
-async def test_an_outage_is_told_once_and_loses_nothing_that_the_queue_can_hold(
+async def test_an_outage_is_reported_once_and_loses_nothing_that_the_queue_can_hold(
     make_log: MakeLog, obstacle: Obstacle, alarms: Alarms
 ) -> None:
     log = make_log(obstacle.folder, retry_ms=1)
@@ -231,7 +231,7 @@ async def test_in_an_outage_the_newest_are_lost_once_the_queue_is_full(
     assert payloads_in(obstacle.folder) == [payload_of(number) for number in range(3)]
 
 
-async def test_whoever_waits_in_an_outage_is_let_go_and_the_entries_are_lost(
+async def test_a_waiting_caller_in_an_outage_is_released_and_the_entries_are_lost(
     make_log: MakeLog, obstacle: Obstacle
 ) -> None:
     log = make_log(obstacle.folder, retry_ms=600_000)
@@ -268,7 +268,7 @@ async def test_a_read_only_folder_stops_logging_and_nothing_else(
     assert alarms.count == 1
 
 
-async def test_a_sync_that_keeps_failing_is_told_once(
+async def test_a_sync_that_keeps_failing_is_reported_once(
     make_log: MakeLog, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log(fsync_ms=1, retry_ms=1)
@@ -343,7 +343,7 @@ async def test_a_log_that_never_opened_can_be_closed(make_log: MakeLog) -> None:
     assert (second.lost, third.lost) == (1, 1)
 
 
-async def test_a_bug_in_the_thread_is_told_and_leaves_nobody_waiting(
+async def test_a_bug_in_the_thread_is_reported_and_leaves_nobody_waiting(
     make_log: MakeLog, alarms: Alarms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = make_log()

@@ -55,7 +55,7 @@ def test_a_full_namespace_is_taken_apart() -> None:
     assert names.tenant_of("acme/orders") == "acme"
 
 
-def test_half_a_namespace_is_told_what_is_missing() -> None:
+def test_half_a_namespace_is_refused_with_what_is_missing() -> None:
     with pytest.raises(InvalidName, match=r"^namespace: expected tenant/namespace, got 'acme'"):
         names.parse_namespace("acme")
 
@@ -138,7 +138,7 @@ def test_another_subscription_is_refused(name: str) -> None:
         pytest.param("eu-partition-1-partition-2", "eu-partition-1", id="the-last-ending-counts"),
     ],
 )
-def test_a_partition_is_told_from_its_ending_as_pulsar_does(
+def test_a_partition_is_recognised_by_its_ending_as_in_pulsar(
     local: str, partitioned: str | None
 ) -> None:
     base = "persistent://acme/orders/"
