@@ -141,7 +141,7 @@ class Checkers:
             )
 
     def _views(self, group: int) -> list[Mapping[str, Rates]] | None:
-        """What each live member reckons all shares to be; None as soon as two differ or one has none."""
+        """What each live member computes all shares to be; None as soon as two differ or one has none."""
         views: list[Mapping[str, Rates]] = []
         live = self._cluster.live
         if len({self._cluster.brokers[self._places[member.name]] for member in live}) < len(live):
@@ -250,7 +250,7 @@ def _admitted(caller: Caller, dimension: int) -> list[int]:
 
 
 def _apart(brains: list[Brain], group: int, dimension: int, cluster: Cluster) -> float | None:
-    """The largest difference between what two reckon of one broker; None where one reckons nothing."""
+    """The largest difference between what two compute of one broker; None where one computes nothing."""
     views = [brain.shares(cluster.keys[group]) for brain in brains]
     rows = []
     for view in views:

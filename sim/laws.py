@@ -1,4 +1,4 @@
-"""Laws over a whole run, reckoned from what the load counted.
+"""Laws over a whole run, computed from what the load counted.
 
 Each broken law comes as (law, round, story). `sim.checkers` watches while the world runs; here is
 what can only be said when it is over: how much was admitted over one and ten rounds, and that nobody

@@ -61,7 +61,7 @@ class Brain(Protocol):
         ...
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
-        """What it reckons every broker's share to be; None where it believes nobody just now."""
+        """What it computes every broker's share to be; None where it believes nobody just now."""
         ...
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:

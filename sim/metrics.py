@@ -47,7 +47,7 @@ class Figures:
 
 
 def figures_of(recording: Recording) -> Figures:
-    """Reckon everything."""
+    """Compute everything."""
     right = right_shares(recording)
     fair_from = [first_fair(right, segment, recording) for segment in recording.segments]
     return Figures(

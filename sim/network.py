@@ -1,11 +1,11 @@
-"""How messages travel: who hears what, when, and how often.
+"""How messages travel: who receives what, when, and how often.
 
-Law: a speaker hears itself over the same road as everybody else. For one speaker and one hearer,
-messages stay in the order in which they were said, as on a topic of Pulsar, where `is_ordered` is
+Law: a sender receives its own messages over the same road as everybody else. For one sender and one
+receiver, messages stay in the order in which they were sent, as on a topic of Pulsar, where `is_ordered` is
 on, but for those that straggle.
 
-Everything here may be changed while a world runs; it holds for what is said from then on. Chance is
-the world's dice, and each hearer's fate is drawn by itself.
+Everything here may be changed while a world runs; it holds for what is sent from then on. Chance is
+the world's dice, and each receiver's fate is drawn by itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,16 +31,16 @@ class Network:
     straggle_max_ns: int = 0
     #: Whether messages from one to another stay in order.
     is_ordered: bool = False
-    #: Pairs (from, to) that hear nothing.
+    #: Pairs (from, to) without messages.
     cut: set[tuple[str, str]] = field(default_factory=set)
-    #: How much later than others a slow reader hears everything.
+    #: How much later than others a slow reader receives everything.
     slow_ns: dict[str, int] = field(default_factory=dict)
     #: Latest arrival so far, for each (from, to).
     _latest: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def is_uniform(self) -> bool:
-        """Whether everybody hears everything after the same time."""
+        """Whether everybody receives everything after the same time."""
         return (
             self.delay_min_ns == self.delay_max_ns
             and not (self.loss or self.duplication or self.straggling)
@@ -48,14 +48,14 @@ class Network:
         )
 
     def arrivals(
-        self, now: int, sender: str, hearers: Iterable[str], dice: Random
+        self, now: int, sender: str, receivers: Iterable[str], dice: Random
     ) -> Iterator[tuple[int, str]]:
-        """When a message that is said now reaches whom."""
+        """When a message that is sent now reaches whom."""
         random, least = dice.random, self.delay_min_ns
         spread = self.delay_max_ns - least
         is_rough = bool(self.loss or self.duplication or self.straggling or self.cut)
         slow, latest, is_ordered = self.slow_ns, self._latest, self.is_ordered
-        for name in hearers:
+        for name in receivers:
             moment = now + least + int(spread * random())
             if slow:
                 moment += slow.get(name, 0)

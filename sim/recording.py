@@ -5,7 +5,7 @@ figure is taken from what a broker says of itself.
 
 Axes are always in this order: round (or boundary), group, place, dimension (messages, bytes).
 Boundary k is where round k begins, so there is one more boundary than rounds. The max-min parts of
-the true demand are reckoned by the core's own policy (`sim.truth`).
+the true demand are computed by the core's own policy (`sim.truth`).
 """
 
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ class Demand:
 
     #: By group, then by place.
     schedules: Sequence[Sequence[Schedule]]
-    #: When it changes so that shares have to be fair anew, in ns.
+    #: When it changes so that shares have to be fair again, in ns.
     steps_ns: tuple[int, ...] = ()
 
 

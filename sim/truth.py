@@ -1,6 +1,6 @@
 """Who should have what: the core's own max-min policy, over the demand that the load really has.
 
-Law: no second implementation. What a broker would reckon from perfect knowledge is what it is judged
+Law: no second implementation. What a broker would compute from perfect knowledge is what it is judged
 by: the same function, floors, spare and order of names; two dimensions are filled at once.
 """
 

@@ -1,6 +1,6 @@
 """The shapes of demand: who wants how much, when, in parts of the mean share.
 
-A workload makes a schedule for each load and says when shares have to be fair anew (steps). It is a
+A workload makes a schedule for each load and says when shares have to be fair again (steps). It is a
 pure function of the ground, dice included. `1.0` is a broker's even part of the quota, so demand of
 more than 1.0 on average is overload.
 """
@@ -169,7 +169,7 @@ def two_dimensions(count: int) -> Workload:
 
 
 def shifting(count: int, *, part: float) -> Workload:
-    """At each step a part of the brokers draw anew what they want, up to 2.4."""
+    """At each step a part of the brokers draw again what they want, up to 2.4."""
 
     def make(ground: Ground) -> Demand:
         steps = ground.steps(count)

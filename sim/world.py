@@ -141,7 +141,7 @@ class World:
 
     def at(self, moment: int, action: Callable[..., object], *arguments: object) -> None:
         """Do something at a moment (not before now); of one moment's things, in this order."""
-        due = moment if moment > self.now else self.now  # noqa: FURB136 -- min() and max() take thrice as long
+        due = moment if moment > self.now else self.now  # noqa: FURB136 -- min() and max() take three times as long
         heapq.heappush(self._agenda, (due, next(self._order), action, arguments))
 
     def run_until(self, moment: int) -> None:

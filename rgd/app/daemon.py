@@ -43,7 +43,6 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
@@ -313,18 +312,15 @@ class RgdDaemon(Looks):
             await asyncio.sleep(0)
             return
         if isinstance(message, Report) and message.full:
-            await self._introduce(message.rows)
+            # Thousands of new groups get their slots slice by slice.
+            for begin in range(0, len(message.rows), NAMES_SLICE):
+                end = begin + NAMES_SLICE
+                self._handle(StateAnnounced(self.now(), message.rows, begin, end))
+                await asyncio.sleep(0)
         self._handle(MessageReceived(self.now(), message))
         # Reports come in crowds at the rounds' ends: let requests in between.
         is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
         await asyncio.sleep(SLICE_REST_S if is_large else 0)
-
-    async def _introduce(self, rows: UsageColumns) -> None:
-        """Give the groups of a whole state their places, thousands of new ones slice by slice."""
-        for begin in range(0, len(rows), NAMES_SLICE):
-            now = self.now()
-            self._handle(StateAnnounced(now, rows, begin, begin + NAMES_SLICE))
-            await asyncio.sleep(0)
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         known = self.parts.policies.is_known
@@ -337,6 +333,4 @@ class RgdDaemon(Looks):
 
     def _until_wake_s(self) -> float | None:
         wake_at = self.core.wake_at
-        if wake_at is None:
-            return None
-        return max(0.0, (wake_at - self.now()) / NS_PER_S)
+        return None if wake_at is None else max(0.0, (wake_at - self.now()) / NS_PER_S)

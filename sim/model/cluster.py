@@ -1,7 +1,7 @@
 """Many groups on the same daemons, round by round.
 
 In a round the buckets admit what they can of what is offered; then every daemon
-says what it wants, all hear all, and the shares of the next round are reckoned:
+says what it wants, all hear all, and the shares of the next round are computed:
 the delay of one exchange, and nothing is lost.
 """
 

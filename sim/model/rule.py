@@ -5,7 +5,7 @@ shape that the core's functions take, and back; a row is one broker in one
 group, and rows are sorted by group and then by broker, as the usage map's are.
 
 All daemons hold the same rows, because the exchange of the model loses nothing,
-so shares are reckoned once for all of them.
+so shares are computed once for all of them.
 """
 
 from typing import Protocol

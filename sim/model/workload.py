@@ -5,7 +5,7 @@ Law: the same seed and chunk give the same demand, whatever else is run.
 Each group has a quota (from 100 to 100,000 units a second, evenly over the
 decades) and a load of 0.3 to 3 times it, on `spread` of the brokers. How the
 load lies on the brokers is the workload's name: `heavy-tail` (Pareto, shuffled
-at every step), `steps` (each step gives every broker 1 or 30 parts anew) or
+at every step), `steps` (each step draws for every broker whether it wants 1 or 30 parts) or
 `noise` (the heavy tail, and 30 % normal noise on every broker in every round).
 """
 

@@ -7,7 +7,7 @@ it exactly its demand. The weight is smoothed (EWMA, 0.1 in the paper) and told
 to all; a limit is quota * own weight / sum of weights.
 
 Kinder than the paper: everybody hears everybody (the paper gossips to a few),
-limits are reckoned anew whenever a weight is heard, and a broker that is silent
+limits are recomputed whenever a weight is heard, and a broker that is silent
 for `expiry_rounds` is forgotten. Weights travel in a row's `wanted`, in
 `WEIGHT_UNIT` to a flow; messages and bytes are two independent limits.
 """
@@ -143,7 +143,7 @@ class FlowShare(Rival):
         peer.weights.update(told)
         self._refresh([key for key in told if self.limiter.state(key) is not None], now)
 
-    def _reckon(self, key: GroupKey, quota: Rates) -> Rates:
+    def _compute(self, key: GroupKey, quota: Rates) -> Rates:
         return Rates(
             self._rate(key, Dimension.MESSAGES, quota.messages),
             self._rate(key, Dimension.BYTES, quota.bytes),

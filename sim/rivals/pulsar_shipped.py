@@ -7,7 +7,7 @@ more: every allocation of a saturated quota is a fixed point.
 
 Kept as shipped: own usage is what came back over the exchange; a report says
 nothing new unless usage changed by more than 5 % or 5 periods have passed, and
-a drop to zero is not told before that; messages and bytes are reckoned apart;
+a drop to zero is not told before that; messages and bytes are computed apart;
 until the first calculation each broker grants the whole quota; a broker that
 is gone is never forgotten.
 
@@ -121,7 +121,7 @@ class PulsarShipped(Rival):
                     admitted.messages // MILLI, admitted.bytes // MILLI
                 )
 
-    def _reckon(self, key: GroupKey, quota: Rates) -> Rates:
+    def _compute(self, key: GroupKey, quota: Rates) -> Rates:
         if not self._has_calculated:
             return quota
         usage = self.usage(key)

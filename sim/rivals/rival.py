@@ -97,7 +97,7 @@ class Rival(ABC):
         return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:  # noqa: ARG002 -- `Brain` asks for it
-        """None: a rival reckons no share but its own."""
+        """None: a rival computes no share but its own."""
         return None
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
@@ -124,8 +124,8 @@ class Rival(ABC):
         """Take in what anybody says, this member too."""
 
     @abstractmethod
-    def _reckon(self, key: GroupKey, quota: Rates) -> Rates:
-        """The share of a group as it is reckoned now."""
+    def _compute(self, key: GroupKey, quota: Rates) -> Rates:
+        """The share of a group as it is computed now."""
 
     def _on_woken(self, now: Nanos) -> list[Effect]:
         if self._round_end is None or now < self._round_end:
@@ -146,9 +146,9 @@ class Rival(ABC):
         )
 
     def _refresh(self, keys: Iterable[GroupKey], now: Nanos) -> None:
-        """Reckon shares anew and put them in force at once."""
+        """Compute shares again and put them in force at once."""
         for key in keys:
-            self.limiter.set_share(key, self._reckon(key, self._quota(key)), now)
+            self.limiter.set_share(key, self._compute(key, self._quota(key)), now)
 
     def _keys(self) -> list[GroupKey]:
         return [state.key for state in self.limiter.states()]
@@ -158,7 +158,7 @@ class Rival(ABC):
         return UNLIMITED if group is None else group.rates(key.kind)
 
     def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:  # noqa: ARG002 -- a rival has its shares at once
-        return self._reckon(GroupKey(group.name, kind), group.rates(kind))
+        return self._compute(GroupKey(group.name, kind), group.rates(kind))
 
 
 def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair, total: Pair) -> UsageRow:

@@ -241,7 +241,7 @@ _Amounts = tuple[Any, ...]
 
 
 @lru_cache(maxsize=NAMES_MAX)
-def _name_of_plain(*said: Any) -> Name | None:
+def _name_of_plain(said: tuple[Any, ...]) -> Name | None:
     """The full name of questions that may be granted together; None where they may not.
 
     Args:
@@ -259,7 +259,7 @@ def _name_of_plain(*said: Any) -> Name | None:
 
 def _together(said: tuple[Any, ...]) -> Together | None:
     try:
-        name = _name_of_plain(*said)
+        name = _name_of_plain(said)
     except RgdError:
         # Whoever answers it by itself finds words for it.
         return None

@@ -75,8 +75,8 @@ async def read_array(body: bytes, batch_max: int, turns: Turns) -> Items:
 
 def _decoded(array: bytes, batch_max: int) -> Items:
     """The questions of a small array."""
-    # Counted before they are kept.
-    if array.count(b"{") > batch_max and _count(array) > batch_max:
+    # Counted before they are kept, if there may be so many: an item takes three bytes, its comma included.
+    if len(array) > 3 * batch_max and array.count(b"{") > batch_max and _count(array) > batch_max:
         raise BatchTooLarge(batch_max)
     return _good_items_of(array) or [*_raw_items_of(array)]
 

@@ -72,7 +72,19 @@ class Buckets:
         """
         if now < self.short_until and messages == self.short_messages and size == self.short_bytes:
             return False
-        if now > self.at:
+        elapsed = now - self.at
+        if elapsed > 0 and self.spilled is None:
+            # As `refill`, without the call.
+            self.at = now
+            if rate := self.messages_rate:
+                tokens = self.messages_tokens + elapsed * rate
+                depth = self.messages_depth
+                self.messages_tokens = tokens if tokens < depth else depth  # noqa: FURB136 -- min() takes thrice as long
+            if rate := self.bytes_rate:
+                tokens = self.bytes_tokens + elapsed * rate
+                depth = self.bytes_depth
+                self.bytes_tokens = tokens if tokens < depth else depth  # noqa: FURB136 -- as above
+        else:
             self.refill(now)
         rate = self.messages_rate
         if rate is not None and messages:

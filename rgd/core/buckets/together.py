@@ -6,7 +6,7 @@ by one, in any order; or nothing happened at all.
 
 from collections.abc import Collection, Mapping
 
-from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.charge import give_back
 from rgd.core.buckets.decision import Name, Together
@@ -46,7 +46,9 @@ def _charge(chain: Chain, asked: Together, now: Nanos) -> bool:
         if size and level.bytes_rate is not None and level.bytes_tokens < bytes_cost:
             return False
     for level in chain.deciding:
-        level.take(messages, size)
+        level.messages_tokens -= messages_cost
+        level.bytes_tokens -= bytes_cost
+        level.short_until = NEVER
     return True
 
 

@@ -8,7 +8,7 @@ Law: a slot that was found for a number is used only while the index has not fre
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,20 @@ from rgd.core.exchange.columns import Codes, Ints
 from rgd.core.exchange.group_index import NO_PLACE, GroupIndex, grown
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import Holding
+from rgd.core.runs import Places, run_of
 
 #: Marks a row that was not looked for.
 _NOT_FOUND: Final = -2
+
+
+class _Steady(NamedTuple):
+    """Rows of one report, and where they are while the holding has a version."""
+
+    names: NumberedNames
+    kinds: Codes
+    slots: Ints
+    rows: Places
+    version: int
 
 
 class KnownSlots:
@@ -33,10 +44,30 @@ class KnownSlots:
         #: The row that the sender has there while its holding has this version.
         self._row: NDArray[np.int32] = np.full(64, _NOT_FOUND, np.int32)
         self._version = -1
+        #: The last rows of which all were held, and where they are.
+        self._steady: _Steady | None = None
 
     def is_of(self, names: NumberedNames) -> bool:
         """Whether these names have numbers of the same table."""
         return names.table is self._table
+
+    def steady(
+        self, names: NumberedNames, kinds: Codes, holding: Holding
+    ) -> tuple[Ints, Places] | None:
+        """Slots and rows, if these are the names of the last report and all of its rows are still held."""
+        last = self._steady
+        if last is None or last.names is not names or last.version != holding.version:
+            return None
+        # While a row is held, its slot is not freed.
+        return (last.slots, last.rows) if np.array_equal(last.kinds, kinds) else None
+
+    def keep(
+        self, names: NumberedNames, kinds: Codes, slots: Ints, rows: Ints, version: int
+    ) -> Places:
+        """Remember where rows are that the holding of this version has, all of them."""
+        places = run_of(rows)
+        self._steady = _Steady(names, kinds, slots, places, version)
+        return places
 
     def find(self, names: NumberedNames, kinds: Codes, index: GroupIndex) -> Ints:
         """[rows] the slot of each, `NO_PLACE` where none is known."""

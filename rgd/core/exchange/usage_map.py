@@ -91,14 +91,10 @@ class UsageMap:
         holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
-        # A full state replaces the rows that are held: only what is kept of it is counted.
-        room = UNKNOWN_ROWS_MAX if report.full else None
-        slots = self._slots_of(number, told, room)
-        if not report.full or (report.span == ALL_ROWS and len(told) == len(holding)):
-            rows = self._rows_of(number, told, slots)
-            if not ((rows == NO_ROW).any() or told.is_idle.any()):
-                holding.is_partial &= not report.full
-                return self._rewrite(holding, run_of(rows), slots, Amounts.of(told))
+        slots, rows = self._find(number, report)
+        if rows is not None and not told.is_idle.any():
+            holding.is_partial &= not report.full
+            return self._rewrite(holding, rows, slots, Amounts.of(told))
         return self._merge(number, slots, report)
 
     def remove(self, broker: str) -> Ints:
@@ -240,6 +236,27 @@ class UsageMap:
                 f"the usage map has {self._rows.live} rows, {held} of brokers and "
                 f"{self._regions.live} of groups"
             )
+
+    def _find(self, number: int, report: Report) -> tuple[Ints, Places | None]:
+        """The slots of a report's rows, and the rows if they are held and no others are to go."""
+        told, holding, known = report.rows, self._holdings[number], self._known.get(number)
+        is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
+        names = told.groups
+        if is_all and known is not None and isinstance(names, NumberedNames):
+            steady = known.steady(names, told.kinds, holding)
+            if steady is not None:
+                return steady
+        # A full state replaces the rows that are held: only what is kept of it is counted.
+        slots = self._slots_of(number, told, UNKNOWN_ROWS_MAX if report.full else None)
+        if not is_all:
+            return slots, None
+        rows = self._rows_of(number, told, slots)
+        if (rows == NO_ROW).any():
+            return slots, None
+        if isinstance(names, NumberedNames):
+            known = self._known[number]
+            return slots, known.keep(names, told.kinds, slots, rows, holding.version)
+        return slots, run_of(rows)
 
     def _slots_of(self, number: int, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, given to what has none and is to be kept.

@@ -27,8 +27,8 @@ DELETE_MISSING = Difference(
 IN_USE = Difference(
     what="`resourcegroups delete` of a group in use",
     stock="412, `ResourceGroup is in use`",
-    rgd="409, the same words and by whom",
-    why="409 is what Pulsar's documentation says; the rest is what to do next",
+    rgd="409, the same text and its users",
+    why="409 is what Pulsar's documentation says; the users show what to do next",
 )
 UNLIMITED = Difference(
     what="get a rate that was set to 0 or less",
@@ -40,28 +40,28 @@ TOO_GREAT = Difference(
     what="get a rate that was set above 9,000,000,000,000,000 a second",
     stock="as it was set",
     rgd="`-1`",
-    why="no limit: more than shares can be reckoned with, and than anybody sends",
+    why="no limit: above the range of shares, and of any real traffic",
 )
 NO_PERIOD = Difference(
     what="get a dispatch rate that was set with a period of 0 (`-dt 0`)",
     stock="period `0`",
     rgd="period `1`",
-    why="a rate needs a period; a second is what Pulsar's client takes by itself",
+    why="a rate needs a period; one second is the default of Pulsar's client",
 )
 TOO_SMALL = Difference(
     what="set a dispatch rate below 0.001 a second (`-md 7 -dt 86400`)",
     stock="done",
     rgd="400",
-    why="rgd reckons in thousandths a second, and would have to let through more than was said",
+    why="rgd computes in thousandths a second, and would have to grant more than the rate",
 )
 LONG_PERIOD = Difference(
     what="get a dispatch rate that was set over a period of more than 1000 seconds",
     stock="as it was set",
     rgd="rounded down to a whole number of thousandths a second",
-    why="the same; what is shown is what is in force",
+    why="the same; the rate in force is shown",
 )
 UNNAMED_NAMESPACE = Difference(
-    what="get from a namespace that nothing was ever set for",
+    what="get from a namespace without any policy",
     stock="nothing is set, if the namespace was created",
     rgd="404, `Namespace does not exist`",
     why="rgd has no `namespaces create`: a namespace exists once a policy has named it",
@@ -70,37 +70,37 @@ NAMED_NAMESPACE = Difference(
     what="set, get or remove in a namespace that was not created",
     stock="404, `Namespace does not exist`",
     rgd="done; the namespace exists from then on",
-    why="the same: naming it makes it",
+    why="the same: naming it creates it",
 )
 TOPIC = Difference(
     what="set, get or remove for a topic that was not created",
     stock="404, `Topic ... not found`",
     rgd="done",
-    why="rgd sees no topics: its callers name them, so a limit may be there first",
+    why="rgd sees no topics: its callers name them, so a limit may exist first",
 )
 PARTITION = Difference(
     what="set, get or remove for one partition (`orders-partition-0`)",
     stock="412, `Not allowed to set/get topic policy for a partition`",
     rgd="done",
-    why="a partition may have a limit of its own here; without one, its topic's holds",
+    why="a partition may have a limit of its own here; without one, its topic's applies",
 )
 GLOBAL = Difference(
     what="`topicPolicies ... --global`",
-    stock="kept apart from the topic's own",
+    stock="stored separately from the topic's own",
     rgd="is the topic's own",
-    why="rgd has one cluster, so there is nothing that would be global beside it",
+    why="rgd has one cluster, so local and global are the same",
 )
 OTHER_BACKLOG = Difference(
     what="get backlog quotas `--applied` of a topic that has a quota of one type only",
     stock="that quota",
     rgd="that quota, and its namespace's of the other type",
-    why="that one holds too: Pulsar shows one place's, but enforces each type by itself",
+    why="both are in force: Pulsar shows one scope's, but enforces each type separately",
 )
 NO_DEFAULT_BACKLOG = Difference(
     what="get backlog quotas `--applied` of a topic where nothing is set",
     stock="its configuration's default (10 GiB in standalone.conf)",
     rgd="nothing",
-    why="rgd has no default: what nobody set is not limited",
+    why="rgd has no default: a quota that is not set is unlimited",
 )
 
 DIFFERENCES = (
