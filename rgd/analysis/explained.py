@@ -1,10 +1,10 @@
-"""What the log says beside its figures: whose a group is, and which level refused its work.
+"""Tenants of groups, and refusals by level, from the log alone.
 
 Law: nothing but the log is needed. Groups belong to the tenants and namespaces that the policies records of
 the log attach to them, at any time of it. A tenant's figures are those of the group that is attached to
 the tenant itself, because all of the tenant's work is charged to it; where there is none, the sum over the
-groups of its namespaces. A group of several tenants is said to be shared, and its figures stand for all
-of them together: the log does not tell them apart.
+groups of its namespaces. A group of several tenants is marked as shared, because the log has only
+its total.
 
 Both are gathered segment by segment and merged; logs of before (version 1) have neither.
 """

@@ -2,7 +2,7 @@
 
 Law: `Chain.read` gives back the rows that `Chain.write` was given, for the same records in the same order,
 from any key record on. A record that continues one that was not read is refused (`Reason.UNLINKED`), so
-damage costs the records up to the next key record and makes nothing up. A key record comes at least every
+damage costs the records up to the next key record, and no value is invented. A key record comes at least every
 `KEY_EVERY` records: among as many entries in a row of one segment there is one.
 
 Both sides keep the last values of each (group, kind), and both expect the same next ones: totals go on by
@@ -91,12 +91,12 @@ _EXPECTED_MAX: Final = float(1 << 62)
 
 
 class Chain:
-    """One side of a chain: what was said so far."""
+    """One side of a chain: slots, and the last values of each."""
 
     _slots: dict[tuple[str, int], int]
     _groups: list[str]
     _kinds: Codes
-    #: [slots, _WIDTH] what each slot's last record said.
+    #: [slots, _WIDTH] the values in each slot's last record.
     _values: Ints
     #: Slots of the last record's rows, and of what is written their groups.
     _last: Ints
@@ -178,7 +178,7 @@ class Chain:
         return rows
 
     def _begin(self, name: int) -> None:
-        """Forget everything that was said."""
+        """Forget all slots and values."""
         self._id = name
         self._slots = {}
         self._groups = []

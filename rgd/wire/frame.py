@@ -205,8 +205,8 @@ def compressed_payload(body: bytes) -> tuple[bytes, bytes]:
     frame = compressed(body, ratio_max=LOG_RATIO_MAX)
     if frame is None:
         return body, b""
-    said = PayloadCompression(compression=_ZSTD, uncompressed_size=len(body))
-    return frame, said.SerializeToString()
+    metadata = PayloadCompression(compression=_ZSTD, uncompressed_size=len(body))
+    return frame, metadata.SerializeToString()
 
 
 def plain_payload(entry: Entry) -> bytes:
@@ -219,20 +219,20 @@ def plain_payload(entry: Entry) -> bytes:
     if not entry.unknown:
         return entry.payload
     try:
-        said = PayloadCompression.FromString(entry.unknown)
+        stated = PayloadCompression.FromString(entry.unknown)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
-    if said.compression == _NO_COMPRESSION:
+    if stated.compression == _NO_COMPRESSION:
         return entry.payload
-    if said.compression != _ZSTD:
+    if stated.compression != _ZSTD:
         raise Malformed(
-            Reason.BAD_STRUCTURE, f"payload: compression {said.compression} is not known"
+            Reason.BAD_STRUCTURE, f"payload: compression {stated.compression} is not known"
         )
     body = decompressed(entry.payload, PAYLOAD_MAX, ratio_max=LOG_RATIO_MAX)
-    if len(body) != said.uncompressed_size:
+    if len(body) != stated.uncompressed_size:
         raise Malformed(
             Reason.BAD_STRUCTURE,
-            f"payload: {len(body)} bytes, said to be {said.uncompressed_size}",
+            f"payload: {len(body)} bytes instead of {stated.uncompressed_size}",
         )
     return body
 

@@ -1,8 +1,8 @@
 """Policies in the usage log: keys and values as in the policies table (proto: Policies).
 
 Law: of the parts of one record, `policies_from` gives back every policy of the book that they were made
-from, except those that `left_out` counts. So a log alone says which group had which quota when, and which
-tenant was charged for it.
+from, except those that `left_out` counts. So a log alone has every group's quota over
+time, and the tenants charged for it.
 
 A record of changes has only what differs from the record before it; None stands for deleted.
 """
@@ -51,11 +51,11 @@ class PolicyTexts:
     """Every policy in force by its key, written as JSON; what did not change is not written again."""
 
     def __init__(self) -> None:
-        self._said: dict[str, tuple[Value, str]] = {}
+        self._texts: dict[str, tuple[Value, str]] = {}
 
     def all(self) -> dict[str, str]:
         """The policies that were taken last; groups come first, then attachments."""
-        return {key: text for key, (_, text) in self._said.items()}
+        return {key: text for key, (_, text) in self._texts.items()}
 
     def take(self, book: PolicyBook) -> dict[str, str]:
         """Take the policies of a book; answer with what changed: deleted ones become null.
@@ -63,18 +63,18 @@ class PolicyTexts:
         Raises:
             Malformed: a policy cannot be written.
         """
-        before, now = self._said, {}
+        before, now = self._texts, {}
         changed: dict[str, str] = {}
         for record in records_of(book, _WRITER):
             key, value = record.key, record.value
-            said = before.get(key)
-            if said is None or said[0] is not value:
-                said = (value, policy_text(key, value))
-                if key not in before or before[key][1] != said[1]:
-                    changed[key] = said[1]
-            now[key] = said
+            known = before.get(key)
+            if known is None or known[0] is not value:
+                known = (value, policy_text(key, value))
+                if key not in before or before[key][1] != known[1]:
+                    changed[key] = known[1]
+            now[key] = known
         changed.update((key, _DELETED) for key in before if key not in now)
-        self._said = now
+        self._texts = now
         return changed
 
 

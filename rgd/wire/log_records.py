@@ -56,7 +56,7 @@ _PROPERTIES: Final = ((RECORD_PROPERTY, str(CHAINED_VERSION)),)
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """An entry's payload, and what its metadata says of it."""
+    """An entry's payload, with the metadata that describes it."""
 
     data: bytes
     properties: tuple[tuple[str, str], ...]
@@ -116,7 +116,7 @@ class LogEncoder:
         )
 
     def encode(self, item: Item, *, lost: int = 0) -> Payload:
-        """Write one item, behind the one that was written before; `lost` is told with a round.
+        """Write one item, behind the one that was written before; a round carries `lost`.
 
         Raises:
             Oversize, Malformed: as `rgd.wire.record.encode_record`.
@@ -148,7 +148,7 @@ class LogReader:
         self._chain = Chain()
 
     def read(self, entry: Entry) -> RoundRecord | PolicyPart | None:
-        """What the next entry holds; None: it is somebody else's.
+        """What the next entry holds; None: another producer's.
 
         Raises:
             UnknownVersion: written by a later rgd.

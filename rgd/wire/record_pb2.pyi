@@ -5,7 +5,7 @@ One round of one daemon in the usage log: the payload of a PIP-70 entry.
 
 The entry's MessageMetadata carries the property `rgd` with this schema's version: "2" for what is
 written today, "1" for records of before, whose rows are in `usage` and `shares` and which stand for
-themselves. The payload is compressed as the MessageMetadata says (`compression`).
+themselves. The MessageMetadata has the payload's compression (`compression`).
 rgd.wire.record and rgd.wire.log_records read and write it.
 """
 
@@ -197,12 +197,12 @@ Global___Policies: _TypeAlias = Policies  # noqa: Y015
 
 @_typing.final
 class ChainedRows(_message.Message):
-    """Rows as differences to earlier records of a chain: names, totals and what rarely changes are said once.
+    """Rows as differences to earlier records of a chain: names, totals and what rarely changes are written once.
     A chain begins with a key record (`link` 0), at the start of a segment and at least every
     `KEY_EVERY` entries (rgd.wire.chain), and a reader that missed a record of it goes on at the next one.
     Every (group, kind) of a chain has a slot: 0, 1, 2 ... in the order in which they first come.
     Columns are packed varints, one sint64 for each row (signed numbers are zigzagged) unless they say
-    otherwise; a column whose values are all 0 is left out. "Expected" is what rgd.wire.chain reckons.
+    otherwise; a column whose values are all 0 is left out. rgd.wire.chain computes the expected values.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

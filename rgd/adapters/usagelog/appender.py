@@ -8,7 +8,7 @@ appended to again, because the operating system reports such a failure once and 
 
 What is logged is encoded here, in the thread that writes: a segment begins with the policies in force, and
 records continue one another within it (`rgd.wire.log_records`). What cannot be encoded is left out, counted
-and told.
+and passed to `on_fault`.
 
 Single-threaded and blocking; queueing, retrying and telling people is the writer's business.
 """
@@ -109,7 +109,7 @@ class Appender:
             broker: whose log it is.
             make_room: called when a segment was begun, before anything is in it, with its first index
                 and the bytes that it may come to need; may raise OSError.
-            on_fault: told what was wrong with something that cannot be encoded.
+            on_fault: receives the error of an item that cannot be encoded.
         """
         #: Of the next entry.
         self.next_index = 0
@@ -119,7 +119,7 @@ class Appender:
         self.settled = 0
         #: Pendings, or parts of them, that cannot be encoded.
         self.unwritable = 0
-        #: What was lost before it came here; the next record says so.
+        #: Items lost before they came here; the next record carries the count.
         self.dropped = 0
         #: Entries written whose sync failed: they may be on disk or not.
         self.doubtful = 0
@@ -141,7 +141,7 @@ class Appender:
         )
         #: What is left to write of pendings, by ordinal.
         self._items: dict[int, deque[Item]] = {}
-        #: Of the last entry written; sequence ids that are never used tell what was lost.
+        #: Of the last entry written; a gap in sequence ids shows a loss.
         self._last_sequence = -1
         #: Sequence id of the payload with ordinal 0, known from the first `resume` on.
         self._sequence_base: int | None = None

@@ -2,8 +2,8 @@
 
 Law: segments leave oldest first, so that what is left of a log has no gap. Age comes from the brokers'
 timestamps (`ages_ms`), never from file times or publish times, and a jump of the clock is no age: a gap
-between two segments that is longer than `gap_max_ms` counts as nothing, because nobody can say whether the
-broker stood still or its clock jumped. So nothing is deleted early, and what lies before a long stop is
+between two segments that is longer than `gap_max_ms` counts as nothing, because a stop of the broker
+and a jump of its clock look alike. So nothing is deleted early, and what lies before a long stop is
 deleted later by its length.
 A cursor (a reader that has a position) holds back deletion by age and by `retention_bytes`. It does not
 hold back `local_bytes`, because a full disk helps no reader: such a removal names the cursors that it

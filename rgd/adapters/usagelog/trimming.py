@@ -1,8 +1,8 @@
 """Deletes closed segments of a log on disk, as `rgd.adapters.usagelog.retention` decides.
 
 Law: before a segment is begun, the closed ones and room for a full one take at most `local_bytes`, so the
-log never takes more, whatever its readers and its tier do. Ages of segments that were found at the start
-are told by their entries' broker timestamps, and time since then by the monotonic clock alone: a wall
+log never takes more, whatever its readers and its tier do. Segments that were found at the start
+are as old as their entries' broker timestamps show. Time since then is that of the monotonic clock, so a wall
 clock that jumps deletes nothing.
 
 The segment goes before its sparse index: an index alone is nothing to readers, and `sweep` removes it.
@@ -53,7 +53,7 @@ class Trimmer:
     def trim(
         self, *, active: int | None, reserved_bytes: int, cursors: Mapping[str, int] | None = None
     ) -> list[Removal]:
-        """Delete what has to go; say what went.
+        """Delete segments beyond the limits; returns them.
 
         Args:
             active: first index of the segment that is being written, which stays; None: there is none.
@@ -100,7 +100,7 @@ class Trimmer:
             if segment.first_index != active
         ]
         if is_start:
-            # Segments of earlier runs are as old as their entries say.
+            # Segments of earlier runs are as old as their timestamps show.
             gap_max_ms = round(self.settings.segment_age_s * _MS_PER_S)
             ages = ages_ms([one.segment for one in closed], gap_max_ms)
             for one, age_ms in zip(closed, ages, strict=True):

@@ -40,7 +40,7 @@ ROW_BYTES: Final = 250
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
-_Told = TypeVar("_Told")
+_Notice = TypeVar("_Notice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class SegmentedLog:
         self.on_closed: Callable[[], None] = _ignore_closed
         self._on_trimmed = on_trimmed
         self._trimmer = Trimmer(folder, settings, clock)
-        #: Told on the event loop what was wrong with something that could not be encoded.
+        #: Receives, on the event loop, the error of an item that could not be encoded.
         self.on_fault: Callable[[Exception], None] = _ignore
         self._trim_at: Nanos | None = None
         self._appender = Appender(
@@ -386,12 +386,12 @@ class SegmentedLog:
         self._trouble = trouble
         self._call(self._on_alarm, LogAlarm(self._folder, trouble, self.lost))
 
-    def _call(self, listener: Callable[[_Told], None], told: _Told) -> None:
+    def _call(self, listener: Callable[[_Notice], None], notice: _Notice) -> None:
         """Call a listener on the event loop."""
         assert self._loop is not None
         # A loop that is closed has no listener left.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(listener, told)
+            self._loop.call_soon_threadsafe(listener, notice)
 
     def _in_ms(self, delay_ms: int) -> Nanos:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
