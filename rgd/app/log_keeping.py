@@ -8,6 +8,7 @@ Writing the log is `rgd.app.recorder`'s business, what happens in the tier `rgd.
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
@@ -25,7 +26,7 @@ from rgd.adapters.usagelog.reader import (
     seek_time_in,
 )
 from rgd.adapters.usagelog.retention import ClosedSegment
-from rgd.adapters.usagelog.sources import FileSource, Source, TierSource
+from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
 from rgd.app.clock import Clock
 from rgd.core.units import NS_PER_S
@@ -230,15 +231,27 @@ class LogKeeper:
         """The segments, in the tier and on disk; what is on disk is read there."""
         local = list_segments(self._place.folder)
         on_disk = {segment.first_index for segment in local}
-        remote: list[Source] = []
-        if self.uploader is not None:
-            remote = [
-                TierSource(self.uploader.tier, segment)
-                for segment in self.uploader.state.segments
-                if segment.first_index not in on_disk
-            ]
-        files: list[Source] = [FileSource(segment.path) for segment in local]
+        files: list[Source] = [
+            MovingSource(FileSource(segment.path), partial(self._in_tier, segment.first_index))
+            for segment in local
+        ]
+        if self.uploader is None:
+            return files
+        # Asked after the folder: what left the disk before is there.
+        remote: list[Source] = [
+            TierSource(self.uploader.tier, segment)
+            for segment in self.uploader.state.segments
+            if segment.first_index not in on_disk
+        ]
         return sorted(chain(remote, files), key=lambda source: source.first_index or 0)
+
+    def _in_tier(self, first_index: int) -> Source | None:
+        """A segment in the tier; None: it is not there."""
+        if self.uploader is None:
+            return None
+        state, tier = self.uploader.state, self.uploader.tier
+        there = (one for one in state.segments if one.first_index == first_index)
+        return next((TierSource(tier, one) for one in there), None)
 
     def _read(self, start: From, limit: int) -> EntriesView:
         sources = self._sources()

@@ -57,6 +57,16 @@ def folder_of(place: str) -> Path | None:
     raise ValueError(fault)
 
 
+def canonical(place: str) -> str:
+    """One text for all that name the same place: folders in full, buckets without a slash at the end.
+
+    Raises:
+        ValueError: it is neither a path, nor a `file://` or `s3://` URL.
+    """
+    folder = folder_of(place)
+    return place.rstrip("/") if folder is None else str(folder.resolve())
+
+
 class Objects:
     """The objects below one place, by name; names have `/` between their parts."""
 

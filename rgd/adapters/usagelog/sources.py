@@ -174,6 +174,48 @@ class TierSource:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class MovingSource:
+    """A segment file that its uploader may move to the tier before it is opened."""
+
+    file: FileSource
+    #: Where the segment is in the tier; None: it is not there.
+    moved: Callable[[], Source | None]
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def first_index(self) -> int | None:
+        return self.file.first_index
+
+    @property
+    def first_ms(self) -> int | None:
+        return None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Readable | None]:
+        with self.file.open() as opened:
+            if opened is not None:
+                yield opened
+                return
+        moved = self.moved()
+        if moved is None:
+            yield None
+            return
+        with moved.open() as opened:
+            yield opened
+
+    def marks(self) -> list[Mark]:
+        marks = self.file.marks()
+        moved = None if marks else self.moved()
+        return marks if moved is None else moved.marks()
+
+    def may_grow(self) -> bool:
+        return self.file.may_grow()
+
+
 def folder_sources(folder: Path) -> list[Source]:
     """The segments of a log folder.
 

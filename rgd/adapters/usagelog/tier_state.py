@@ -34,7 +34,7 @@ _MS_PER_S: Final = 1000
 class TierState:
     """What the tier holds of one log, as far as is known."""
 
-    #: `log.tier_url`.
+    #: `log.tier_url`, as `rgd.storage.objects.canonical` writes it.
     place: str
     #: Which of its broker's logs this is in the tier.
     log: str

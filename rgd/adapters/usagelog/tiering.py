@@ -32,7 +32,7 @@ from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
 from rgd.storage.manifest import TieredSegment
-from rgd.storage.objects import Objects
+from rgd.storage.objects import Objects, canonical
 from rgd.storage.tier import LogTier, checksum_of
 from rgd.wire.segment import segment_name
 
@@ -132,7 +132,7 @@ class Uploader:
         self._clock = parts.clock
         self._backoff = parts.backoff
         self._on_event = parts.on_event
-        self._state = load_state(folder, parts.objects.place, new_log)
+        self._state = load_state(folder, canonical(parts.objects.place), new_log)
         prefix = f"{settings.name}/{folder.name}/{self._state.log}"
         self._tier = LogTier(parts.objects, prefix)
         self._trouble: str | None = None

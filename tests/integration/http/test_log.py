@@ -15,10 +15,11 @@ import pytest
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.sources import Source
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.backoff import Backoff
 from rgd.ports.door import Scope, digest_of
-from rgd.ports.log_door import CURSORS_MAX
+from rgd.ports.log_door import CURSORS_MAX, From
 from rgd.storage.objects import Objects
 from rgd.wire.frame import MAGIC_CRC32C, decode_entry, peek_broker_entry_metadata
 from tests.integration.http.door import Door, open_door
@@ -102,6 +103,34 @@ async def test_entries_in_the_tier_and_on_disk_are_one_log(folder: Path, tier_pl
     async with log_at(folder, uploader=uploader) as door:
         found = await pages(door, "limit=150")
     assert [decode_entry(data).payload for data in found] == [payload_of(n) for n in range(COUNT)]
+
+
+async def test_a_segment_that_moves_to_the_tier_while_it_is_read_is_not_missed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock()
+    parts = TierParts(
+        objects=Objects(str(tmp_path / "tier")),
+        closed=lambda: closed_on_disk(folder),
+        clock=clock.now,
+        backoff=Backoff(first_s=1, pause_s_max=1, dice=random.Random(1)),
+        on_event=lambda _: None,
+    )
+    uploader = Uploader(folder, parts, TierSettings(), new_log="1")
+    keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
+    listed = keeper._sources
+
+    def list_then_move() -> list[Source]:
+        found = listed()
+        uploader.cycle()
+        return found
+
+    monkeypatch.setattr(keeper, "_sources", list_then_move)
+    answer = await keeper.entries(From(), COUNT)
+    assert len(segments_in(folder)) == 1
+    assert [decode_entry(one.headers_and_payload).payload for one in answer.entries] == [
+        payload_of(number) for number in range(COUNT)
+    ]
 
 
 async def test_what_was_deleted_unread_is_said(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rgd.storage.errors import ObjectMissing, TierDown
-from rgd.storage.objects import Objects, folder_of
+from rgd.storage.objects import Objects, canonical, folder_of
 
 NAME = "usage/broker%2F1/00000000000000000000.log"
 
@@ -62,3 +62,10 @@ def test_places_are_paths_or_urls() -> None:
     assert folder_of("some/where") == Path("some/where")
     assert folder_of("file:///some/wh%20ere") == Path("/some/wh ere")
     assert folder_of("s3://bucket/prefix") is None
+
+
+def test_one_place_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("tier", "./tier/", f"{tmp_path}/tier", f"file://{tmp_path}/tier")
+    assert {canonical(name) for name in names} == {str(tmp_path.resolve() / "tier")}
+    assert canonical("s3://bucket/below/") == canonical("s3://bucket/below")

@@ -31,7 +31,7 @@ from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
 from rgd.storage.errors import TierConflict, TierDown
 from rgd.storage.manifest import TieredSegment
-from rgd.storage.objects import Objects
+from rgd.storage.objects import Objects, canonical
 from tests.unit.adapters.usagelog.logs import (
     T0,
     TIMEOUT_S,
@@ -379,7 +379,7 @@ def test_a_state_that_cannot_be_read_is_made_again(
     world: World, tier_place: str, data: bytes
 ) -> None:
     world.write()
-    state_path(world.folder, tier_place).write_bytes(data)
+    state_path(world.folder, canonical(tier_place)).write_bytes(data)
     uploader = world.uploader(Objects(tier_place), log="7")
     uploader.cycle()
     assert world.uploader(Objects(tier_place), log="8").state == uploader.state
