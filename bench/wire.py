@@ -8,7 +8,7 @@ say (`ResourceUsageInfo`). Ours carries more: what was wanted, totals, a sequenc
 `without_totals_` is our message without what a counter has counted since the start, `bare_` has
 neither that nor topics nor anything refused: the fields that Pulsar's has. `both_kinds_` is an entry
 of a group with a row of each kind, as PIP-82 reckons one, without totals. `record_` is the same rows
-in the usage log, which compresses nothing.
+as a record of version 1 of the usage log, which compresses nothing.
 The period is not exactly a second, as it never is.
 Ours is compressed where that makes it smaller; `pulsar_zstd_` is Pulsar's compressed the same way.
 Not measured: the way through a broker.

@@ -22,6 +22,7 @@ from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
@@ -76,6 +77,8 @@ class Parts:
     remember: Callable[[tuple[str, ...]], None]
     #: Hears how long a round took, in seconds.
     observe_round: Callable[[float], None]
+    #: The usage log's tier and readers; None: it has none.
+    log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
 
@@ -145,6 +148,7 @@ class RgdDaemon(Looks):
         beside = {
             "exchange": self.parts.exchange.trouble,
             "usage log": self.parts.usage_log.trouble,
+            "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
             "internal errors": self.errors.trouble,
         }
@@ -171,6 +175,8 @@ class RgdDaemon(Looks):
         """Serve until `until` is set (or `halted` is), then leave in order."""
         self._until = until
         await self.parts.usage_log.open()
+        if self.parts.log_keeper is not None:
+            self.parts.log_keeper.start()
         self._handle(Started(self.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
@@ -179,7 +185,6 @@ class RgdDaemon(Looks):
                 "exchange": self._follow_exchange,
                 "policies": self._follow_policies,
                 "send": self.traffic.send,
-                "log": self.recorder.run,
             }
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
@@ -190,13 +195,14 @@ class RgdDaemon(Looks):
             await self.traffic.flush()
             for task in running:
                 task.cancel()
-        self.recorder.finish()
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
-        for part in (self.parts.exchange, self.parts.policies, self.parts.usage_log):
+        parts = self.parts
+        for part in (parts.exchange, parts.policies, parts.usage_log, parts.log_keeper):
             try:
-                await part.close()
+                if part is not None:
+                    await part.close()
             except Exception as error:  # noqa: BLE001 -- the next part has nothing to do with it
                 self.errors.note("close", error, about=type(part).__name__)
 
@@ -318,6 +324,7 @@ class RgdDaemon(Looks):
 
     def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
         known = self.parts.policies.is_known
+        self.recorder.policies(book, policies_hash)
         self._handle(PoliciesChanged(self.now(), book, policies_hash, known))
 
     def _on_unreported(self) -> None:

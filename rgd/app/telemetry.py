@@ -87,7 +87,10 @@ class Telemetry:
         yield Sample("rgd_log_entries_total", (), log.appended)
         yield Sample("rgd_log_synced_index", (), log.synced_index)
         yield Sample("rgd_log_damaged_total", (), log.damaged)
-        yield Sample("rgd_log_lost_total", (), self._daemon.recorder.lost_total)
+        yield Sample("rgd_log_local_bytes", (), log.local_bytes)
+        for reason, count in log.deleted.items():
+            yield Sample("rgd_log_segments_deleted_total", (reason,), count)
+        yield Sample("rgd_log_lost_total", (), log.lost)
 
     def _of_errors(self) -> Iterator[Sample]:
         for where, count in self._daemon.errors.counts.items():

@@ -26,11 +26,12 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from rgd.app.access import pulsar_settings
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
+from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
@@ -101,6 +102,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             daemon,
             http_settings(settings, insecure=insecure),
             metrics=exposition.render,
+            log_door=daemon.parts.log_keeper,
             observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
         )
         exposition.also(server.samples)
@@ -161,7 +163,16 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     def observe_round(seconds: float) -> None:
         timings[0].observe_round(seconds)
 
+    usage_log = SegmentedLog(
+        folder,
+        _log_settings(settings),
+        broker=settings.broker.name,
+        clock=clock.now,
+        on_alarm=_tell_log_alarm,
+        on_trimmed=_tell_log_trimmed,
+    )
     prepare = prepare_exchange(settings)
+    keeper = log_keeper(settings, folder, usage_log, clock)
     parts = Parts(
         clock=clock,
         exchange=PulsarExchange(
@@ -171,19 +182,16 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             prepare=prepare,
         ),
         policies=policies_of(settings, url, core.limiter.names_asked),
-        usage_log=SegmentedLog(
-            folder,
-            _log_settings(settings),
-            broker=settings.broker.name,
-            clock=clock.now,
-            on_alarm=_tell_log_alarm,
-        ),
+        usage_log=usage_log,
         remember=known.store,
         observe_round=observe_round,
         prepare=prepare,
+        log_keeper=keeper,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
+    usage_log.on_fault = daemon.recorder.fault
     timings.append(Exposition(Telemetry(daemon)))
+    timings[0].also(keeper.samples)
     return daemon, timings[0]
 
 
@@ -254,6 +262,10 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_s=settings.log.segment_age_s,
+        local_bytes=settings.log.local_bytes,
+        retention_s=settings.log.retention_s,
+        retention_bytes=settings.log.retention_bytes or None,
+        interceptors=settings.log.interceptors,
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )
@@ -265,3 +277,19 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
     else:
         # A full disk stops logging, never limiting.
         _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
+
+
+def _tell_log_trimmed(trimmed: Trimmed) -> None:
+    for removal in trimmed.removals:
+        segment = removal.segment
+        # Nobody who still had to read it can do so any more.
+        tell = _log.warning if removal.passed else _log.info
+        tell(
+            "usage log segment deleted",
+            folder=str(trimmed.folder),
+            reason=removal.reason.value,
+            first_index=segment.first_index,
+            last_index=segment.last_index,
+            bytes=segment.size,
+            unread_by=list(removal.passed),
+        )

@@ -18,11 +18,11 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from rgd.adapters.exchange.backoff import Backoff
 from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSession, PulsarSettings
+from rgd.backoff import Backoff
 from rgd.errors import RgdError
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 

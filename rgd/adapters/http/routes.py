@@ -23,6 +23,7 @@ from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
 from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
+from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
@@ -54,6 +55,8 @@ class Doors:
     probes: Probes
     #: Answers with what `openapi` makes of this list.
     openapi: Handler
+    #: None: there is no usage log to ask.
+    log: Log | None = None
 
 
 def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
@@ -63,6 +66,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *_groups(doors.groups),
         *group_patch_endpoints(doors.group_patch),
         *explain_endpoints(doors.explain),
+        *(log_endpoints(doors.log) if doors.log else ()),
         *pulsar_admin.endpoints(doors.pulsar_admin),
         *_probes(doors.probes, doors.openapi),
     )

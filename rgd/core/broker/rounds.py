@@ -26,6 +26,7 @@ from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.columns import (
     KINDS,
     NO_USAGE,
+    REFUSED_BY,
     Flags,
     Ints,
     ShareColumns,
@@ -299,6 +300,7 @@ class Rounds:
             policies=np.array(policies, np.uint8),
             refused=closed.refused,
             sent=sent,
+            refused_by=_refused_by(states, closed.refused),
         )
 
     def _advertise(
@@ -364,6 +366,21 @@ def _rows(states: Sequence[GroupState], measured: Measured) -> UsageColumns:
         admitted_total=measured.admitted_total,
         wanted_total=measured.wanted_total,
     )
+
+
+def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
+    """[states, REFUSED_BY, 2] what each level refused since the last log record; empty: nothing.
+
+    Only groups with refused work are asked, because the sums of each take microseconds.
+    """
+    asked = np.flatnonzero(refused.any(axis=1)).tolist()
+    if not asked:
+        return np.zeros((0, len(REFUSED_BY), 2), np.int64)
+    levels = np.zeros((len(states), len(REFUSED_BY), 2), np.int64)
+    for place in asked:
+        taken = states[place].take_refused()
+        levels[place, : len(taken)] = taken or 0
+    return levels
 
 
 def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:

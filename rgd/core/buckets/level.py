@@ -215,6 +215,7 @@ class GroupState(LevelState):
         "counters",
         "epoch",
         "key",
+        "logged_refused",
         "refused_bytes",
         "refused_messages",
         "reported",
@@ -235,16 +236,33 @@ class GroupState(LevelState):
         #: group itself refused, `cuts` has.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
+        #: What of it the usage log has, messages and bytes of each level.
+        self.logged_refused = [(0, 0)] * len(_LEVELS)
+
+    def take_refused(self) -> list[Pair]:
+        """Refused by each level since this was last asked, for the usage log; empty: nothing."""
+        now = self._refused_totals()
+        before, self.logged_refused = self.logged_refused, now
+        if now == before:
+            return []
+        return [
+            Pair(messages - had_messages, size - had_size)
+            for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
+        ]
+
+    def _refused_totals(self) -> list[tuple[int, int]]:
+        """[levels] messages and bytes refused since the start."""
+        totals = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+        if self.cuts is not None:
+            (messages, size), own = totals[self.order], self.cuts.since_start()
+            totals[self.order] = (messages + own.messages, size + own.bytes)
+        return totals
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        own = Pair() if self.cuts is None else self.cuts.since_start()
-        for order, level in enumerate(_LEVELS):
-            messages, size = self.refused_messages[order], self.refused_bytes[order]
-            if level is self.level:
-                messages, size = messages + own.messages, size + own.bytes
+        for level, (messages, size) in zip(_LEVELS, self._refused_totals(), strict=True):
             if messages or size:
                 counted[level, Dimension.MESSAGES] = messages
                 counted[level, Dimension.BYTES] = size

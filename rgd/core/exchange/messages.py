@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
+from rgd.core.policies.book import PolicyBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +143,17 @@ class RoundRecord:
     last: bool = False
     #: Lower 32 bits of the incarnation of each of `peers`; empty: not known.
     peer_incarnations: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesInForce:
+    """The policies that a broker goes by, for the usage log (design 6)."""
+
+    speaker: Speaker
+    book: PolicyBook
+    #: As `Report.policies_hash`.
+    policies_hash: int = 0
+
+
+#: What a usage log takes; bytes are a record that is encoded already.
+Loggable = RoundRecord | PoliciesInForce | bytes

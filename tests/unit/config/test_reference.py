@@ -30,7 +30,7 @@ def test_the_committed_page_is_fresh() -> None:
 
 
 def test_every_setting_has_its_row() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \|", page(), re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Za-z_.]+)` \|", page(), re.MULTILINE)
     assert rows == list(FIELDS)
 
 
