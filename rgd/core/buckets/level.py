@@ -246,7 +246,7 @@ class GroupState(LevelState):
         if now == before:
             return []
         return [
-            Pair(messages - had_messages, size - had_size)
+            Pair(min(messages - had_messages, COUNT_MAX), min(size - had_size, COUNT_MAX))
             for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
         ]
 

@@ -318,7 +318,9 @@ def _offered(
         bound = counters[at].unsaid
         assert bound is not None, "there are unsaid refusals"
         most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
-        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most))
+        # Amounts beyond 2^63 would make a column of objects.
+        most_units = np.array(most, np.float64)
+        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most_units))
     return offered
 
 
