@@ -37,7 +37,7 @@ CURSOR: Final = "/v1/log/cursors/{cursor}"
 
 _INTEGER: Final = {"type": "integer", "minimum": 0, "maximum": NUMBER_MAX}
 _QUERY: Final = (
-    Query("index", "Begin at this index; 0 if nothing is said.", _INTEGER),
+    Query("index", "Begin at this index; 0 by default.", _INTEGER),
     Query("time", "Begin at the first entry at or after this, ms since 1970.", _INTEGER),
     Query("cursor", "Begin where this reader acknowledged.", {"type": "string"}),
     Query(
@@ -78,9 +78,9 @@ class Log:
 
     async def entries(self, call: Call) -> Reply:
         """Entries from a position on."""
-        told = _told(call)
-        limit = _number(told.get("limit", str(LIMIT_DEFAULT)), "limit", 1, ENTRIES_MAX)
-        return json_reply(await self._door.entries(self._start(told), limit))
+        query = _parameters(call)
+        limit = _number(query.get("limit", str(LIMIT_DEFAULT)), "limit", 1, ENTRIES_MAX)
+        return json_reply(await self._door.entries(self._start(query), limit))
 
     async def cursors(self, _call: Call) -> Reply:
         """Every reader's position."""
@@ -96,12 +96,12 @@ class Log:
         await self._door.forget(check_entity(call.path["cursor"], "cursor"))
         return NO_CONTENT
 
-    def _start(self, told: dict[str, str]) -> From:
-        if "time" in told:
-            return From(time_ms=_number(told["time"], "time", 0, NUMBER_MAX))
-        if "cursor" in told:
-            return From(self._door.cursor(check_entity(told["cursor"], "cursor")).index)
-        return From(_number(told.get("index", "0"), "index", 0, NUMBER_MAX))
+    def _start(self, query: dict[str, str]) -> From:
+        if "time" in query:
+            return From(time_ms=_number(query["time"], "time", 0, NUMBER_MAX))
+        if "cursor" in query:
+            return From(self._door.cursor(check_entity(query["cursor"], "cursor")).index)
+        return From(_number(query.get("index", "0"), "index", 0, NUMBER_MAX))
 
 
 def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
@@ -149,24 +149,24 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
     )
 
 
-def _told(call: Call) -> dict[str, str]:
+def _parameters(call: Call) -> dict[str, str]:
     """The query, strictly.
 
     Raises:
         BadBody: naming the parameter.
     """
-    told: dict[str, str] = {}
+    query: dict[str, str] = {}
     for name, value in call.query.items():
         if name not in _NAMES:
             expected = ", ".join(query.name for query in _QUERY)
             raise BadBody(f"{cut(name)}: unknown parameter; expected one of {expected}")
-        if name in told:
+        if name in query:
             raise BadBody(f"{name}: expected once")
-        told[name] = value
-    starts = [name for name in _STARTS if name in told]
+        query[name] = value
+    starts = [name for name in _STARTS if name in query]
     if len(starts) > 1:
         raise BadBody(f"{starts[1]}: expected index, time or cursor, got {starts[0]} beside it")
-    return told
+    return query
 
 
 def _number(text: str, name: str, low: int, high: int) -> int:
