@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, Says
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.shown import cut
@@ -49,10 +49,12 @@ _QUERY: Final = (
 _STARTS: Final = ("index", "time", "cursor")
 _NAMES: Final = frozenset(query.name for query in _QUERY)
 
-_NO_CURSOR: Final = {404: Says("No reader of this name has acknowledged anything.", Reason)}
-_NO_DISK: Final = {503: Says("The log's disk or its tier refuses now.", Reason)}
+_NO_CURSOR: Final = {404: ResponseSpec("No reader of this name has acknowledged anything.", Reason)}
+_NO_DISK: Final = {503: ResponseSpec("The log's disk or its tier refuses now.", Reason)}
 _REFUSED: Final = {
-    409: Says(f"There are {CURSORS_MAX} cursors already; or the index is not reached.", Reason)
+    409: ResponseSpec(
+        f"There are {CURSORS_MAX} cursors already; or the index is not reached.", Reason
+    )
 }
 
 
@@ -115,8 +117,10 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             summary="Entries of the usage log from an index, a time or a cursor, oldest first.",
             query=_QUERY,
             answers={
-                200: Says("The entries, and where to go on.", EntriesView),
-                400: Says("A parameter is malformed, unknown or contradicts another.", Reason),
+                200: ResponseSpec("The entries, and where to go on.", EntriesView),
+                400: ResponseSpec(
+                    "A parameter is malformed, unknown or contradicts another.", Reason
+                ),
                 **_NO_CURSOR,
                 **_NO_DISK,
             },
@@ -127,7 +131,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             scope=Scope.READ,
             handler=log.cursors,
             summary="How far the readers of the usage log have come, and what they hold back.",
-            answers={200: Says("By name.", ArrayOf(CursorView))},
+            answers={200: ResponseSpec("By name.", ArrayOf(CursorView))},
         ),
         Endpoint(
             method="PUT",
@@ -136,7 +140,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             handler=log.acknowledge,
             summary="Acknowledge entries of the usage log: retention need not wait for them.",
             body=CursorBody,
-            answers={200: Says("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK},
+            answers={200: ResponseSpec("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK},
         ),
         Endpoint(
             method="DELETE",
@@ -144,7 +148,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             scope=Scope.ADMIN,
             handler=log.forget,
             summary="Forget a reader of the usage log.",
-            answers={204: Says("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK},
+            answers={204: ResponseSpec("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK},
         ),
     )
 
