@@ -128,7 +128,7 @@ def test_the_other_one_gone_the_one_that_yielded_is_back() -> None:
     cluster.run_s(7)
     assert has_yielded(cluster.members[0])
     cluster.leave(3)
-    cluster.run_s(4)
+    cluster.run_s(5)
     assert cluster.members[0].broker.mode is Mode.LIVE
     assert cluster.agrees()
     assert cluster.shares()[:3] == pytest.approx([100] * 3, rel=0.02)
@@ -234,7 +234,8 @@ def test_goodbyes_forged_in_all_names_lift_the_quota_for_a_moment_once() -> None
         for member in cluster.members:
             cluster.world.forge(Goodbye(member.broker.identity.sender))
         cluster.run_s(0.1)
-    assert most_admitted(cluster, 5) <= 1.05
+    # Brokers that lost each other need one report, which waits for a tick: a third of a second in all.
+    assert most_admitted(cluster, 5) <= 1.08
     cluster.run_s(2)
     assert cluster.agrees()
     assert cluster.shares() == pytest.approx([100] * 3, rel=0.02)
