@@ -4,8 +4,8 @@ Law: a broker believes in the exchange only as far as it reads itself back.
 What was said and not heard for longer than a round means that it is cut off,
 whatever the client library thinks (design 3, the unreachable exchange).
 
-The delay also says how long maps may differ while reports travel: raises wait
-for `settle_ns` (law 6).
+The delay also says how long maps may differ while reports travel: increases wait
+for `settle_ns` at least (law 6).
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ class Link:
 
     @property
     def settle_ns(self) -> int:
-        """How long a raise waits: about the p99 from publishing to reading back."""
+        """How long an increase waits at least: about the p99 from publishing to reading back."""
         if not self._delays_ns:
             return self._settle_max_ns
         return min(self._settle_max_ns, max(self._delays_ns))
