@@ -28,7 +28,7 @@ SPAN_ROWS: Final = 32_768
 Columns = tuple[Ints, Ints]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Rows:
     """What brokers want of groups; a (group, place) comes once.
 
@@ -56,7 +56,7 @@ class Rows:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Evenly:
     """One dimension of all groups, split evenly: `base`, and one more for the first `more` brokers."""
 
@@ -85,7 +85,7 @@ class Evenly:
         return part
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Shares:
     """Shares in Milli per second, `NO_RATE` where a dimension is unlimited.
 
