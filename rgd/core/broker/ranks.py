@@ -35,7 +35,7 @@ class SharedOut:
     def of_rank(self, rank: int) -> Ints:
         """[groups, 2] the shares of one broker, `NO_RATE` for unlimited."""
         own = (self.rows.place == rank).nonzero()[0]
-        shares = self.columns.of_rows.take(own, 0)
+        shares: Ints = self.columns.of_rows.take(own, 0)
         if len(own) < self.groups:
             shares_of_own = shares
             shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, rank))
