@@ -9,7 +9,7 @@ RUN pip install -q -c constraints.txt hatchling && python -m venv --without-pip 
 COPY pyproject.toml README.md ./
 COPY rgd ./rgd
 RUN pip wheel -q --no-deps --no-build-isolation --wheel-dir /dist . \
-    && pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[embedded]"
+    && pip --python /opt/rgd/bin/python install -q -c constraints.txt "$(echo /dist/rgd-*.whl)[embedded,tier]"
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --home-dir /var/lib/rgd --create-home rgd

@@ -1,4 +1,4 @@
-"""What the usage log costs: entries a second, the caller's wait in `append`, recovery, seeking, reading.
+"""What the usage log costs: bytes a row, entries a second, the caller's wait, opening, seeking, reading.
 
     python bench/usagelog.py [--json] [--dir FOLDER]
 
@@ -6,6 +6,11 @@ Payloads are `PAYLOAD_BYTES` of noise, about a round of 30 rows. `append` is tim
 offers entries as fast as it can (the worst case: the writing thread wants the processor too), and paced at
 `PACED_PER_S`, a thousand times what a daemon does. Recovery and seeking are timed on one full segment of
 the default size, with its sparse index and without.
+
+`pip82_` are rounds of PIP-82's case: 5,000 groups of one broker with counts of a Poisson process around
+heavy-tailed means, sizes that vary, a third of the shares moving by a percent each round. Beside today's
+record the same rounds are written as version 1 did. `writer_` is what the writing thread does with payloads
+of such a round's size, beside plain buffered writes of the same entries. `open_` is a log of `OPEN_BYTES`.
 """
 
 import argparse
@@ -15,20 +20,29 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from bench.harness import run
+from bench.wire import GROUPS, PERIOD_NS, record_of, rows_of
+from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
-from rgd.core.units import Nanos
+from rgd.core.exchange.messages import RoundRecord
+from rgd.core.units import MILLI, Kind, Nanos
 from rgd.ports.usagelog import Fsync
+from rgd.wire.columns import SCALE
+from rgd.wire.frame import Entry
+from rgd.wire.log_records import LogEncoder, LogReader
+from rgd.wire.record import encode_record
 
 T0: Final = 1_795_234_300_000
 PAYLOAD_BYTES: Final = 600
@@ -37,6 +51,19 @@ PACED_COUNT: Final = 5_000
 PACED_PER_S: Final = 1_000
 ALWAYS_COUNT: Final = 500
 SEEKS: Final = 200
+
+#: Twice the longest chain of records.
+PIP82_ROUNDS: Final = 128
+LARGE_COUNT: Final = 30
+#: Parts of PIP-82's groups whose share moves in a round, and whose row is sent.
+SHARES_MOVING: Final = 0.3
+ROWS_SENT: Final = 0.1
+#: About a round of 5,000 groups.
+WRITER_PAYLOAD_BYTES: Final = 20_000
+WRITER_COUNT: Final = 12_800
+BATCH: Final = 64
+OPEN_BYTES: Final = 2 << 30
+OPEN_PAYLOAD_BYTES: Final = 64 << 10
 
 DEFAULT = UsageLogSettings()
 Figures = dict[str, float | int]
@@ -151,6 +178,129 @@ def full_segment(folder: Path) -> Figures:
     return figures
 
 
+def pip82_rounds(count: int) -> Iterator[RoundRecord]:
+    """Rounds of PIP-82's case."""
+    rows, counts = rows_of(Kind.PUBLISH)
+    dice = np.random.default_rng(82)
+    mean = np.array([pair.messages for pair in counts])
+    size = np.array([pair.bytes for pair in counts]) / np.maximum(mean, 1)
+    unmet = (rows.wanted - rows.admitted)[:, 0] // MILLI
+    totals, wanted_totals = rows.admitted_total, rows.wanted_total
+    first = record_of(rows)
+    share = first.rows.share.copy()
+    for sequence in range(1, count + 1):
+        period_ns = PERIOD_NS + int(dice.integers(-1_000_000, 1_000_000))
+        messages = dice.poisson(mean)
+        noise = 1 + dice.normal(0, 0.3, GROUPS) / np.sqrt(np.maximum(messages, 1))
+        admitted = np.stack([messages, np.rint(messages * size * noise).astype(np.int64)], 1)
+        refused = np.stack([dice.poisson(unmet), np.zeros(GROUPS, np.int64)], 1)
+        totals, wanted_totals = totals + admitted, wanted_totals + admitted + refused
+        moves = dice.random(GROUPS) < SHARES_MOVING
+        share = share.copy()
+        share[moves, 0] = share[moves, 0] * (1 + dice.normal(0, 0.01, moves.sum()))
+        usage = replace(
+            rows,
+            admitted=np.floor(admitted * (SCALE / period_ns)).astype(np.int64),
+            wanted=np.floor((admitted + refused) * (SCALE / period_ns)).astype(np.int64),
+            admitted_total=totals,
+            wanted_total=wanted_totals,
+        )
+        sent = dice.random(GROUPS) < ROWS_SENT
+        shown = replace(first.rows, usage=usage, share=share, refused=refused, sent=sent)
+        yield replace(first, sequence=sequence, period_ns=period_ns, rows=shown)
+
+
+def pip82_figures() -> Figures:
+    """Bytes and time of a row, in today's records and in those of version 1."""
+    encoder, reader = LogEncoder(), LogReader()
+    before = after = 0
+    encoding_s = decoding_s = 0.0
+    for record in pip82_rounds(PIP82_ROUNDS):
+        before += len(encode_record(record))
+        begun = time.perf_counter()
+        payload = encoder.encode(record)
+        encoding_s += time.perf_counter() - begun
+        after += len(payload.data)
+        entry = Entry("b", 1, 2, payload.data, payload.properties, unknown=payload.metadata)
+        begun = time.perf_counter()
+        assert reader.record(entry) == record
+        decoding_s += time.perf_counter() - begun
+    rows = PIP82_ROUNDS * GROUPS
+    return {
+        "pip82_bytes_per_row": round(after / rows, 2),
+        "pip82_version_1_bytes_per_row": round(before / rows, 2),
+        "pip82_to_version_1": round(after / before, 3),
+        "pip82_encode_rows_per_s": round(rows / encoding_s),
+        "pip82_decode_rows_per_s": round(rows / decoding_s),
+    }
+
+
+async def large_rounds(folder: Path) -> Figures:
+    """How long the loop waits to hand over rounds of 5,000 groups."""
+    log = make_log(folder, DEFAULT)
+    await log.open()
+    waits = []
+    for record in pip82_rounds(LARGE_COUNT):
+        begun = time.perf_counter_ns()
+        log.append(record, broker_timestamp_ms=T0 + record.sequence)
+        waits.append(time.perf_counter_ns() - begun)
+        await log.flush()
+    await log.close()
+    return quantiles_us("append_5000_groups", waits)
+
+
+def writer_figures(folder: Path) -> Figures:
+    """Bytes a second of the writing thread, and of buffered writes of the same entries."""
+    payload = random.Random(1).randbytes(WRITER_PAYLOAD_BYTES)
+    appender = Appender(folder, replace(DEFAULT, fsync=Fsync.NEVER), broker="bench")
+    appender.resume()
+    batches = [
+        [Pending(payload, T0 + at, at) for at in range(begin, begin + BATCH)]
+        for begin in range(0, WRITER_COUNT, BATCH)
+    ]
+    begun = time.perf_counter()
+    for batch in batches:
+        appender.write(batch)
+    writing_s = time.perf_counter() - begun
+    appender.close()
+    data = b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+    size = len(data) // WRITER_COUNT
+    entries = [data[begin : begin + size] for begin in range(0, len(data), size)]
+    begun = time.perf_counter()
+    with (folder / "plain").open("wb") as file:
+        for entry in entries:
+            file.write(entry)
+    plain_s = time.perf_counter() - begun
+    return {
+        "writer_payload_bytes": WRITER_PAYLOAD_BYTES,
+        "writer_mb_per_s": round(len(data) / writing_s / 1e6, 1),
+        "buffered_mb_per_s": round(len(data) / plain_s / 1e6, 1),
+        "writer_to_buffered": round(plain_s / writing_s, 2),
+    }
+
+
+def open_figures(folder: Path) -> Figures:
+    """Opening a log of many segments, to opening one that has the last of them alone."""
+    payload = random.Random(1).randbytes(OPEN_PAYLOAD_BYTES)
+    roomy = replace(DEFAULT, fsync=Fsync.NEVER, local_bytes=2 * OPEN_BYTES, segment_age_s=1e9)
+    appender = Appender(folder / "many", roomy, broker="bench")
+    appender.resume()
+    batch_bytes = BATCH * OPEN_PAYLOAD_BYTES
+    for begin in range(0, OPEN_BYTES, batch_bytes):
+        first = begin // OPEN_PAYLOAD_BYTES
+        appender.write([Pending(payload, T0 + at, at) for at in range(first, first + BATCH)])
+    appender.close()
+    *_, last = sorted((folder / "many").glob("*.log"))
+    (folder / "one").mkdir()
+    for path in (last, index_path(last)):
+        shutil.copy(path, folder / "one" / path.name)
+    whole = sum(path.stat().st_size for path in (folder / "many").glob("*.log"))
+    many, one = (
+        min(timed_ms(partial(recover, folder / name)) for _ in range(3)) for name in ("many", "one")
+    )
+    return {"open_bytes": whole, "open_ms": many, "open_last_segment_alone_ms": one}
+
+
 def measure(options: argparse.Namespace) -> Figures:
     """All figures."""
     root = Path(tempfile.mkdtemp(dir=options.dir))
@@ -160,6 +310,10 @@ def measure(options: argparse.Namespace) -> Figures:
         figures |= asyncio.run(paced(root / "paced"))
         figures |= asyncio.run(always(root / "always"))
         figures |= full_segment(root / "full")
+        figures |= pip82_figures()
+        figures |= asyncio.run(large_rounds(root / "large"))
+        figures |= writer_figures(root / "writer")
+        figures |= open_figures(root / "open")
     finally:
         shutil.rmtree(root)
     return figures

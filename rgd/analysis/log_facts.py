@@ -17,6 +17,7 @@ from typing import Any, Final
 from rgd.analysis.clocks import AS_STAMPED, ERRORS_LISTED_MAX, Clocks
 from rgd.analysis.continuity import Stretch, low_bits, missing_between
 from rgd.analysis.errors import NothingLogged
+from rgd.analysis.explained import Attached, Refused, merged_attached, merged_refused
 from rgd.analysis.presence import (
     End,
     Ending,
@@ -101,6 +102,9 @@ class LogFacts:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
+    #: Whose a group is, and which level refused its work (`rgd.analysis.explained`).
+    attached: Attached = field(default_factory=dict)
+    refused_by: Refused = field(default_factory=dict)
 
     @property
     def killed(self) -> tuple[End, ...]:
@@ -193,6 +197,8 @@ def gather(
         clocks=clocks,
         unknown_granted=sum(one.unknown_granted for one in contents),
         unknown_refused=sum(one.unknown_refused for one in contents),
+        attached=merged_attached(one.attached for one in contents),
+        refused_by=merged_refused(one.refused_by for one in contents),
     )
 
 

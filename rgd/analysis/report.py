@@ -23,6 +23,7 @@ from rgd.analysis import figures, output, wording
 from rgd.analysis.clocks import Clocks, align_clocks
 from rgd.analysis.continuity import check_distinct
 from rgd.analysis.errors import AnalysisError
+from rgd.analysis.explained import by_tenant, refused_by
 from rgd.analysis.headers import Sampling
 from rgd.analysis.log_facts import LogFacts, Stats, gather, probe_round_ms
 from rgd.analysis.schema import HEADERS, JUDGED, PIECES, ddl
@@ -75,7 +76,11 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """`summary.json`."""
-        return {"groups": list(self.groups), "log": self.facts.to_json()}
+        return {
+            "groups": list(self.groups),
+            "tenants": by_tenant(self.groups, self.facts.attached),
+            "log": self.facts.to_json(),
+        }
 
 
 def run_report(
@@ -163,6 +168,8 @@ def _run_jobs(
     check_distinct(run for one in stats for run in one.runs)
     facts = gather(stats, round_ms=round_ms, window_ms=window_ms, clocks=clocks)
     groups = [json.loads(row.findings) for row in found if row.group is not None]
+    for group in groups:
+        group["refused_by"] = refused_by(group, facts.refused_by)
     return facts, sorted(groups, key=_order)
 
 

@@ -11,16 +11,21 @@ The report reads with `timed`, which corrects the time of each record (`rgd.anal
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from rgd.analysis.errors import NoLog
+from rgd.analysis.explained import Attached, Refused, note_policies, note_refused
 from rgd.core.exchange.messages import RoundRecord
 from rgd.wire.errors import WireError
 from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
-from rgd.wire.record import header_of, record_of
+from rgd.wire.log_policies import PolicyPart
+from rgd.wire.log_records import CONTEXT_ENTRIES, LogReader
+from rgd.wire.record import header_of
 from rgd.wire.segment import LENGTH_SIZE, Damaged, SegmentReader, Stored, Torn, decode_length
 
 #: How much of a file is read at a time, in bytes.
@@ -97,6 +102,10 @@ class Contents:
     #: Requests that were granted, and refused, because a broker knew no policies.
     unknown_granted: int = 0
     unknown_refused: int = 0
+    #: Entries of policies; what they attach, and what each level refused (`rgd.analysis.explained`).
+    policies: int = 0
+    attached: Attached = field(default_factory=dict)
+    refused_by: Refused = field(default_factory=dict)
     #: Complete entries of other producers.
     foreign: int = 0
     #: Stretches of damage, and their bytes.
@@ -126,6 +135,7 @@ class Contents:
         """Count a record; of a round in parts the first one."""
         self.records += logged.record.part == 1
         self.rows += len(logged.record.rows)
+        note_refused(logged.record, self.refused_by)
         self.unknown_granted += logged.record.unknown_granted
         self.unknown_refused += logged.record.unknown_refused
         if self.first_ms is None:
@@ -216,11 +226,12 @@ def read_segment(
         timed: returns the time of a record.
         has_rows: False: leave out the rows of the records, which is many times faster.
     """
-    read = _Reading(contents, within, timed, record_of if has_rows else header_of)
     with segment.open("rb") as file:
-        start = _seek(file, within)
-        file.seek(start)
-        reader = SegmentReader(start)
+        context, start = _seek(file, within)
+        decode = LogReader().read if has_rows else header_of
+        read = _Reading(contents, within, start, timed, decode)
+        file.seek(context)
+        reader = SegmentReader(context)
         while data := file.read(READ_SIZE):
             for found in reader.feed(data):
                 if isinstance(found, Stored) and within.is_over(found.entry.timestamp):
@@ -236,19 +247,26 @@ class _Reading:
 
     contents: Contents
     within: TimeRange
+    #: Where the range begins; what lies before is only looked at for what is continued.
+    start: int
     timed: Timed
-    decode: Callable[[Entry], RoundRecord | None]
+    decode: Callable[[Entry], RoundRecord | PolicyPart | None]
 
     def found(self, found: Stored | Damaged | Torn) -> Iterator[Logged | Damage]:
         """Count what was found; the record or the damage, if it is one."""
         if isinstance(found, Torn):
             self.contents.torn_bytes += found.size
-            return
-        if isinstance(found, Damaged):
+        elif isinstance(found, Stored):
+            yield from self._entry(found)
+        elif found.offset >= self.start:
             yield self._damage(Damage(found.offset, found.size, found.reason.value))
-            return
+
+    def _entry(self, found: Stored) -> Iterator[Logged | Damage]:
         entry = found.entry
         if not self.within.holds(entry.timestamp):
+            # Later records continue this one.
+            with suppress(WireError):
+                self.decode(entry)
             return
         self.contents.note_entry(entry)
         try:
@@ -260,6 +278,10 @@ class _Reading:
         if record is None:
             self.contents.foreign += 1
             return
+        if isinstance(record, PolicyPart):
+            self.contents.policies += 1
+            note_policies(record, self.contents.attached)
+            return
         at_ms = self.timed(entry, record)
         logged = Logged(found.offset, entry.index, at_ms, record, entry.publish_time)
         self.contents.note_record(logged)
@@ -270,17 +292,22 @@ class _Reading:
         return damage
 
 
-def _seek(file: BinaryIO, within: TimeRange) -> int:
-    """Where to begin to read: the first entry of the range, or the first whose time is unknown."""
+def _seek(file: BinaryIO, within: TimeRange) -> tuple[int, int]:
+    """Where to begin to read, and where the range begins: its first entry, or one of unknown time.
+
+    Between them are as many entries as a record may continue.
+    """
     offset = 0
     if within.from_ms is None:
-        return offset
+        return offset, offset
+    context = deque([offset], maxlen=CONTEXT_ENTRIES + 1)
     while True:
         file.seek(offset)
         length, timestamp = _peek(file)
         if timestamp is None or timestamp >= within.from_ms:
-            return offset
+            return context[0], offset
         offset += LENGTH_SIZE + length
+        context.append(offset)
 
 
 def _peek(file: BinaryIO) -> tuple[int, int | None]:

@@ -22,6 +22,7 @@ from rgd.app.alarms import AlarmLog
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
@@ -43,8 +44,8 @@ from rgd.core.broker.events import (
 from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
 from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
@@ -76,6 +77,8 @@ class Parts:
     remember: Callable[[tuple[str, ...]], None]
     #: Hears how long a round took, in seconds.
     observe_round: Callable[[float], None]
+    #: The usage log's tier and readers; None: it has none.
+    log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
 
@@ -85,7 +88,7 @@ class RgdDaemon(Looks):
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
         self.core = core
-        self.broker = core.settings.speaker.broker
+        self.broker = core.settings.sender.broker
         self.cluster = cluster
         self.parts = parts
         self.now = parts.clock.now
@@ -106,7 +109,7 @@ class RgdDaemon(Looks):
         core.limiter.on_unreported = self._on_unreported
         core.limiter.touched.on_first = self._poked.set
         # Before any door opens: nothing is decided without policies.
-        self._on_book(parts.policies.book(), 0)
+        self._on_snapshot(parts.policies.snapshot(), 0)
 
     # The doors (rgd.ports.daemon); those that only look are in `looks`.
 
@@ -145,6 +148,7 @@ class RgdDaemon(Looks):
         beside = {
             "exchange": self.parts.exchange.trouble,
             "usage log": self.parts.usage_log.trouble,
+            "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
             "internal errors": self.errors.trouble,
         }
@@ -171,6 +175,8 @@ class RgdDaemon(Looks):
         """Serve until `until` is set (or `halted` is), then leave in order."""
         self._until = until
         await self.parts.usage_log.open()
+        if self.parts.log_keeper is not None:
+            self.parts.log_keeper.start()
         self._handle(Started(self.now()))
         on_up()
         async with asyncio.TaskGroup() as tasks:
@@ -179,7 +185,6 @@ class RgdDaemon(Looks):
                 "exchange": self._follow_exchange,
                 "policies": self._follow_policies,
                 "send": self.traffic.send,
-                "log": self.recorder.run,
             }
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
@@ -190,13 +195,14 @@ class RgdDaemon(Looks):
             await self.traffic.flush()
             for task in running:
                 task.cancel()
-        self.recorder.finish()
 
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
-        for part in (self.parts.exchange, self.parts.policies, self.parts.usage_log):
+        parts = self.parts
+        for part in (parts.exchange, parts.policies, parts.usage_log, parts.log_keeper):
             try:
-                await part.close()
+                if part is not None:
+                    await part.close()
             except Exception as error:  # noqa: BLE001 -- the next part has nothing to do with it
                 self.errors.note("close", error, about=type(part).__name__)
 
@@ -239,7 +245,7 @@ class RgdDaemon(Looks):
 
     async def _follow_policies(self) -> None:
         with suppress(ExchangeClosed):
-            await self.parts.policies.follow(self._on_book)
+            await self.parts.policies.follow(self._on_snapshot)
 
     # Events in, effects out.
 
@@ -260,7 +266,7 @@ class RgdDaemon(Looks):
         except InvariantBroken as broken:
             self.errors.note("core", broken, about=type(event).__name__)
             if isinstance(event, Stopping) and not self.core.name.is_lost:
-                effects = (Publish(Goodbye(self.core.identity.speaker)),)
+                effects = (Publish(Goodbye(self.core.identity.sender)),)
         for effect in effects:
             try:
                 self._carry_out(effect)
@@ -316,9 +322,10 @@ class RgdDaemon(Looks):
         is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
         await asyncio.sleep(SLICE_REST_S if is_large else 0)
 
-    def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
+    def _on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         known = self.parts.policies.is_known
-        self._handle(PoliciesChanged(self.now(), book, policies_hash, known))
+        self.recorder.policies(snapshot, policies_hash)
+        self._handle(PoliciesChanged(self.now(), snapshot, policies_hash, known))
 
     def _on_unreported(self) -> None:
         self._demand_unreported = True

@@ -55,7 +55,7 @@ class Telemetry:
         yield Sample("rgd_peers", (), len(core.peers))
         for name in core.peers.names():
             peer = core.peers.get(name)
-            age_ns = 0 if peer is None else now - peer.heard_at
+            age_ns = 0 if peer is None else now - peer.received_at
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
@@ -87,7 +87,10 @@ class Telemetry:
         yield Sample("rgd_log_entries_total", (), log.appended)
         yield Sample("rgd_log_synced_index", (), log.synced_index)
         yield Sample("rgd_log_damaged_total", (), log.damaged)
-        yield Sample("rgd_log_lost_total", (), self._daemon.recorder.lost_total)
+        yield Sample("rgd_log_local_bytes", (), log.local_bytes)
+        for reason, count in log.deleted.items():
+            yield Sample("rgd_log_segments_deleted_total", (reason,), count)
+        yield Sample("rgd_log_lost_total", (), log.lost)
 
     def _of_errors(self) -> Iterator[Sample]:
         for where, count in self._daemon.errors.counts.items():

@@ -26,11 +26,12 @@ from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from rgd.app.access import pulsar_settings
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
+from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
@@ -41,7 +42,7 @@ from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
@@ -101,6 +102,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             daemon,
             http_settings(settings, insecure=insecure),
             metrics=exposition.render,
+            log_door=daemon.parts.log_keeper,
             observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
         )
         exposition.also(server.samples)
@@ -154,14 +156,23 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
     known = KnownPeers(folder / "peers.json")
-    speaker = Speaker(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
-    core = Broker(core_settings(settings, speaker, known.load()), clock.now())
+    sender = Sender(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
+    core = Broker(core_settings(settings, sender, known.load()), clock.now())
     timings: list[Exposition] = []
 
     def observe_round(seconds: float) -> None:
         timings[0].observe_round(seconds)
 
+    usage_log = SegmentedLog(
+        folder,
+        _log_settings(settings),
+        broker=settings.broker.name,
+        clock=clock.now,
+        on_alarm=_tell_log_alarm,
+        on_trimmed=_tell_log_trimmed,
+    )
     prepare = prepare_exchange(settings)
+    keeper = log_keeper(settings, folder, usage_log, clock)
     parts = Parts(
         clock=clock,
         exchange=PulsarExchange(
@@ -171,40 +182,37 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             prepare=prepare,
         ),
         policies=policies_of(settings, url, core.limiter.names_asked),
-        usage_log=SegmentedLog(
-            folder,
-            _log_settings(settings),
-            broker=settings.broker.name,
-            clock=clock.now,
-            on_alarm=_tell_log_alarm,
-        ),
+        usage_log=usage_log,
         remember=known.store,
         observe_round=observe_round,
         prepare=prepare,
+        log_keeper=keeper,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
+    usage_log.on_fault = daemon.recorder.fault
     timings.append(Exposition(Telemetry(daemon)))
+    timings[0].also(keeper.samples)
     return daemon, timings[0]
 
 
 def core_settings(
-    settings: Settings, speaker: Speaker, stored_peers: frozenset[str]
+    settings: Settings, sender: Sender, stored_peers: frozenset[str]
 ) -> BrokerSettings:
     """The core's settings, in the core's units."""
     exchange, shares = settings.exchange, settings.shares
     return BrokerSettings(
-        speaker=speaker,
+        sender=sender,
         weight=settings.broker.weight_milli,
         round_ns=exchange.round_ms * NS_PER_MS,
         min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
-        settle_max_ns=exchange.settle_max_ms * NS_PER_MS,
+        damping_max_ns=exchange.settle_max_ms * NS_PER_MS,
         tolerance_ppm=round(exchange.tolerance * 1_000_000),
         full_every_rounds=exchange.full_every_rounds,
         expiry_rounds=exchange.expiry_rounds,
         isolation_hold_rounds=exchange.isolation_hold_rounds,
         on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
-        stored_peers=stored_peers - {speaker.broker},
+        stored_peers=stored_peers - {sender.broker},
         policies_patience_ns=patience_ns(settings),
         on_unknown=settings.policies.unknown,
         policy=shares.policy,
@@ -254,6 +262,10 @@ def _log_settings(settings: Settings) -> UsageLogSettings:
     return UsageLogSettings(
         segment_bytes=settings.log.segment_bytes,
         segment_age_s=settings.log.segment_age_s,
+        local_bytes=settings.log.local_bytes,
+        retention_s=settings.log.retention_s,
+        retention_bytes=settings.log.retention_bytes or None,
+        interceptors=settings.log.interceptors,
         fsync=settings.log.fsync,
         fsync_ms=settings.log.fsync_ms,
     )
@@ -265,3 +277,19 @@ def _tell_log_alarm(alarm: LogAlarm) -> None:
     else:
         # A full disk stops logging, never limiting.
         _log.error("usage log stopped", folder=str(alarm.folder), reason=alarm.trouble)
+
+
+def _tell_log_trimmed(trimmed: Trimmed) -> None:
+    for removal in trimmed.removals:
+        segment = removal.segment
+        # Nobody who still had to read it can do so any more.
+        tell = _log.warning if removal.passed else _log.info
+        tell(
+            "usage log segment deleted",
+            folder=str(trimmed.folder),
+            reason=removal.reason.value,
+            first_index=segment.first_index,
+            last_index=segment.last_index,
+            bytes=segment.size,
+            unread_by=list(removal.passed),
+        )

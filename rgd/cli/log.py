@@ -12,40 +12,63 @@ standard error with file and offset, and the exit code is 1. The keys of `--json
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from rgd.errors import RgdError
+from rgd.cli import log_cursors, log_places
+from rgd.cli.log_places import shown_time
+from rgd.errors import ConfigError, Fault, RgdError
 
 if TYPE_CHECKING:
     from rgd.wire.frame import Entry
+    from rgd.wire.log_records import LogReader
     from rgd.wire.record import Json
 
-app = typer.Typer(help="Read usage logs.", no_args_is_help=True)
+app = typer.Typer(help="Read usage logs, in folders and in tiers.", no_args_is_help=True)
+app.command("ls")(log_places.ls)
+app.command("seek")(log_places.seek)
+app.command("verify")(log_places.verify)
+app.command("upload")(log_places.upload)
+app.command("cursors")(log_cursors.cursors)
+app.command("ack")(log_cursors.ack)
+app.command("forget")(log_cursors.forget)
 
-
-@app.callback()
-def log() -> None:
-    """Keep `cat` a subcommand although it is the only one."""
+#: The daemon's setting, which `--raw` follows too.
+EXPOSING_VARIABLE: Final = "RGD_LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED"
 
 
 @app.command("cat")
 def cat(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Log folders or segment files.")
+        list[str],
+        typer.Argument(metavar="PATH...", help="Log folders, segment files or tier URLs."),
     ],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Entries as a broker gives them to a consumer, each behind its length."
+        ),
+    ] = False,
+    expose: Annotated[
+        bool,
+        typer.Option(
+            "--expose",
+            envvar=EXPOSING_VARIABLE,
+            help="With --raw: also what the broker added in front.",
+        ),
+    ] = False,
 ) -> None:
-    """Print the entries of logs, oldest first."""
+    """Print what logs hold, oldest first."""
+    if raw and as_json:
+        raise ConfigError(Fault(log_places.SOURCE, "--raw", "expected --raw or --json, not both"))
     faults = 0
     for path in paths:
-        for line, fault in _lines(path, as_json=as_json):
-            if line:
-                print(line)
+        shown = _raw(path, expose=expose) if raw else _lines(path, as_json=as_json)
+        for fault in shown:
             if fault:
                 print(f"rgd: {fault}", file=sys.stderr)
                 faults += 1
@@ -53,33 +76,62 @@ def cat(
         raise typer.Exit(1)
 
 
-def _lines(path: Path, *, as_json: bool) -> Iterator[tuple[str, str]]:
-    """The lines of one path for standard output, each with its faults."""
+def _raw(path: str, *, expose: bool) -> Iterator[str]:
+    """Write the entries of one path, `[u32 length][entry]` repeated; the faults."""
     from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
+    from rgd.wire.frame import headers_and_payload
+    from rgd.wire.segment import encode_stored
 
+    try:
+        for found in read_entries(_place(path)):
+            if isinstance(found, DamagedEntry):
+                yield str(found)
+            else:
+                data = found.data if expose else headers_and_payload(found.data)
+                sys.stdout.buffer.write(encode_stored(data))
+    except RgdError as error:
+        yield str(error)
+
+
+def _place(path: str) -> Path | str:
+    return path if "://" in path else Path(path)
+
+
+def _lines(path: str, *, as_json: bool) -> Iterator[str]:
+    """Print the entries of one path; the faults."""
+    from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
+    from rgd.wire.log_records import LogReader
+
+    reader = LogReader()
     shown = _shown_as_json if as_json else _shown_as_text
     try:
-        for found in read_entries(path):
+        for found in read_entries(_place(path)):
             if isinstance(found, DamagedEntry):
-                yield "", str(found)
+                yield str(found)
             else:
-                report, fault = _report_of(found.entry)
-                at = f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
-                yield shown(found.entry, report), at
+                report, fault = _report_of(reader, found.entry)
+                print(shown(found.entry, report))
+                yield f"{found.path}: entry at offset {found.offset}: {fault}" if fault else ""
     except RgdError as error:
-        yield "", str(error)
+        yield str(error)
 
 
-def _report_of(entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
-    """The report in an entry, or the reason why an entry that claims to be a report cannot be read."""
+def _report_of(reader: "LogReader", entry: "Entry") -> tuple[dict[str, "Json"] | None, str]:
+    """The report that an entry holds, and why it cannot be read although it says that it is one."""
+    from rgd.core.exchange.messages import RoundRecord
     from rgd.wire.errors import WireError
-    from rgd.wire.record import record_of, record_to_dict
+    from rgd.wire.log_policies import policies_to_dict
+    from rgd.wire.record import record_to_dict
 
     try:
-        record = record_of(entry)
+        found = reader.read(entry)
     except WireError as error:
         return None, str(error)
-    return (None if record is None else record_to_dict(record)), ""
+    if found is None:
+        return None, ""
+    if isinstance(found, RoundRecord):
+        return record_to_dict(found), ""
+    return policies_to_dict(found), ""
 
 
 def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
@@ -98,9 +150,11 @@ def _shown_as_json(entry: "Entry", report: dict[str, "Json"] | None) -> str:
 
 def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     index = "-" if entry.index is None else entry.index
-    head = f"{index} {_time(entry.timestamp)} {entry.producer_name}#{entry.sequence_id}"
+    head = f"{index} {shown_time(entry.timestamp)} {entry.producer_name}#{entry.sequence_id}"
     if report is None:
         return f"{head} {len(entry.payload)} bytes that are no report"
+    if "policies" in report:
+        return "\n".join([f"{head} {_policies_line(report)}", *_policy_lines(report)])
     peers = " ".join(f"{name}#{sequence}" for name, sequence in report["peers"].items())
     lines = [
         f"{head} round {report['sequence']} of {report['broker']}, {report['period_ms']:g} ms"
@@ -112,6 +166,18 @@ def _shown_as_text(entry: "Entry", report: dict[str, Any] | None) -> str:
     for row in report["rows"]:
         lines.extend(_row_lines(row))
     return "\n".join(lines)
+
+
+def _policies_line(report: dict[str, Any]) -> str:
+    what = "changes of policies" if report["changes"] else "policies"
+    part = f", part {report['part']} of {report['parts']}" if report["parts"] > 1 else ""
+    left_out = f", {report['left_out']:,} left out" if report["left_out"] else ""
+    return f"{what} of {report['broker']}{part}{left_out}"
+
+
+def _policy_lines(report: dict[str, Any]) -> Iterator[str]:
+    for key, value in report["policies"].items():
+        yield f"    {key} {'deleted' if value is None else json.dumps(value)}"
 
 
 def _row_lines(row: dict[str, Any]) -> Iterator[str]:
@@ -131,11 +197,3 @@ def _row_lines(row: dict[str, Any]) -> Iterator[str]:
 
 def _rate(units_per_s: float | None) -> str:
     return "unlimited" if units_per_s is None else f"{units_per_s:,.1f}/s"
-
-
-def _time(timestamp_ms: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"  # Damaged or foreign clocks go beyond the calendar.
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

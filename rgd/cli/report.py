@@ -6,14 +6,16 @@ progress on a terminal (none in a pipe), and the table.
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rgd.cli.table import print_table
+from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from rgd.analysis.report import Summary
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 def report(
     logs: Annotated[
-        list[str], typer.Argument(metavar="LOG...", help="Log folders or segment files.")
+        list[str],
+        typer.Argument(metavar="LOG...", help="Log folders, segment files or tier URLs."),
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")],
@@ -50,11 +53,30 @@ def write_report(
     """
     from rgd.analysis.report import run_report
 
-    with _progress() as tell:
-        summary = run_report(
-            [*map(str, logs)], out, master=master, window_s=window_s, progress=tell
-        )
+    with _progress() as tell, _as_files([*map(str, logs)], tell) as paths:
+        summary = run_report(paths, out, master=master, window_s=window_s, progress=tell)
     _print(summary)
+
+
+@contextmanager
+def _as_files(places: list[str], tell: Callable[[str], None]) -> Iterator[list[str]]:
+    """The places with folders of copies instead of tiers in buckets, while the report is made."""
+    from rgd.storage.copying import copy_logs, is_bucket
+    from rgd.storage.objects import Objects
+
+    with ExitStack() as stack:
+        paths = []
+        for place in places:
+            path = place
+            if is_bucket(place):
+                path = stack.enter_context(tempfile.TemporaryDirectory(prefix="rgd-report-"))
+                tell(f"copying {place}")
+                try:
+                    copy_logs(Objects(place), Path(path))
+                except ValueError as error:
+                    raise ConfigError(Fault("command line", "LOG", str(error))) from error
+            paths.append(path.removeprefix("file://"))
+        yield paths
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.config.settings import PoliciesSource, Settings
-from rgd.config.values import EMBEDDED
+from rgd.config.values import EMBEDDED, show_size
+from rgd.storage.objects import OBJECT_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,20 @@ RELATIONS: Final = (
         lambda settings: settings.exchange.url != EMBEDDED or settings.exchange.token_file is None,
         "expected exchange.url to name a Pulsar where exchange.token_file is set: the embedded broker "
         "takes no tokens (for the admin API alone: exchange.admin_token_file)",
+    ),
+    Relation(
+        ("log.local_bytes", "log.segment_bytes"),
+        lambda settings: settings.log.local_bytes >= 2 * settings.log.segment_bytes,
+        "expected log.local_bytes of at least two times log.segment_bytes: one segment is written, "
+        "and only closed ones are deleted",
+    ),
+    Relation(
+        ("log.segment_bytes", "log.tier_url"),
+        lambda settings: (
+            settings.log.tier_url is None or settings.log.segment_bytes <= OBJECT_BYTES_MAX
+        ),
+        f"expected log.segment_bytes of at most {show_size(OBJECT_BYTES_MAX)} where log.tier_url is set: a "
+        "segment is uploaded in one piece, so that nothing is ever overwritten",
     ),
     Relation(
         ("policies.source", "policies.file"),

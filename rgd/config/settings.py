@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -21,6 +21,8 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
+from rgd.config.log_settings import LogSettings
+from rgd.config.section import Section
 from rgd.config.values import (
     EMBEDDED,
     Address,
@@ -42,7 +44,6 @@ from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
-from rgd.ports.usagelog import Fsync
 
 
 class PoliciesSource(StrEnum):
@@ -54,12 +55,6 @@ class PoliciesSource(StrEnum):
     FILE = "file"
     #: A stock Pulsar, read through its admin API; admin writes are refused.
     PULSAR_ADMIN = "pulsar-admin"
-
-
-class Section(BaseModel):
-    """A group of settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class BrokerSettings(Section):
@@ -352,29 +347,6 @@ class HttpSettings(Section):
     def is_open(self) -> bool:
         """Whether anybody may ask: only `rgd serve --insecure` accepts such settings."""
         return self.tokens_file is None and not self.is_loopback
-
-
-class LogSettings(Section):
-    """The usage log."""
-
-    dir: Path = Field(default=Path("rgd-log"), description="Folder of the log's segments.")
-    segment_bytes: Size = Field(
-        default=64 << 20, ge=4 << 10, le=1 << 31, description="A segment is closed at this size."
-    )
-    segment_age_s: Seconds = Field(
-        default=3600, ge=1, le=2_592_000, description="A segment is closed at this age."
-    )
-    fsync: Fsync = Field(
-        default=Fsync.INTERVAL,
-        description="When entries are synced to disk: `always` (each batch), `interval` (every "
-        "`log.fsync_ms`) or `never`.",
-    )
-    fsync_ms: Millis = Field(
-        default=1000,
-        ge=1,
-        le=600_000,
-        description="Time between two syncs, for `log.fsync: interval`.",
-    )
 
 
 class Settings(BaseSettings):

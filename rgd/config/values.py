@@ -23,6 +23,8 @@ from pydantic.fields import FieldInfo
 
 from rgd.core.errors import InvalidName
 from rgd.core.policies.names import check_entity, parse_topic
+from rgd.ports.usagelog import Interceptor
+from rgd.storage.objects import folder_of
 
 _SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _SIZE_UNITS: Final = {
@@ -34,6 +36,9 @@ _HOST: Final = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?")
 _PORT_MAX: Final = 65535
 
 EMBEDDED: Final = "embedded"
+
+#: Where Pulsar's interceptors are.
+INTERCEPTOR_PACKAGE: Final = "org.apache.pulsar.common.intercept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,16 @@ def split_address(address: str) -> tuple[str, int]:
     if not _HOST.fullmatch(host):
         raise ValueError(address)
     return host, int(port)
+
+
+def parse_interceptors(text: str) -> list[Interceptor]:
+    """The interceptors that a list of Pulsar's class names names, bare or in full.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    return [Interceptor(name.removeprefix(INTERCEPTOR_PACKAGE)) for name in names]
 
 
 def expectation(field: FieldInfo) -> str:
@@ -177,6 +192,14 @@ def _check_http_url(url: str) -> None:
         raise ValueError(url)
 
 
+def _joined(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _check_tier(place: str) -> None:
+    folder_of(place)
+
+
 def _check_topic(domain: str) -> Callable[[str], None]:
     def check(topic: str) -> None:
         if not parse_topic(topic).startswith(f"{domain}://"):
@@ -192,6 +215,16 @@ Seconds = Annotated[float, BeforeValidator(_number), Unit("s")]
 Rounds = Annotated[int, BeforeValidator(_number), Unit("rounds")]
 Size = Annotated[int, BeforeValidator(_size), Unit("bytes")]
 
+InterceptorNames = Annotated[
+    str,
+    BeforeValidator(_joined),
+    _checked(parse_interceptors),
+    Expected(f"none, or any of {' and '.join(Interceptor)}, with commas between them"),
+]
+Flag = Annotated[bool, Expected("true or false")]
+TierUrl = Annotated[
+    str, _checked(_check_tier), Expected("a folder, file:///PATH or s3://BUCKET[/PREFIX]")
+]
 Name = Annotated[
     str,
     _checked(lambda name: check_entity(name, "name")),

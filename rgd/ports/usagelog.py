@@ -1,12 +1,14 @@
-"""The usage log's interface: append a payload, never wait for the disk.
+"""The usage log as the daemon sees it: append a round, never wait for the disk nor for its bytes.
 
 Law: a full or broken disk stops logging, but never limiting. Lost entries are
 counted.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
 
+from rgd.core.exchange.messages import Loggable
 from rgd.errors import RgdError
 
 
@@ -19,6 +21,21 @@ class Fsync(StrEnum):
     INTERVAL = "interval"
     #: When the operating system decides; no entry is then known to be on disk.
     NEVER = "never"
+
+
+class OnOverrun(StrEnum):
+    """What becomes of a reader's position that retention passes."""
+
+    #: It stays, and says how many entries were deleted unread.
+    PASS = "pass"  # noqa: S105 -- a word, no password
+    FORGET = "forget"
+
+
+class Interceptor(StrEnum):
+    """What a broker adds in front of an entry, by the names of Pulsar's classes."""
+
+    TIMESTAMP = "AppendBrokerTimestampMetadataInterceptor"
+    INDEX = "AppendIndexMetadataInterceptor"
 
 
 class UsageLogError(RgdError):
@@ -40,7 +57,7 @@ class UsageLog(Protocol):
 
     @property
     def lost(self) -> int:
-        """Entries that were lost (queue full, disk full), or may be lost on a failed disk."""
+        """What was not kept (queue full, disk full), or what a failed disk may not have kept."""
 
     @property
     def damaged(self) -> int:
@@ -49,6 +66,14 @@ class UsageLog(Protocol):
     @property
     def synced_index(self) -> int:
         """Highest index known to be on disk (-1: none)."""
+
+    @property
+    def deleted(self) -> Mapping[str, int]:
+        """Closed segments deleted since the start, by the limit that they exceeded."""
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes on this disk."""
 
     @property
     def trouble(self) -> str | None:
@@ -63,8 +88,8 @@ class UsageLog(Protocol):
             LogLocked: another process appends to this log.
         """
 
-    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
-        """Queue one payload for writing; never blocks and never raises."""
+    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
+        """Queue one item for writing; never blocks, never raises, and takes no longer for a large one."""
 
     async def flush(self) -> None:
         """Return once everything appended before is on disk (or counted as lost)."""

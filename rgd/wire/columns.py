@@ -7,7 +7,7 @@ is 0 to `COUNT_MAX`, sums included.
 
 Demand is written as its difference to admitted work, which is mostly 0. A rate that equals a whole
 count in the period is written as that count. Rates of demand are of that kind, and compressed
-counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.numbering` name or
+counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
 number the groups.
 """
 
@@ -25,7 +25,7 @@ from rgd.wire.keys import read_keys, write_keys
 from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
 
 #: A count times this, by the period in ns, is a rate.
-_SCALE: Final = float(MILLI * NS_PER_S)
+SCALE: Final = float(MILLI * NS_PER_S)
 #: Doubles are whole numbers without gaps up to here.
 _EXACT_MAX: Final = 1 << 53
 #: The columns of numbers below `kinds`, in the order that this module uses.
@@ -74,7 +74,7 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_n
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
     admitted_total = checked(rows.admitted_total, (len(rows), 2), "admitted total")
     wanted_total = checked(rows.wanted_total, (len(rows), 2), "wanted total")
-    counts = _counts_of(admitted, period_ns)
+    counts = counts_of(admitted, period_ns)
     write_columns(
         proto,
         _NUMBERS,
@@ -99,7 +99,7 @@ def read_amounts(
     names = _NUMBERS if has_totals else _NUMBERS[:_TOTALS_FROM]
     numbers = read_columns(proto, names, len(groups))
     rates, counts, unmet = numbers[1:_TOTALS_FROM].reshape(3, 2, len(groups))
-    admitted = _sum(as_counts(rates, "rates"), _rates_of(counts, period_ns), "rates")
+    admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")
     admitted_total = wanted_total = np.zeros((len(groups), 2), np.int64)
     if has_totals:
         totals, unmet_totals = numbers[_TOTALS_FROM:].reshape(2, 2, len(groups))
@@ -160,26 +160,31 @@ def side_by_side(numbers: Ints) -> Ints:
     return pairs
 
 
-def _counts_of(rates: Ints, period_ns: int) -> Ints:
+def counts_of(rates: Ints, period_ns: int) -> Ints:
     """The whole count that gives each rate exactly, 0 where there is none."""
     if period_ns == 0:
         return np.zeros_like(rates)
-    counts = np.rint(rates * (period_ns / _SCALE))
-    made = np.floor(counts * (_SCALE / period_ns))
+    counts = np.rint(rates * (period_ns / SCALE))
+    made = np.floor(counts * (SCALE / period_ns))
     # Beyond 2^53 a double skips whole numbers, so equal doubles need not be equal rates.
     is_exact = (made == rates) & (made < _EXACT_MAX) & (counts < _EXACT_MAX)
     return np.where(is_exact, counts, 0).astype(np.int64)
 
 
-def _rates_of(counts: Unsigned, period_ns: int) -> Ints:
+def rates_of(counts: Unsigned, period_ns: int) -> Ints:
+    """The rates that counts in the period give.
+
+    Raises:
+        Malformed: a rate is too large to be reckoned exactly.
+    """
     most = int(counts.max(initial=0))
     if most == 0:
         return counts.view(np.int64)
     if period_ns == 0:
         raise Malformed(Reason.BAD_NUMBER, "counts: the period is 0")
-    if most * (_SCALE / period_ns) >= _EXACT_MAX:
+    if most * (SCALE / period_ns) >= _EXACT_MAX:
         raise Malformed(Reason.BAD_NUMBER, f"counts: a rate of {_EXACT_MAX} or more")
-    return (counts * (_SCALE / period_ns)).astype(np.int64)
+    return (counts * (SCALE / period_ns)).astype(np.int64)
 
 
 def _wanted(admitted: Ints, unmet: Unsigned, what: str) -> Ints:

@@ -20,19 +20,26 @@ else:
 #: A body may become so many times as large as its frame. Reports of different groups reach 5 to 10.
 RATIO_MAX: Final = 64
 
+#: The usage log's own limit: entries come from a disk, are bounded by `PAYLOAD_MAX`, and say how large they
+#: become before they are opened. Rows that repeat compress thousandfold.
+LOG_RATIO_MAX: Final = 1 << 20
+
 #: Below this many bytes a zstd frame only adds; heartbeats stay as they are.
 COMPRESS_MIN: Final = 128
 #: About a column of PIP-82's case.
 _BLOCK_BYTES: Final = 16 * 1024
 #: A window of a mebibyte: no frame of ours needs more memory than that.
 _WINDOW_LOG_MAX: Final = 20
+_WINDOW_LOG_MIN: Final = 10
 
 
-def compressed(body: bytes) -> bytes | None:
-    """One zstd frame; None where it would not be smaller, or would be refused."""
+def compressed(body: bytes, *, ratio_max: int = RATIO_MAX) -> bytes | None:
+    """One zstd frame; None where it would not be smaller, or would be refused for its ratio."""
     if len(body) < COMPRESS_MIN:
         return None
-    compressor = zstd.ZstdCompressor()
+    compressor = zstd.ZstdCompressor(
+        options={zstd.CompressionParameter.window_log: _window_log(len(body))}
+    )
     compressor.set_pledged_input_size(len(body))
     # Block by block: numbers of one column have more in common than all have.
     blocks = [
@@ -40,11 +47,16 @@ def compressed(body: bytes) -> bytes | None:
         for start in range(0, len(body), _BLOCK_BYTES)
     ]
     frame = b"".join((*blocks, compressor.flush()))
-    is_worth_it = len(frame) < len(body) <= RATIO_MAX * len(frame)
+    is_worth_it = len(frame) < len(body) <= ratio_max * len(frame)
     return frame if is_worth_it else None
 
 
-def plain_size(frame: bytes, limit: int) -> int:
+def _window_log(size: int) -> int:
+    """As large a window as the body needs, and no larger than a reader allows."""
+    return min(max(size.bit_length(), _WINDOW_LOG_MIN), _WINDOW_LOG_MAX)
+
+
+def plain_size(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> int:
     """How large a frame says that it becomes, in bytes.
 
     Raises:
@@ -61,20 +73,20 @@ def plain_size(frame: bytes, limit: int) -> int:
         )
     if size > limit:
         raise Oversize("message, decompressed", size, limit)
-    if size > RATIO_MAX * len(frame):
+    if size > ratio_max * len(frame):
         raise Oversize(
-            f"message, decompressed from {len(frame)} bytes", size, RATIO_MAX * len(frame)
+            f"message, decompressed from {len(frame)} bytes", size, ratio_max * len(frame)
         )
     return size
 
 
-def decompressed(frame: bytes, limit: int) -> bytes:
+def decompressed(frame: bytes, limit: int, *, ratio_max: int = RATIO_MAX) -> bytes:
     """What a frame holds.
 
     Raises:
         WireError: as `plain_size`, or it is torn, damaged, or lies about its size.
     """
-    size = plain_size(frame, limit)
+    size = plain_size(frame, limit, ratio_max=ratio_max)
     decompressor = zstd.ZstdDecompressor(
         options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX}
     )

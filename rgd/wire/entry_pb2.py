@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12pulsar/entry.proto\x12\x0cpulsar.proto\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x7f\n\x0fMessageMetadata\x12\x15\n\rproducer_name\x18\x01 \x02(\t\x12\x13\n\x0bsequence_id\x18\x02 \x02(\x04\x12\x14\n\x0cpublish_time\x18\x03 \x02(\x04\x12*\n\nproperties\x18\x04 \x03(\x0b\x32\x16.pulsar.proto.KeyValue\">\n\x13\x42rokerEntryMetadata\x12\x18\n\x10\x62roker_timestamp\x18\x01 \x01(\x04\x12\r\n\x05index\x18\x02 \x01(\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12pulsar/entry.proto\x12\x0cpulsar.proto\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x7f\n\x0fMessageMetadata\x12\x15\n\rproducer_name\x18\x01 \x02(\t\x12\x13\n\x0bsequence_id\x18\x02 \x02(\x04\x12\x14\n\x0cpublish_time\x18\x03 \x02(\x04\x12*\n\nproperties\x18\x04 \x03(\x0b\x32\x16.pulsar.proto.KeyValue\"D\n\x12PayloadCompression\x12\x13\n\x0b\x63ompression\x18\x08 \x01(\x05\x12\x19\n\x11uncompressed_size\x18\t \x01(\r\">\n\x13\x42rokerEntryMetadata\x12\x18\n\x10\x62roker_timestamp\x18\x01 \x01(\x04\x12\r\n\x05index\x18\x02 \x01(\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KEYVALUE']._serialized_end=74
   _globals['_MESSAGEMETADATA']._serialized_start=76
   _globals['_MESSAGEMETADATA']._serialized_end=203
-  _globals['_BROKERENTRYMETADATA']._serialized_start=205
-  _globals['_BROKERENTRYMETADATA']._serialized_end=267
+  _globals['_PAYLOADCOMPRESSION']._serialized_start=205
+  _globals['_PAYLOADCOMPRESSION']._serialized_end=273
+  _globals['_BROKERENTRYMETADATA']._serialized_start=275
+  _globals['_BROKERENTRYMETADATA']._serialized_end=337
 # @@protoc_insertion_point(module_scope)

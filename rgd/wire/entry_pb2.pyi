@@ -74,6 +74,33 @@ class MessageMetadata(_message.Message):
 Global___MessageMetadata: _TypeAlias = MessageMetadata  # noqa: Y015
 
 @_typing.final
+class PayloadCompression(_message.Message):
+    """Two more fields of Pulsar's MessageMetadata, looked at by themselves: in `MessageMetadata` above they
+    stay unknown, so that whatever lies between them keeps its order.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPRESSION_FIELD_NUMBER: _builtins.int
+    UNCOMPRESSED_SIZE_FIELD_NUMBER: _builtins.int
+    compression: _builtins.int
+    """Pulsar's CompressionType: 0 none, 1 LZ4, 2 zlib, 3 zstd, 4 snappy."""
+    uncompressed_size: _builtins.int
+    def __init__(
+        self,
+        *,
+        compression: _builtins.int | None = ...,
+        uncompressed_size: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["compression", b"compression", "uncompressed_size", b"uncompressed_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compression", b"compression", "uncompressed_size", b"uncompressed_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PayloadCompression: _TypeAlias = PayloadCompression  # noqa: Y015
+
+@_typing.final
 class BrokerEntryMetadata(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -37,6 +37,8 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate"
     #: Something that must be there is not.
     MISSING = "missing"
+    #: It continues a record that was not read.
+    UNLINKED = "unlinked"
 
 
 class WireError(RgdError):

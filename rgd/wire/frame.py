@@ -16,6 +16,7 @@ is in `rgd.wire.record`.
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import google_crc32c
@@ -23,18 +24,30 @@ from google.protobuf.message import DecodeError
 
 from rgd.errors import Unavailable
 from rgd.wire.checks import check_utf8
+from rgd.wire.compression import LOG_RATIO_MAX, compressed, decompressed
 from rgd.wire.entry_pb2 import BrokerEntryMetadata as BrokerEntryMetadataProto
-from rgd.wire.entry_pb2 import KeyValue, MessageMetadata
+from rgd.wire.entry_pb2 import KeyValue, MessageMetadata, PayloadCompression
 from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame
 
 MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
 MAGIC_CRC32C: Final = b"\x0e\x01"
+
+#: Of Pulsar's CompressionType.
+_NO_COMPRESSION: Final = 0
+_ZSTD: Final = 3
 
 #: Largest parts of an entry, in bytes. Pulsar's own largest message is 5 MiB.
 PAYLOAD_MAX: Final = 5 * 1024 * 1024
 METADATA_MAX: Final = 256 * 1024
 BROKER_METADATA_MAX: Final = 4 * 1024
 
+#: Pairs of producers and properties whose encoding is kept.
+REPEATED_MAX: Final = 64
+
+_U64_MAX: Final = (1 << 64) - 1
+_VARINT_BITS: Final = 7
+_VARINT_LAST: Final = 0x7F
+_VARINT_MORE: Final = 0x80
 _MAGIC_SIZE: Final = 2
 _U32: Final = struct.Struct(">I")
 _BROKER_HEAD: Final = _MAGIC_SIZE + _U32.size
@@ -80,6 +93,7 @@ class Entry:
     sequence_id: int
     #: By the producer's clock.
     publish_time: int
+    #: As it is stored; `plain_payload` undoes its compression.
     payload: bytes = b""
     #: In the order written; of two with one key the later counts.
     properties: tuple[tuple[str, str], ...] = ()
@@ -118,7 +132,16 @@ def encode_entry(entry: Entry) -> bytes:
         Oversize: a part is larger than its limit.
         Malformed: a number or a text does not fit the format.
     """
-    return _encode_broker_part(entry.broker) + _encode_producer_part(entry)
+    return b"".join(encode_parts(entry))
+
+
+def encode_parts(entry: Entry) -> tuple[bytes, bytes]:
+    """Write an entry without copying its payload: what stands before it, and the payload.
+
+    Raises:
+        Oversize, Malformed: as `encode_entry`.
+    """
+    return _encode_broker_part(entry.broker) + _encode_before_payload(entry), entry.payload
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -177,6 +200,43 @@ def peek_broker_entry_metadata(data: bytes) -> BrokerEntryMetadata | None:
     return _read_broker_part(data)[1]
 
 
+def compressed_payload(body: bytes) -> tuple[bytes, bytes]:
+    """What to store as `Entry.payload` and `Entry.unknown` for a payload: compressed where it pays."""
+    frame = compressed(body, ratio_max=LOG_RATIO_MAX)
+    if frame is None:
+        return body, b""
+    metadata = PayloadCompression(compression=_ZSTD, uncompressed_size=len(body))
+    return frame, metadata.SerializeToString()
+
+
+def plain_payload(entry: Entry) -> bytes:
+    """The payload of an entry, without the compression that its metadata names.
+
+    Raises:
+        Oversize: it would be larger than `PAYLOAD_MAX`.
+        Malformed: it is not what the metadata says, or compressed by other means than zstd.
+    """
+    if not entry.unknown:
+        return entry.payload
+    try:
+        stated = PayloadCompression.FromString(entry.unknown)
+    except DecodeError as exc:
+        raise Malformed(Reason.UNPARSABLE, f"message metadata: {exc}") from exc
+    if stated.compression == _NO_COMPRESSION:
+        return entry.payload
+    if stated.compression != _ZSTD:
+        raise Malformed(
+            Reason.BAD_STRUCTURE, f"payload: compression {stated.compression} is not known"
+        )
+    body = decompressed(entry.payload, PAYLOAD_MAX, ratio_max=LOG_RATIO_MAX)
+    if len(body) != stated.uncompressed_size:
+        raise Malformed(
+            Reason.BAD_STRUCTURE,
+            f"payload: {len(body)} bytes instead of {stated.uncompressed_size}",
+        )
+    return body
+
+
 def headers_and_payload(data: bytes) -> bytes:
     """Strip what the broker added: what a reader outside rgd gets (Pulsar's headersAndPayload).
 
@@ -189,34 +249,64 @@ def headers_and_payload(data: bytes) -> bytes:
 def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
     if broker is None:
         return b""
-    try:
-        body = BrokerEntryMetadataProto(
-            broker_timestamp=broker.broker_timestamp, index=broker.index
-        ).SerializeToString()
-    except ValueError as exc:
-        raise Malformed(Reason.BAD_NUMBER, f"broker entry metadata: {exc}") from exc
+    body = b""
+    if broker.broker_timestamp is not None:
+        body = b"\x08" + _varint(broker.broker_timestamp, "broker timestamp")
+    if broker.index is not None:
+        body += b"\x10" + _varint(broker.index, "index")
     return MAGIC_BROKER_ENTRY_METADATA + _U32.pack(len(body)) + body
 
 
-def _encode_producer_part(entry: Entry) -> bytes:
+def _encode_before_payload(entry: Entry) -> bytes:
+    """What the producer wrote, up to the payload."""
+    name, properties = _repeated_metadata(entry.producer_name, entry.properties)
+    metadata = b"".join(
+        (
+            name,
+            b"\x10",
+            _varint(entry.sequence_id, "sequence id"),
+            b"\x18",
+            _varint(entry.publish_time, "publish time"),
+            properties,
+            entry.unknown,
+        )
+    )
+    _check_size("message metadata", len(metadata), METADATA_MAX)
+    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
+    covered = _U32.pack(len(metadata)) + metadata
+    if not entry.is_checksummed:
+        return covered
+    checksum = google_crc32c.extend(google_crc32c.value(covered), entry.payload)
+    return MAGIC_CRC32C + _U32.pack(checksum) + covered
+
+
+@lru_cache(maxsize=REPEATED_MAX)
+def _repeated_metadata(
+    producer_name: str, properties: tuple[tuple[str, str], ...]
+) -> tuple[bytes, bytes]:
+    """The fields of MessageMetadata that are the same in all entries of a log, around the others."""
     try:
-        metadata = MessageMetadata(
-            producer_name=entry.producer_name,
-            sequence_id=entry.sequence_id,
-            publish_time=entry.publish_time,
-            properties=[KeyValue(key=key, value=value) for key, value in entry.properties],
-        ).SerializeToString()
+        name = MessageMetadata(producer_name=producer_name)
+        rest = MessageMetadata(
+            properties=[KeyValue(key=key, value=value) for key, value in properties]
+        )
+        return name.SerializePartialToString(), rest.SerializePartialToString()
     except UnicodeEncodeError as exc:
         raise Malformed(Reason.BAD_NAME, f"message metadata: {exc}") from exc
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"message metadata: {exc}") from exc
-    metadata += entry.unknown
-    _check_size("message metadata", len(metadata), METADATA_MAX)
-    _check_size("payload", len(entry.payload), PAYLOAD_MAX)
-    covered = b"".join((_U32.pack(len(metadata)), metadata, entry.payload))
-    if not entry.is_checksummed:
-        return covered
-    return MAGIC_CRC32C + _U32.pack(google_crc32c.value(covered)) + covered
+
+
+def _varint(number: int, what: str) -> bytes:
+    """An unsigned number as protobuf writes it."""
+    if not 0 <= number <= _U64_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"{what}: {number} is no unsigned number of 64 bits")
+    written = bytearray()
+    while number > _VARINT_LAST:
+        written.append(number & _VARINT_LAST | _VARINT_MORE)
+        number >>= _VARINT_BITS
+    written.append(number)
+    return bytes(written)
 
 
 def _read_broker_part(data: bytes) -> tuple[int, BrokerEntryMetadata | None]:

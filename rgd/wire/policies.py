@@ -111,6 +111,24 @@ def decode_policy(key: str, data: bytes) -> PolicyRecord:
     )
 
 
+def policy_text(key: str, value: Value) -> str:
+    """A policy's value alone, as JSON.
+
+    Raises:
+        Malformed: as `encode_policy`.
+    """
+    return _value_text(key, value)
+
+
+def policy_value(key: str, text: str) -> Value:
+    """A policy's value from its JSON.
+
+    Raises:
+        WireError: as `decode_policy`.
+    """
+    return _read_value(key, _shape_of(key), _parse(text.encode()))
+
+
 def policy_digest(key: str, value: Value) -> int:
     """A digest of one policy in force, below 2^63; 0 where nothing is.
 

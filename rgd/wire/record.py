@@ -9,7 +9,8 @@ record of some of its rows and peers.
 The rows of usage are the same columns as in reports (`rgd.wire.columns`), with their shares and quotas.
 An older record without `weight` has a weight of 1. Older records also have no time of
 the monotonic clock and no incarnations of peers.
-Payloads are not compressed. The log adapter stores and indexes entries.
+These are records of version 1, which stay readable; `rgd.wire.log_records` writes today's.
+The log adapter stores and indexes entries.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from rgd.core.exchange.columns import POLICIES, Codes, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
@@ -37,12 +38,14 @@ from rgd.wire.columns import (
     write_columns,
 )
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
-from rgd.wire.frame import PAYLOAD_MAX, Entry
+from rgd.wire.frame import PAYLOAD_MAX, Entry, plain_payload
 from rgd.wire.keys import is_in_order
 
 #: The property of an entry's metadata with the version of a record in the payload.
 RECORD_PROPERTY: Final = "rgd"
 RECORD_VERSION: Final = 1
+#: Rows as differences (`rgd.wire.log_records`).
+CHAINED_VERSION: Final = 2
 #: Ready for `Entry.properties`.
 RECORD_PROPERTIES: Final = ((RECORD_PROPERTY, str(RECORD_VERSION)),)
 
@@ -94,11 +97,26 @@ def encode_record(record: RoundRecord) -> bytes:
         Malformed: a row or peer comes twice, or a name or number cannot be one.
     """
     rows = in_order(record).rows
+    proto = write_header(record)
+    encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
+    _write_shares(rows, proto.shares)
+    payload = proto.SerializeToString()
+    if len(payload) > PAYLOAD_MAX:
+        raise Oversize("record", len(payload), PAYLOAD_MAX)
+    return payload
+
+
+def write_header(record: RoundRecord) -> record_pb2.RoundRecord:
+    """A record without its rows.
+
+    Raises:
+        Oversize, Malformed: as `encode_record`.
+    """
     part, parts = _checked_part(record.part, record.parts)
     try:
         proto = record_pb2.RoundRecord(
-            broker=check_broker(record.speaker.broker),
-            incarnation=record.speaker.incarnation,
+            broker=check_broker(record.sender.broker),
+            incarnation=record.sender.incarnation,
             sequence=check_count(record.sequence, "sequence"),
             period_ns=check_count(record.period_ns, "period"),
             isolated=record.isolated,
@@ -120,12 +138,7 @@ def encode_record(record: RoundRecord) -> bytes:
             proto.part, proto.parts = part, parts
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, f"record: {exc}") from exc
-    encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
-    _write_shares(rows, proto.shares)
-    payload = proto.SerializeToString()
-    if len(payload) > PAYLOAD_MAX:
-        raise Oversize("record", len(payload), PAYLOAD_MAX)
-    return payload
+    return proto
 
 
 def decode_record(payload: bytes) -> RoundRecord:
@@ -134,10 +147,14 @@ def decode_record(payload: bytes) -> RoundRecord:
     Raises:
         WireError: with the reason, whatever is wrong.
     """
-    proto = _parsed(payload)
-    header = _header(proto)
-    usage = decode_rows(proto.usage, period_ns=header.period_ns)
-    return replace(header, rows=_decode_shares(proto.shares, usage))
+    return with_rows(parsed(payload))
+
+
+def with_rows(proto: record_pb2.RoundRecord) -> RoundRecord:
+    """A record of version 1 with its rows."""
+    record = header(proto)
+    usage = decode_rows(proto.usage, period_ns=record.period_ns)
+    return replace(record, rows=_decode_shares(proto.shares, usage))
 
 
 def decode_header(payload: bytes) -> RoundRecord:
@@ -146,36 +163,36 @@ def decode_header(payload: bytes) -> RoundRecord:
     Raises:
         WireError: with the reason, whatever is wrong with it.
     """
-    return _header(_parsed(payload))
+    return header(parsed(payload))
 
 
-def record_of(entry: Entry) -> RoundRecord | None:
-    """The record in an entry; None for another producer's entry.
+def header_of(entry: Entry) -> RoundRecord | None:
+    """The record that an entry holds, without its rows; None: it is no round.
 
     Raises:
         UnknownVersion: written by a later rgd.
         WireError: with the reason, whatever else is wrong.
     """
-    return decode_record(entry.payload) if _is_record(entry) else None
+    if version_of(entry) is None:
+        return None
+    proto = parsed(plain_payload(entry))
+    return None if proto.HasField("policies") else header(proto)
 
 
-def header_of(entry: Entry) -> RoundRecord | None:
-    """The record in an entry, without its rows; None for another producer's entry.
+def version_of(entry: Entry) -> int | None:
+    """The version of the record that an entry holds; None: it is another producer's entry.
 
     Raises:
-        UnknownVersion, WireError: as `record_of`.
+        UnknownVersion: written by a later rgd.
     """
-    return decode_header(entry.payload) if _is_record(entry) else None
-
-
-def _is_record(entry: Entry) -> bool:
     version = entry.property_of(RECORD_PROPERTY)
-    if version not in (None, str(RECORD_VERSION)):
+    if version not in (None, str(RECORD_VERSION), str(CHAINED_VERSION)):
         raise UnknownVersion("record", version)
-    return version is not None
+    return None if version is None else int(version)
 
 
-def _parsed(payload: bytes) -> record_pb2.RoundRecord:
+def parsed(payload: bytes) -> record_pb2.RoundRecord:
+    """The message that a payload holds."""
     if len(payload) > PAYLOAD_MAX:
         raise Oversize("record", len(payload), PAYLOAD_MAX)
     try:
@@ -184,11 +201,12 @@ def _parsed(payload: bytes) -> record_pb2.RoundRecord:
         raise Malformed(Reason.UNPARSABLE, f"record: {exc}") from exc
 
 
-def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
+def header(proto: record_pb2.RoundRecord) -> RoundRecord:
+    """Everything of a record but its rows."""
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
     part, parts = _checked_part(proto.part or 1, proto.parts or 1)
     return RoundRecord(
-        speaker=Speaker(check_broker(proto.broker), proto.incarnation),
+        sender=Sender(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
         period_ns=check_count(proto.period_ns, "period"),
         peers=_checked_peers(peers),
@@ -210,8 +228,8 @@ def _header(proto: record_pb2.RoundRecord) -> RoundRecord:
 def record_to_dict(record: RoundRecord) -> dict[str, Json]:
     """A record in plain values: rates in units per second, null for unlimited."""
     return {
-        "broker": record.speaker.broker,
-        "incarnation": record.speaker.incarnation,
+        "broker": record.sender.broker,
+        "incarnation": record.sender.incarnation,
         "sequence": record.sequence,
         "period_ms": record.period_ns / NS_PER_MS,
         "part": record.part,
@@ -240,6 +258,7 @@ def _row_to_dict(row: ShareRow) -> dict[str, Json]:
         "admitted_total": _counts(usage.admitted_total),
         "wanted_total": _counts(usage.wanted_total),
         "refused": _counts(row.refused),
+        "refused_by": {level: _counts(pair) for level, pair in row.refused_by},
         "share": _rates(row.share),
         "quota": _rates(row.quota),
         "policy": row.policy.value,

@@ -17,13 +17,13 @@ from rgd.wire.frame import PAYLOAD_MAX
 from rgd.wire.record import PEERS_MAX
 
 #: The most bytes of a row without its group's name: varints of at most 10 bytes in every column.
-ROW_BYTES_MAX: Final = 176
+ROW_BYTES_MAX: Final = 340
 #: The most bytes of a peer without its name: two tags, a length, a sequence.
 PEER_BYTES_MAX: Final = 24
 
 #: What the rows and the peers of one part may need, in bytes; what is left is for the names and
 #: numbers that every part has.
-PART_ROWS_BYTES: Final = PAYLOAD_MAX * 3 // 5
+PART_ROWS_BYTES: Final = PAYLOAD_MAX * 7 // 10
 PART_PEERS_BYTES: Final = PAYLOAD_MAX // 5
 
 #: The most bytes of one letter.

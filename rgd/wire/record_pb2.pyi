@@ -3,8 +3,10 @@
 isort:skip_file
 One round of one daemon in the usage log: the payload of a PIP-70 entry.
 
-The entry's MessageMetadata carries the property `rgd` with this schema's version ("1").
-rgd.wire.record reads and writes it.
+The entry's MessageMetadata carries the property `rgd` with this schema's version: "2" for what is
+written today, "1" for records of before, whose rows are in `usage` and `shares` and which stand for
+themselves. The MessageMetadata has the payload's compression (`compression`).
+rgd.wire.record and rgd.wire.log_records read and write it.
 """
 
 from collections import abc as _abc
@@ -68,6 +70,8 @@ class RoundRecord(_message.Message):
     ENDED_NS_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     PEER_INCARNATIONS_FIELD_NUMBER: _builtins.int
+    CHAINED_FIELD_NUMBER: _builtins.int
+    POLICIES_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     incarnation: _builtins.int
     sequence: _builtins.int
@@ -110,6 +114,16 @@ class RoundRecord(_message.Message):
     def peer_incarnations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Lower 32 bits of the incarnation of each of `peers`, in their order: sequences begin at 1 with each."""
 
+    @_builtins.property
+    def chained(self) -> Global___ChainedRows:
+        """Version 2: the rows, as differences to the records before this one."""
+
+    @_builtins.property
+    def policies(self) -> Global___Policies:
+        """Version 2: this entry is no round, but the policies in force; only `broker`, `incarnation`,
+        `policies_hash`, `part` and `parts` are set beside it.
+        """
+
     def __init__(
         self,
         *,
@@ -132,14 +146,209 @@ class RoundRecord(_message.Message):
         ended_ns: _builtins.int = ...,
         last: _builtins.bool = ...,
         peer_incarnations: _abc.Iterable[_builtins.int] | None = ...,
+        chained: Global___ChainedRows | None = ...,
+        policies: Global___Policies | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chained", b"chained", "policies", b"policies", "shares", b"shares", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "sequence", b"sequence", "shares", b"shares", "ungoverned", b"ungoverned", "unknown_granted", b"unknown_granted", "unknown_refused", b"unknown_refused", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "chained", b"chained", "ended_ns", b"ended_ns", "incarnation", b"incarnation", "isolated", b"isolated", "last", b"last", "lost", b"lost", "part", b"part", "parts", b"parts", "peer_incarnations", b"peer_incarnations", "peers", b"peers", "period_ns", b"period_ns", "policies", b"policies", "policies_hash", b"policies_hash", "sequence", b"sequence", "shares", b"shares", "ungoverned", b"ungoverned", "unknown_granted", b"unknown_granted", "unknown_refused", b"unknown_refused", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RoundRecord: _TypeAlias = RoundRecord  # noqa: Y015
+
+@_typing.final
+class Policies(_message.Message):
+    """The policies in force when they were written, or what changed of them since the last such record of
+    the same segment. A large record is in parts, as a round is.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    changes: _builtins.bool
+    """These are changes of the policies that were recorded before."""
+    left_out: _builtins.int
+    """How many policies are left out, because all of them together would be too large."""
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys and values of the policies table (rgd.wire.policies): the value's JSON, null for deleted."""
+
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[_builtins.str] | None = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+        changes: _builtins.bool = ...,
+        left_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "keys", b"keys", "left_out", b"left_out", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Policies: _TypeAlias = Policies  # noqa: Y015
+
+@_typing.final
+class ChainedRows(_message.Message):
+    """Rows as differences to earlier records of a chain: names, totals and what rarely changes are written once.
+    A chain begins with a key record (`link` 0), at the start of a segment and at least every
+    `KEY_EVERY` entries (rgd.wire.chain), and a reader that missed a record of it goes on at the next one.
+    Every (group, kind) of a chain has a slot: 0, 1, 2 ... in the order in which they first come.
+    Columns are packed varints, one sint64 for each row (signed numbers are zigzagged) unless they say
+    otherwise; a column whose values are all 0 is left out. rgd.wire.chain computes the expected values.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAIN_FIELD_NUMBER: _builtins.int
+    LINK_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    FRESH_FIELD_NUMBER: _builtins.int
+    SAME_SLOTS_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
+    ADMITTED_MESSAGES_FIELD_NUMBER: _builtins.int
+    ADMITTED_BYTES_FIELD_NUMBER: _builtins.int
+    RATE_MESSAGES_FIELD_NUMBER: _builtins.int
+    RATE_BYTES_FIELD_NUMBER: _builtins.int
+    UNMET_MESSAGES_FIELD_NUMBER: _builtins.int
+    UNMET_BYTES_FIELD_NUMBER: _builtins.int
+    UNMET_RATE_MESSAGES_FIELD_NUMBER: _builtins.int
+    UNMET_RATE_BYTES_FIELD_NUMBER: _builtins.int
+    ADMITTED_MESSAGES_TOTAL_FIELD_NUMBER: _builtins.int
+    ADMITTED_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
+    WANTED_MESSAGES_TOTAL_FIELD_NUMBER: _builtins.int
+    WANTED_BYTES_TOTAL_FIELD_NUMBER: _builtins.int
+    REFUSED_MESSAGES_FIELD_NUMBER: _builtins.int
+    REFUSED_BYTES_FIELD_NUMBER: _builtins.int
+    SHARE_MESSAGES_FIELD_NUMBER: _builtins.int
+    SHARE_BYTES_FIELD_NUMBER: _builtins.int
+    QUOTA_MESSAGES_FIELD_NUMBER: _builtins.int
+    QUOTA_BYTES_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    SENT_FIELD_NUMBER: _builtins.int
+    HAS_LEVELS_FIELD_NUMBER: _builtins.int
+    BROKER_MESSAGES_FIELD_NUMBER: _builtins.int
+    BROKER_BYTES_FIELD_NUMBER: _builtins.int
+    GROUP_MESSAGES_FIELD_NUMBER: _builtins.int
+    GROUP_BYTES_FIELD_NUMBER: _builtins.int
+    TOPIC_MESSAGES_FIELD_NUMBER: _builtins.int
+    TOPIC_BYTES_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTION_MESSAGES_FIELD_NUMBER: _builtins.int
+    SUBSCRIPTION_BYTES_FIELD_NUMBER: _builtins.int
+    BACKLOG_MESSAGES_FIELD_NUMBER: _builtins.int
+    BACKLOG_BYTES_FIELD_NUMBER: _builtins.int
+    chain: _builtins.int
+    """Sequence of the key record's round, times 1,000,000, plus its part, modulo 2^64."""
+    link: _builtins.int
+    """0, 1, 2 ... within the chain."""
+    rows: _builtins.int
+    same_slots: _builtins.bool
+    """The rows have the same slots as the record before."""
+    slots: _builtins.bytes
+    """The slot of each row less the one before it, less 1."""
+    admitted_messages: _builtins.bytes
+    """Admitted in the period, whole units: messages less those of the slot's record before, bytes less
+    as many as messages of the size seen so far would have.
+    """
+    admitted_bytes: _builtins.bytes
+    rate_messages: _builtins.bytes
+    """What is left of rates that no whole count gives: thousandths a second."""
+    rate_bytes: _builtins.bytes
+    unmet_messages: _builtins.bytes
+    """Wanted less admitted: whole units, or where no count gives the rate, thousandths a second."""
+    unmet_bytes: _builtins.bytes
+    unmet_rate_messages: _builtins.bytes
+    unmet_rate_bytes: _builtins.bytes
+    admitted_messages_total: _builtins.bytes
+    """Totals since the start, less the slot's totals of before and what was counted in the period."""
+    admitted_bytes_total: _builtins.bytes
+    wanted_messages_total: _builtins.bytes
+    wanted_bytes_total: _builtins.bytes
+    refused_messages: _builtins.bytes
+    """Refused in the round less what was unmet."""
+    refused_bytes: _builtins.bytes
+    share_messages: _builtins.bytes
+    """Less the slot's values of before."""
+    share_bytes: _builtins.bytes
+    quota_messages: _builtins.bytes
+    quota_bytes: _builtins.bytes
+    topics: _builtins.bytes
+    policy: _builtins.bytes
+    sent: _builtins.bytes
+    """Whether the row was sent to the peers in this round: 0 or 1."""
+    has_levels: _builtins.bool
+    """Refused in the round by level. Of the group's own what the other levels leave of `refused`."""
+    broker_messages: _builtins.bytes
+    broker_bytes: _builtins.bytes
+    group_messages: _builtins.bytes
+    group_bytes: _builtins.bytes
+    topic_messages: _builtins.bytes
+    topic_bytes: _builtins.bytes
+    subscription_messages: _builtins.bytes
+    subscription_bytes: _builtins.bytes
+    backlog_messages: _builtins.bytes
+    backlog_bytes: _builtins.bytes
+    @_builtins.property
+    def fresh(self) -> _usage_pb2.UsageColumns:
+        """Names and kinds of the rows that have no slot yet; they take the next ones in this order."""
+
+    def __init__(
+        self,
+        *,
+        chain: _builtins.int = ...,
+        link: _builtins.int = ...,
+        rows: _builtins.int = ...,
+        fresh: _usage_pb2.UsageColumns | None = ...,
+        same_slots: _builtins.bool = ...,
+        slots: _builtins.bytes = ...,
+        admitted_messages: _builtins.bytes = ...,
+        admitted_bytes: _builtins.bytes = ...,
+        rate_messages: _builtins.bytes = ...,
+        rate_bytes: _builtins.bytes = ...,
+        unmet_messages: _builtins.bytes = ...,
+        unmet_bytes: _builtins.bytes = ...,
+        unmet_rate_messages: _builtins.bytes = ...,
+        unmet_rate_bytes: _builtins.bytes = ...,
+        admitted_messages_total: _builtins.bytes = ...,
+        admitted_bytes_total: _builtins.bytes = ...,
+        wanted_messages_total: _builtins.bytes = ...,
+        wanted_bytes_total: _builtins.bytes = ...,
+        refused_messages: _builtins.bytes = ...,
+        refused_bytes: _builtins.bytes = ...,
+        share_messages: _builtins.bytes = ...,
+        share_bytes: _builtins.bytes = ...,
+        quota_messages: _builtins.bytes = ...,
+        quota_bytes: _builtins.bytes = ...,
+        topics: _builtins.bytes = ...,
+        policy: _builtins.bytes = ...,
+        sent: _builtins.bytes = ...,
+        has_levels: _builtins.bool = ...,
+        broker_messages: _builtins.bytes = ...,
+        broker_bytes: _builtins.bytes = ...,
+        group_messages: _builtins.bytes = ...,
+        group_bytes: _builtins.bytes = ...,
+        topic_messages: _builtins.bytes = ...,
+        topic_bytes: _builtins.bytes = ...,
+        subscription_messages: _builtins.bytes = ...,
+        subscription_bytes: _builtins.bytes = ...,
+        backlog_messages: _builtins.bytes = ...,
+        backlog_bytes: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fresh", b"fresh"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_total", b"admitted_messages_total", "backlog_bytes", b"backlog_bytes", "backlog_messages", b"backlog_messages", "broker_bytes", b"broker_bytes", "broker_messages", b"broker_messages", "chain", b"chain", "fresh", b"fresh", "group_bytes", b"group_bytes", "group_messages", b"group_messages", "has_levels", b"has_levels", "link", b"link", "policy", b"policy", "quota_bytes", b"quota_bytes", "quota_messages", b"quota_messages", "rate_bytes", b"rate_bytes", "rate_messages", b"rate_messages", "refused_bytes", b"refused_bytes", "refused_messages", b"refused_messages", "rows", b"rows", "same_slots", b"same_slots", "sent", b"sent", "share_bytes", b"share_bytes", "share_messages", b"share_messages", "slots", b"slots", "subscription_bytes", b"subscription_bytes", "subscription_messages", b"subscription_messages", "topic_bytes", b"topic_bytes", "topic_messages", b"topic_messages", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_messages", b"unmet_messages", "unmet_rate_bytes", b"unmet_rate_bytes", "unmet_rate_messages", b"unmet_rate_messages", "wanted_bytes_total", b"wanted_bytes_total", "wanted_messages_total", b"wanted_messages_total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChainedRows: _TypeAlias = ChainedRows  # noqa: Y015
 
 @_typing.final
 class Peer(_message.Message):

@@ -4,6 +4,7 @@ The last line with `--json` is one object: the sweep's parameters, the figures
 of design 13 over all groups (`lowest_ratio` leaves out the rounds in which the
 demand moved), `within` (of all shares, how many within 2 % of max-min), `cpu_s`
 over all processes and `peak_bytes`, the sum of their largest resident sizes.
+With `--log DIR` the daemons' usage logs are written instead (`sim.model.logged`).
 """
 
 import argparse
@@ -13,10 +14,12 @@ import resource
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Final
 
 from sim.exiting import exit_with
 from sim.model.cluster import Settings
+from sim.model.logged import write_logs
 from sim.model.sweep import Sweep, run
 from sim.model.tally import Figures
 from sim.model.workload import STEPS, Workload, WorkloadName
@@ -36,6 +39,13 @@ def main(arguments: list[str] | None = None) -> int:
         rounds=options.rounds,
         steps=steps,
     )
+    if options.log is not None:
+        settings = Settings(burst_ms=options.burst_ms)
+        count = write_logs(
+            workload, options.groups, settings, folder=options.log, round_s=options.round_s
+        )
+        print(f"{count:,} entries in {options.log}")
+        return 0
     sweep = Sweep(workload, options.groups, Settings(burst_ms=options.burst_ms))
     tally = run(sweep, processes=options.processes, on_progress=_progress(options.groups))
     answer = {
@@ -69,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--burst-ms", type=int, default=250)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=_positive, default=_processes())
+    parser.add_argument("--log", type=Path, help="write the daemons' usage logs there instead")
+    parser.add_argument("--round-s", type=_positive, default=60, help="length of a logged round")
     parser.add_argument("--json", action="store_true", help="one object as the last line")
     return parser
 

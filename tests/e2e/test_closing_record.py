@@ -12,7 +12,7 @@ from rgd.adapters.http.client import DaemonClient
 from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.app.demo.cluster import Daemon
 from rgd.core.exchange.messages import RoundRecord
-from rgd.wire.record import record_of
+from rgd.wire.log_records import LogReader
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +29,8 @@ def records(folder: Path) -> list[RoundRecord]:
         for found in read_entries(log)
         if not isinstance(found, DamagedEntry)
     ]
-    return [record for entry in entries if (record := record_of(entry)) is not None]
+    reader = LogReader()
+    return [record for entry in entries if (record := reader.record(entry)) is not None]
 
 
 async def live_until_logged(daemon: Daemon, folder: Path) -> None:
@@ -55,8 +56,8 @@ async def test_an_orderly_stop_writes_a_closing_record_and_a_kill_does_not(tmp_p
     assert [record.last for record in orderly] == [False] * (len(orderly) - 1) + [True]
     assert killed
     assert not any(record.last for record in killed)
-    assert {record.speaker.incarnation for record in orderly}.isdisjoint(
-        record.speaker.incarnation for record in killed
+    assert {record.sender.incarnation for record in orderly}.isdisjoint(
+        record.sender.incarnation for record in killed
     )
     ends = [record.ended_ns for record in (*orderly, *killed)]
     assert ends == sorted(ends)

@@ -74,6 +74,20 @@ def test_rgd_finds_no_fault_in_what_the_config_maps_hold() -> None:
     assert run.returncode == 0, run.stderr
 
 
+def test_the_usage_log_outlives_the_pod_and_no_size_limit_evicts_it() -> None:
+    pod = manifest("daemonset.yaml")["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    (mount,) = [
+        mount
+        for mount in pod["containers"][0]["volumeMounts"]
+        if yaml.safe_load(tree.text(f"{BASE}/config/rgd.yaml"))["log"]["dir"].startswith(
+            f"{mount['mountPath']}/"
+        )
+    ]
+    assert "hostPath" in volumes[mount["name"]]
+    assert not [volume for volume in pod["volumes"] if "emptyDir" in volume]
+
+
 def test_the_stop_fits_into_the_grace_period() -> None:
     pod = manifest("daemonset.yaml")["spec"]["template"]["spec"]
     waits_s = int(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])

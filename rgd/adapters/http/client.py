@@ -124,6 +124,19 @@ class DaemonClient:
         """Who is in the exchange, by name; page after page."""
         return await self._pages("/v1/brokers")
 
+    async def log_cursors(self) -> list[dict[str, Any]]:
+        """How far the readers of the usage log have come."""
+        found: list[dict[str, Any]] = await self._call("GET", "/v1/log/cursors")
+        return found
+
+    async def acknowledge(self, name: str, index: int) -> None:
+        """Keep a reader's position."""
+        await self._call("PUT", f"/v1/log/cursors/{_part(name)}", {"index": index})
+
+    async def forget_cursor(self, name: str) -> None:
+        """Keep it no longer."""
+        await self._call("DELETE", f"/v1/log/cursors/{_part(name)}")
+
     async def readiness(self) -> dict[str, Any]:
         """What `/readyz` says, ready or not: `ready`, and what is `degraded`."""
         view: dict[str, Any] = await self._call("GET", "/readyz")

@@ -19,6 +19,9 @@ from rgd.adapters.http.shown import cut_reason
 from rgd.core.errors import GroupInUse, InvalidName, PoliciesReadOnly, UnknownGroup
 from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
+from rgd.ports.log_door import CursorRefused, UnknownCursor
+from rgd.ports.usagelog import UsageLogError
+from rgd.storage.errors import TierError
 
 _REALM: Final = 'Bearer realm="rgd"'
 
@@ -150,11 +153,13 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     ScopeMissing: 403,
     NotGoverned: 403,
     UnknownGroup: 404,
+    UnknownCursor: 404,
     NamespaceMissing: 404,
     TenantMissing: 404,
     UnknownBacklogType: 404,
     ResourceGroupMissing: 404,
     BodyTooSlow: 408,
+    CursorRefused: 409,
     GroupInUse: 409,
     ResourceGroupInUse: 409,
     PoliciesReadOnly: 409,
@@ -165,7 +170,9 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     InternalError: 500,
     TooManyConnections: 503,
     ExchangeError: 503,
+    TierError: 503,
     Unavailable: 503,
+    UsageLogError: 503,
 }
 
 INTERNAL: Final = json_reply({"reason": "internal error"}, status=500)

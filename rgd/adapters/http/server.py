@@ -26,6 +26,7 @@ from rgd.adapters.http.explain import Explain
 from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
+from rgd.adapters.http.log import Log
 from rgd.adapters.http.probes import Probes
 from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
@@ -33,6 +34,7 @@ from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
+from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class HttpServer:
         settings: HttpSettings,
         *,
         metrics: MetricsPage,
+        log_door: LogDoor | None = None,
         observe: Observer = observe_nothing,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -85,6 +88,7 @@ class HttpServer:
                 pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
                 probes=self._probes,
                 openapi=self._describe,
+                log=None if log_door is None else Log(log_door),
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))

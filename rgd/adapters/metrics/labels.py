@@ -15,6 +15,7 @@ OTHER: Final = "other"
 #: A group has up to 50 series, which a scrape writes out one by one; the series of the others are added up.
 GROUPS_MAX: Final = 1000
 BROKERS_MAX: Final = 500
+CURSORS_MAX: Final = 64
 
 #: Most values of each label that have series of their own.
 BOUNDS: Final = {
@@ -26,6 +27,10 @@ BOUNDS: Final = {
     "limited_by": 16,
     "reason": 32,
     "where": 64,
+    # A daemon has one log.
+    "topic": 1,
+    "partition": 1,
+    "cursor": CURSORS_MAX,
 }
 
 

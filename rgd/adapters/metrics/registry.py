@@ -43,6 +43,9 @@ class Metric:
 
 _GROUP: Final = ("group", "kind", "dimension")
 
+#: `log.name` and the broker, in Kafka's words.
+_LOG: Final = ("topic", "partition")
+
 ROUND_SECONDS: Final = Metric(
     "rgd_round_seconds",
     MetricType.HISTOGRAM,
@@ -189,10 +192,94 @@ METRICS: Final = (
         "Highest index of the usage log known to be on disk; -1 before the first.",
     ),
     Metric("rgd_log_damaged_total", MetricType.COUNTER, "Damaged places found in the usage log."),
+    Metric("rgd_log_local_bytes", MetricType.GAUGE, "Bytes of the usage log on this disk."),
+    Metric(
+        "rgd_log_segments_deleted_total",
+        MetricType.COUNTER,
+        "Closed segments of the usage log that were deleted on this disk, by the limit that they exceeded.",
+        ("reason",),
+    ),
     Metric(
         "rgd_log_lost_total",
         MetricType.COUNTER,
         "Rounds, and entries of rounds, that could not be written to the usage log.",
+    ),
+    Metric(
+        "rgd_log_cursor_lag",
+        MetricType.GAUGE,
+        "Entries of the usage log that a reader has not acknowledged.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_log_cursor_holds",
+        MetricType.GAUGE,
+        "1 while a reader's cursor holds back retention, 0 once it is beyond `log.cursor_hold_s` or "
+        "`log.cursor_hold_bytes`.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_log_cursor_passed",
+        MetricType.GAUGE,
+        "Entries that were deleted before a reader acknowledged them.",
+        ("cursor",),
+        fold=Fold.MAX,
+    ),
+    # Its tier; no series without one, and none once the log is closed.
+    Metric(
+        "rgd_upload_tier_lag",
+        MetricType.GAUGE,
+        "Entries of closed segments that are not in the tier (KIP-963's UploadTierLag).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_delete_tier_lag",
+        MetricType.GAUGE,
+        "Entries of segments that retention gives up, marked or not, and that the tier still has "
+        "(KIP-963's DeleteTierLag).",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_copy_lag_bytes",
+        MetricType.GAUGE,
+        "Bytes of closed segments, with their sparse indexes, that are not in the tier.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_copy_lag_segments",
+        MetricType.GAUGE,
+        "Closed segments that are not in the tier.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_delete_lag_bytes",
+        MetricType.GAUGE,
+        "Bytes of segments that retention gives up and that the tier still has.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_remote_delete_lag_segments",
+        MetricType.GAUGE,
+        "Segments that retention gives up and that the tier still has.",
+        _LOG,
+    ),
+    Metric(
+        "rgd_upload_oldest_seconds",
+        MetricType.GAUGE,
+        "Time since the last entry of the oldest closed segment that is not in the tier; 0 if all are.",
+        _LOG,
+    ),
+    Metric("rgd_tier_uploaded_bytes_total", MetricType.COUNTER, "Bytes of segments uploaded."),
+    Metric(
+        "rgd_tier_segments_deleted_total",
+        MetricType.COUNTER,
+        "Segments deleted from the tier by retention.",
+    ),
+    Metric(
+        "rgd_tier_failures_total",
+        MetricType.COUNTER,
+        "Times the tier failed, each followed by a pause that grows.",
     ),
     Metric(
         "rgd_counts_lost_total",

@@ -10,10 +10,13 @@ from rgd.ports.usagelog import UsageLogError
 
 
 class LogNotFound(UsageLogError):
-    """The folder or segment file does not exist."""
+    """There is no such folder or segment file, or the tier holds no log."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: no such log folder or segment file")
+    def __init__(self, place: Path | str) -> None:
+        what = (
+            "no such log folder or segment file" if isinstance(place, Path) else "no log is there"
+        )
+        super().__init__(f"{place}: {what}")
 
 
 class LogUnreadable(UsageLogError):
@@ -21,3 +24,10 @@ class LogUnreadable(UsageLogError):
 
     def __init__(self, path: Path, cause: OSError) -> None:
         super().__init__(f"{path}: cannot be read: {cause.strerror or cause}")
+
+
+class LogUnwritable(UsageLogError):
+    """The operating system refuses to write beside the log."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        super().__init__(f"{path}: cannot be written: {cause.strerror or cause}")

@@ -9,7 +9,7 @@ complete entry; it is the only code in this project that skips damage.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from rgd.wire.errors import TornFrame, WireError
 from rgd.wire.frame import (
@@ -22,6 +22,40 @@ from rgd.wire.segment import LENGTH_SIZE, SegmentReader, Stored, decode_length
 
 #: Bytes read at once where entries are read completely.
 CHUNK_BYTES: Final = 1 << 20
+
+
+class RangeReader(Protocol):
+    """A segment that is no file: its bytes by offset. Raises what its place raises."""
+
+    def read(self, size: int, offset: int) -> bytes:
+        """At most `size` bytes from `offset` on; fewer where the segment ends."""
+
+    def size(self) -> int:
+        """All of its bytes."""
+
+
+#: A segment that can be read: a file's descriptor, or what reads like one.
+Readable = int | RangeReader
+
+
+def pread(source: Readable, size: int, offset: int) -> bytes:
+    """At most `size` bytes from `offset` on.
+
+    Raises:
+        OSError, TierError: they cannot be read.
+    """
+    if isinstance(source, int):
+        return os.pread(source, size, offset)
+    return source.read(size, offset)
+
+
+def size_of(source: Readable) -> int:
+    """Bytes that are there now.
+
+    Raises:
+        OSError, TierError: it cannot be told.
+    """
+    return os.fstat(source).st_size if isinstance(source, int) else source.size()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +87,33 @@ def header_of(stored: Stored) -> Header:
     )
 
 
-def header_at(descriptor: int, offset: int) -> Header:
-    """Read the header of the entry whose length is at `offset`.
+def header_at(source: Readable, offset: int) -> Header:
+    """Read the header of the entry whose length stands at `offset`.
 
     Raises:
         WireError: no complete entry starts there, according to its header.
         OSError: the file cannot be read.
     """
-    head = os.pread(descriptor, LENGTH_SIZE + PEEK_SIZE, offset)
+    head = pread(source, LENGTH_SIZE + PEEK_SIZE, offset)
     length = decode_length(head)
     start = offset + LENGTH_SIZE
     try:
         broker = peek_broker_entry_metadata(head[LENGTH_SIZE : LENGTH_SIZE + length])
     except TornFrame:
         # The broker wrote fields that Pulsar does not know.
-        more = os.pread(descriptor, min(length, PEEK_SIZE + BROKER_METADATA_MAX), start)
+        more = pread(source, min(length, PEEK_SIZE + BROKER_METADATA_MAX), start)
         broker = peek_broker_entry_metadata(more)
     if broker is not None and broker.broker_timestamp is not None:
-        _require_whole(descriptor, start, length)
+        _require_whole(source, start, length)
         return Header(offset, LENGTH_SIZE + length, broker.index, broker.broker_timestamp)
-    data = os.pread(descriptor, length, start)
+    data = pread(source, length, start)
     if len(data) < length:
         raise TornFrame("entry", length, len(data))
     entry = decode_entry(data)
     return Header(offset, LENGTH_SIZE + length, entry.index, entry.timestamp)
 
 
-def walk(descriptor: int, offset: int = 0) -> Iterator[Header]:
+def walk(source: Readable, offset: int = 0) -> Iterator[Header]:
     """The headers of all whole entries from `offset` on, where a length must stand.
 
     Raises:
@@ -87,9 +121,9 @@ def walk(descriptor: int, offset: int = 0) -> Iterator[Header]:
     """
     while True:
         try:
-            header = header_at(descriptor, offset)
+            header = header_at(source, offset)
         except WireError:
-            following = _whole_entry_after(descriptor, offset)
+            following = _whole_entry_after(source, offset)
             if following is None:
                 return
             header = following
@@ -97,29 +131,27 @@ def walk(descriptor: int, offset: int = 0) -> Iterator[Header]:
         offset = header.end
 
 
-def read_chunks(descriptor: int, offset: int, end: int | None = None) -> Iterator[bytes]:
+def read_chunks(source: Readable, offset: int, end: int | None = None) -> Iterator[bytes]:
     """The bytes of a file from `offset` to `end`, or to where it ends now.
 
     Raises:
         OSError: the file cannot be read.
     """
-    stop = os.fstat(descriptor).st_size if end is None else end
-    while offset < stop and (
-        chunk := os.pread(descriptor, min(CHUNK_BYTES, stop - offset), offset)
-    ):
+    stop = size_of(source) if end is None else end
+    while offset < stop and (chunk := pread(source, min(CHUNK_BYTES, stop - offset), offset)):
         offset += len(chunk)
         yield chunk
 
 
-def _require_whole(descriptor: int, start: int, length: int) -> None:
+def _require_whole(source: Readable, start: int, length: int) -> None:
     """Refuse an entry that its file ends within; its last byte tells."""
-    if not os.pread(descriptor, 1, start + length - 1):
-        raise TornFrame("entry", length, os.fstat(descriptor).st_size - start)
+    if not pread(source, 1, start + length - 1):
+        raise TornFrame("entry", length, size_of(source) - start)
 
 
-def _whole_entry_after(descriptor: int, offset: int) -> Header | None:
+def _whole_entry_after(source: Readable, offset: int) -> Header | None:
     reader = SegmentReader(offset)
-    for chunk in read_chunks(descriptor, offset):
+    for chunk in read_chunks(source, offset):
         for found in reader.feed(chunk):
             if isinstance(found, Stored):
                 return header_of(found)

@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.usagelog.headers import Header, header_at, walk
+from rgd.adapters.usagelog.headers import Header, Readable, header_at, walk
 from rgd.wire.errors import WireError
 
 SUFFIX: Final = ".idx"
@@ -95,9 +95,13 @@ def index_path(segment: Path) -> Path:
 def load_marks(segment: Path) -> list[Mark]:
     """The marks in the file, up to the first that cannot follow its predecessor."""
     try:
-        data = index_path(segment).read_bytes()
+        return decode_marks(index_path(segment).read_bytes())
     except OSError:
         return []
+
+
+def decode_marks(data: bytes) -> list[Mark]:
+    """The marks in the bytes of an index, up to the first that cannot follow the one before it."""
     whole = len(data) - len(data) % _MARK.size
     marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
     for position, (before, mark) in enumerate(pairwise(marks), start=1):
@@ -106,27 +110,27 @@ def load_marks(segment: Path) -> list[Mark]:
     return marks
 
 
-def is_true(descriptor: int, mark: Mark) -> bool:
-    """Whether the segment has the same data.
+def is_true(source: Readable, mark: Mark) -> bool:
+    """Whether the segment itself says the same.
 
     Raises:
         OSError: the segment cannot be read.
     """
     try:
-        header = header_at(descriptor, mark.offset)
+        header = header_at(source, mark.offset)
     except (WireError, OverflowError):
         return False
     return (header.index, header.timestamp) == (mark.index, mark.timestamp)
 
 
-def true_marks(descriptor: int, marks: list[Mark]) -> list[Mark]:
-    """The marks up to the last true one; marks after a truncation are false.
+def true_marks(source: Readable, marks: list[Mark]) -> list[Mark]:
+    """The marks up to the last that is true: those behind a cut are not.
 
     Raises:
         OSError: the segment cannot be read.
     """
     for count in range(len(marks), 0, -1):
-        if is_true(descriptor, marks[count - 1]):
+        if is_true(source, marks[count - 1]):
             return marks[:count]
     return []
 

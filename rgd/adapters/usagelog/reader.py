@@ -1,48 +1,48 @@
-"""Reads usage logs: every entry in order, damage with its offset, and seeking by time.
+"""Reads usage logs: every entry in order, damage with its place, and where a time or an index is.
 
-Law: reading returns every readable entry and invents none. Unreadable bytes are returned as a
-`DamagedEntry` with file and offset, and reading continues after them. An incomplete end of a log's last
-segment is not damage, because the daemon may be writing it. Reading returns the content at the time when each
-segment was opened, needs no lock and changes nothing. A segment that is removed meanwhile is
-skipped.
+Law: nothing that is readable is left out and nothing is made up. What cannot be read comes as a
+`DamagedEntry` with its place, and reading goes on behind it. The torn end of a log's last segment is not
+damage: the daemon may be writing it just now. Reading takes what was there when each segment was opened,
+needs no lock and changes nothing; a segment that retention removes meanwhile is left out.
 
-`seek_time` reads only the part of an entry that the broker added: it searches the segments by their
-first entries, then the sparse index, then iterates at most from one mark to the next. `rgd.wire.record`
-interprets payloads.
+Seeking reads no more of an entry than what the broker added: it searches the segments by their first
+entries, then the sparse index, then walks at most from one mark to the next. Where a log begins or ends
+without broker timestamps, nothing is in order but the entries themselves: it is searched from its
+beginning by publish time. What a payload means is `rgd.wire.record`'s business, where segments are
+`sources`'s.
 """
 
-import contextlib
 import math
-import os
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
-from rgd.adapters.usagelog.files import list_logs, list_segments
-from rgd.adapters.usagelog.headers import read_chunks, walk
-from rgd.adapters.usagelog.index import load_marks, true_marks
-from rgd.wire.errors import Reason
-from rgd.wire.frame import Entry
-from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
+from rgd.adapters.usagelog.headers import Header, Readable, pread, read_chunks, size_of, walk
+from rgd.adapters.usagelog.index import Mark, true_marks
+from rgd.adapters.usagelog.sources import FileSource, Source, folder_sources, logs_at
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.frame import PEEK_SIZE, Entry, peek_broker_entry_metadata
+from rgd.wire.segment import LENGTH_SIZE, Damaged, Found, SegmentReader, Stored, Torn
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """An entry and its position."""
 
-    path: Path
-    #: Offset of its length, in bytes from the start of the file.
+    path: Path | str
+    #: Of its length, in bytes from the start of the file.
     offset: int
     entry: Entry
+    #: As it is stored, without the length before it.
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedEntry:
     """Damaged bytes: one entry or several."""
 
-    path: Path
+    path: Path | str
     offset: int
     #: In bytes.
     size: int
@@ -56,7 +56,7 @@ class DamagedEntry:
 class Position:
     """The position of an entry."""
 
-    path: Path
+    path: Path | str
     offset: int
     #: None where the broker set none.
     index: int | None
@@ -64,115 +64,161 @@ class Position:
     timestamp: int
 
 
-def read_entries(path: Path, *, start: Position | None = None) -> Iterator[LogEntry | DamagedEntry]:
-    """Everything in a log folder, in a folder of log folders (one after the other) or in one segment.
+def read_entries(
+    place: Path | str, *, start: Position | None = None
+) -> Iterator[LogEntry | DamagedEntry]:
+    """Everything in a log, in a folder or tier of logs (one after the other) or in one segment.
 
     Args:
-        path: a folder or a segment file.
+        place: a folder, a segment file or a tier.
         start: begin here (`seek_time` in the same log) instead of at the beginning.
 
     Raises:
-        LogNotFound: there is no such path.
-        LogUnreadable: the operating system refuses to read it.
+        LogNotFound: there is no such place.
+        LogUnreadable, TierError: it cannot be read.
     """
-    for segments in _logs_at(path):
-        for segment in segments:
-            is_started = start is not None and segment.parent == start.path.parent
-            if start is not None and is_started and segment.name < start.path.name:
-                continue
-            offset = start.offset if start is not None and segment == start.path else 0
-            yield from _read_segment(segment, offset)
+    for sources in logs_at(place):
+        yield from read_sources(sources, start=start)
 
 
-def seek_time(path: Path, timestamp_ms: int) -> Position | None:
-    """The first entry at or after a time, in one log folder or one segment; None if there is none.
+def read_sources(
+    sources: Sequence[Source], *, start: Position | None = None
+) -> Iterator[LogEntry | DamagedEntry]:
+    """Everything in the segments of one log."""
+    begin = 0
+    if start is not None:
+        names = [source.name for source in sources]
+        begin = names.index(str(start.path)) if str(start.path) in names else 0
+    for number, source in enumerate(sources[begin:]):
+        offset = start.offset if start is not None and number == 0 else 0
+        is_started = start is not None and source.name == str(start.path)
+        yield from read_segment(source, offset if is_started else 0)
+
+
+def read_segment(source: Source, offset: int = 0) -> Iterator[LogEntry | DamagedEntry]:
+    """Everything in one segment from an offset on, where a length is."""
+    # Asked before reading: it may be closed meanwhile.
+    may_grow = source.may_grow()
+    reader = SegmentReader(offset)
+    with source.open() as opened:
+        if opened is None:
+            return
+        for chunk in read_chunks(opened, offset):
+            for found in reader.feed(chunk):
+                yield _item(source, found)
+        for found in reader.finish():
+            if not (may_grow and isinstance(found, Torn)):
+                yield _item(source, found)
+
+
+def seek_time(place: Path | str, timestamp_ms: int) -> Position | None:
+    """The first entry at or after a time, in one log or one segment; None: there is none.
 
     Raises:
-        LogNotFound: there is no such path.
-        LogUnreadable: the operating system refuses to read it.
+        LogNotFound: there is no such place.
+        LogUnreadable, TierError: it cannot be read.
     """
-    segments = _segments_at(path) if path.is_dir() else next(_logs_at(path))
-    following = bisect_left(segments, float(timestamp_ms), key=_first_timestamp)
+    return seek_time_in(_one_log(place), timestamp_ms)
+
+
+def seek_index(place: Path | str, index: int) -> Position | None:
+    """The first entry with at least an index, in one log or one segment; None: there is none.
+
+    Raises:
+        LogNotFound: there is no such place.
+        LogUnreadable, TierError: it cannot be read.
+    """
+    return seek_index_in(_one_log(place), index)
+
+
+def seek_time_in(sources: Sequence[Source], timestamp_ms: int) -> Position | None:
+    """`seek_time` in the segments of one log."""
+
+    def seek(source: Source) -> Position | None:
+        return _seek(
+            source,
+            lambda header, _: header.timestamp >= timestamp_ms,
+            lambda mark: mark.timestamp < timestamp_ms,
+        )
+
+    if not all(_is_stamped(source) for source in (*sources[:1], *sources[-1:])):
+        return next((found for source in sources if (found := seek(source)) is not None), None)
+    following = bisect_left(sources, float(timestamp_ms), key=_first_timestamp)
     # The sought entry may still be in the segment before the first that starts late enough.
-    for segment in segments[max(following - 1, 0) :]:
-        found = _seek_in_segment(segment, timestamp_ms)
+    later = sources[max(following - 1, 0) :]
+    return next((found for source in later if (found := seek(source)) is not None), None)
+
+
+def seek_index_in(sources: Sequence[Source], index: int) -> Position | None:
+    """`seek_index` in the segments of one log."""
+    firsts = [source.first_index or 0 for source in sources]
+    begin = max(bisect_right(firsts, index) - 1, 0)
+    for source in sources[begin:]:
+        found = _seek(source, lambda _, own: own >= index, lambda mark: mark.index <= index)
         if found is not None:
             return found
     return None
 
 
-def _logs_at(path: Path) -> Iterator[list[Path]]:
-    """The segment files of each log."""
-    if path.is_dir():
-        yield from map(_segments_at, list_logs(path))
-    elif path.exists():
-        yield [path]
-    else:
-        raise LogNotFound(path)
+def _one_log(place: Path | str) -> Sequence[Source]:
+    """The segments of one log."""
+    path = Path(place)
+    if "://" not in str(place) and path.is_dir() and (own := folder_sources(path)):
+        return own
+    return next(logs_at(place), [])
 
 
-def _segments_at(folder: Path) -> list[Path]:
-    return [segment.path for segment in list_segments(folder)]
+def _seek(
+    source: Source, is_found: Callable[[Header, int], bool], is_before: Callable[[Mark], bool]
+) -> Position | None:
+    """The first entry for which `is_found` holds, given its header and its index, counted where it has none."""
+    with source.open() as opened:
+        if opened is None:
+            return None
+        loaded = source.marks()
+        earlier = loaded[: bisect_left(loaded, x=True, key=lambda mark: not is_before(mark))]
+        marks = true_marks(opened, earlier)
+        counted = marks[-1].index if marks else source.first_index or 0
+        for header in walk(opened, marks[-1].offset if marks else 0):
+            index = counted if header.index is None else header.index
+            counted = index + 1
+            if is_found(header, index):
+                path = source.path if isinstance(source, FileSource) else source.name
+                return Position(path, header.offset, header.index, header.timestamp)
+    return None
 
 
-@contextlib.contextmanager
-def _opened(segment: Path) -> Iterator[int | None]:
-    """A descriptor of a segment file; None: it was removed meanwhile."""
-    try:
-        descriptor = os.open(segment, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield None
-        return
-    except OSError as exc:
-        raise LogUnreadable(segment, exc) from exc
-    try:
-        yield descriptor
-    except OSError as exc:
-        raise LogUnreadable(segment, exc) from exc
-    finally:
-        os.close(descriptor)
-
-
-def _read_segment(segment: Path, offset: int) -> Iterator[LogEntry | DamagedEntry]:
-    # Checked before reading, because a segment with a successor is not written any more.
-    is_active = not any(other.name > segment.name for other in _segments_at(segment.parent))
-    reader = SegmentReader(offset)
-    with _opened(segment) as descriptor:
-        if descriptor is None:
-            return
-        for chunk in read_chunks(descriptor, offset):
-            for found in reader.feed(chunk):
-                yield _item(segment, found)
-        for found in reader.finish():
-            if not (is_active and isinstance(found, Torn)):
-                yield _item(segment, found)
-
-
-def _item(segment: Path, found: Found) -> LogEntry | DamagedEntry:
+def _item(source: Source, found: Found) -> LogEntry | DamagedEntry:
+    path = source.path if isinstance(source, FileSource) else source.name
     match found:
         case Stored():
-            return LogEntry(segment, found.offset, found.entry)
+            return LogEntry(path, found.offset, found.entry, found.data)
         case Damaged():
-            return DamagedEntry(segment, found.offset, found.size, found.reason)
+            return DamagedEntry(path, found.offset, found.size, found.reason)
         case Torn():
-            return DamagedEntry(segment, found.offset, found.size, Reason.TORN)
+            return DamagedEntry(path, found.offset, found.size, Reason.TORN)
 
 
-def _first_timestamp(segment: Path) -> float:
-    """The time of the first entry; a segment without entries counts as the last one."""
-    with _opened(segment) as descriptor:
-        first = None if descriptor is None else next(walk(descriptor), None)
+def _first_timestamp(source: Source) -> float:
+    """When the first entry was written; a segment without entries counts as written last."""
+    if source.first_ms is not None:
+        return source.first_ms
+    with source.open() as opened:
+        first = None if opened is None else next(walk(opened), None)
     return math.inf if first is None else first.timestamp
 
 
-def _seek_in_segment(segment: Path, timestamp_ms: int) -> Position | None:
-    with _opened(segment) as descriptor:
-        if descriptor is None:
-            return None
-        marks = load_marks(segment)
-        earlier = marks[: bisect_left(marks, timestamp_ms, key=lambda mark: mark.timestamp)]
-        marks = true_marks(descriptor, earlier)
-        for header in walk(descriptor, marks[-1].offset if marks else 0):
-            if header.timestamp >= timestamp_ms:
-                return Position(segment, header.offset, header.index, header.timestamp)
-    return None
+def _is_stamped(source: Source) -> bool:
+    """Whether the broker stamped the first entry; a segment without a readable one counts as stamped."""
+    with source.open() as opened:
+        if opened is None or not size_of(opened):
+            return True
+        try:
+            broker = peek_broker_entry_metadata(_head(opened))
+        except WireError:
+            return True
+    return broker is not None and broker.broker_timestamp is not None
+
+
+def _head(opened: Readable) -> bytes:
+    return pread(opened, PEEK_SIZE, LENGTH_SIZE)

@@ -59,7 +59,9 @@ class _Scan:
     """The findings from a segment's last true mark on."""
 
     marks: list[Mark]
-    #: The offset after the last finding that stays.
+    #: Index of the entry that the scan began with.
+    base: int
+    #: Behind the last finding that stays.
     end: int = 0
     #: Complete entries from the start of the scan on.
     count: int = 0
@@ -81,7 +83,7 @@ def recover(folder: Path) -> Tail:
     last = segments[-1]
     descriptor = os.open(last.path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        scan = _scan(descriptor, true_marks(descriptor, load_marks(last.path)))
+        scan = _scan(descriptor, last)
         if os.fstat(descriptor).st_size > scan.end:
             os.ftruncate(descriptor, scan.end)
         next_index = _next_index(descriptor, last, scan)
@@ -100,10 +102,11 @@ def recover(folder: Path) -> Tail:
     )
 
 
-def _scan(descriptor: int, marks: list[Mark]) -> _Scan:
-    """Read everything from the last mark on."""
+def _scan(descriptor: int, segment: Segment) -> _Scan:
+    """Read everything from the segment's last true mark on."""
+    marks = true_marks(descriptor, load_marks(segment.path))
     start = marks[-1].offset if marks else 0
-    scan = _Scan(marks, end=start)
+    scan = _Scan(marks, marks[-1].index if marks else segment.first_index, end=start)
     counter = MarkCounter()
     reader = SegmentReader(start)
     for chunk in read_chunks(descriptor, start):
@@ -139,8 +142,8 @@ def _next_index(descriptor: int, segment: Segment, scan: _Scan) -> int:
     if scan.last is None:
         next_index = segment.first_index
     elif scan.last.entry.index is None:
-        # These entries have no indexes, so there were no marks and all entries were counted.
-        next_index = segment.first_index + scan.count
+        # The broker added no index: the entries are counted from the last one that has a mark.
+        next_index = scan.base + scan.count
     else:
         next_index = max(segment.first_index, scan.last.entry.index + 1)
     if scan.trailing is None:
@@ -169,7 +172,7 @@ def _last_of(segments: list[Segment]) -> Stored | None:
     for segment in reversed(segments):
         descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            last = _scan(descriptor, true_marks(descriptor, load_marks(segment.path))).last
+            last = _scan(descriptor, segment).last
         finally:
             os.close(descriptor)
         if last is not None:

@@ -5,9 +5,13 @@ Law: every limit of the log has its name here, and the effect of reaching it.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
-from rgd.ports.usagelog import Fsync
-from rgd.wire.frame import PAYLOAD_MAX
+from rgd.adapters.usagelog.retention import Limits
+from rgd.ports.usagelog import Fsync, Interceptor
+
+#: A log has room for so many full segments at least.
+SEGMENTS_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,19 +22,40 @@ class UsageLogSettings:
     segment_bytes: int = 64 << 20
     #: An entry that is this much later than the segment's first begins a new one.
     segment_age_s: float = 3600
+    #: Most bytes of the log on disk; the oldest closed segments are deleted, read or not.
+    local_bytes: int = 1 << 30
+    #: Closed segments whose last entry is older are deleted; None: none is.
+    retention_s: float | None = 30 * 86_400
+    #: Beyond so many bytes the oldest closed segments are deleted, unless a cursor needs them; None: none.
+    retention_bytes: int | None = None
     fsync: Fsync = Fsync.INTERVAL
     fsync_ms: int = 1000
-    #: Most entries that wait to be written; when it is full the newest is dropped and counted.
+    #: Rounds that wait to be written; when it is full the newest is not kept, and counted.
     queue_max: int = 1024
-    #: Most payload bytes that wait to be written; the same.
+    #: Memory of what waits to be written; the same, but one round alone is always kept.
     queue_bytes_max: int = 64 << 20
-    #: Time from a failure of the disk to the next attempt.
+    #: What is added in front of an entry (PIP-70): the broker's time, and the index.
+    interceptors: frozenset[Interceptor] = frozenset(Interceptor)
+    #: From a failure of the disk to the next try.
     retry_ms: int = 5000
 
     def __post_init__(self) -> None:
         assert self.segment_bytes > 0
         assert self.segment_age_s > 0
+        assert self.local_bytes >= SEGMENTS_MIN * self.segment_bytes, (
+            "one is written, one is closed"
+        )
+        assert self.retention_s is None or self.retention_s > 0
         assert self.fsync_ms > 0
         assert self.queue_max > 0
-        assert self.queue_bytes_max >= PAYLOAD_MAX, "the largest payload must fit the queue"
+        assert self.queue_bytes_max > 0
         assert self.retry_ms > 0
+
+    @property
+    def limits(self) -> Limits:
+        """What is kept, as `rgd.adapters.usagelog.retention` takes it."""
+        return Limits(
+            local_bytes=self.local_bytes,
+            retention_ms=None if self.retention_s is None else round(self.retention_s * 1000),
+            retention_bytes=self.retention_bytes,
+        )

@@ -6,32 +6,41 @@ waits (`flush`, `close`) and one more attempt has failed.
 A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
 and its end is reported once too. Only a successful write proves that the disk works.
 
-The queue has payloads and, between them, waiting callers (`_Waiter`). Only the thread
-removes items, and only after a payload is written or lost.
+What is offered is encoded in the thread too, so that `append` takes no longer for a large round.
+The queue holds what was offered and, between them, the marks of those who wait (`_Waiter`); only the thread
+takes from it, and only once a payload is written or lost.
 """
 
 import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.index import mend
+from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.trimming import Trimmer
+from rgd.core.exchange.messages import Loggable, RoundRecord
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
-from rgd.wire.frame import PAYLOAD_MAX
 
 #: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
 #: Most payloads of one write.
 BATCH_MAX: Final = 256
+#: About what a row or a peer of a round takes while it waits.
+ROW_BYTES: Final = 250
+#: How often closed segments are looked at where none is begun.
+TRIM_EVERY_MS: Final = 60_000
+
+_Notice = TypeVar("_Notice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,14 @@ class LogAlarm:
     trouble: str | None
     #: Entries lost so far.
     lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Closed segments were deleted."""
+
+    folder: Path
+    removals: tuple[Removal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,7 @@ class SegmentedLog:
         broker: str,
         clock: Callable[[], Nanos],
         on_alarm: Callable[[LogAlarm], None],
+        on_trimmed: Callable[[Trimmed], None] | None = None,
     ) -> None:
         """Nothing is touched before `open`.
 
@@ -73,7 +91,8 @@ class SegmentedLog:
             settings: sizes, times, limits.
             broker: the log's broker: the producer's name of every entry.
             clock: monotonic.
-            on_alarm: called on the event loop when logging stops, and when it continues.
+            on_alarm: called on the event loop when logging stops, and when it goes on.
+            on_trimmed: called on the event loop when segments were deleted.
 
         Raises:
             Malformed: `broker` is no valid broker name.
@@ -82,7 +101,22 @@ class SegmentedLog:
         self._settings = settings
         self._clock = clock
         self._on_alarm = on_alarm
-        self._appender = Appender(folder, settings, broker=broker)
+        #: Of each reader the index of the first entry that it has not read; called in the thread.
+        self.cursors: Callable[[], Mapping[str, int]] = dict
+        #: Told in the thread when a segment may have been closed.
+        self.on_closed: Callable[[], None] = _ignore_closed
+        self._on_trimmed = on_trimmed
+        self._trimmer = Trimmer(folder, settings, clock)
+        #: Receives, on the event loop, the error of an item that could not be encoded.
+        self.on_fault: Callable[[Exception], None] = _ignore
+        self._trim_at: Nanos | None = None
+        self._appender = Appender(
+            folder,
+            settings,
+            broker=broker,
+            make_room=self._trim,
+            on_fault=lambda error: self._call(self.on_fault, error),
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._trouble: str | None = None
@@ -105,7 +139,7 @@ class SegmentedLog:
 
     @property
     def lost(self) -> int:
-        return self._dropped + self._appender.doubtful
+        return self._dropped + self._appender.unwritable + self._appender.doubtful
 
     @property
     def damaged(self) -> int:
@@ -114,6 +148,24 @@ class SegmentedLog:
     @property
     def synced_index(self) -> int:
         return self._appender.synced_index
+
+    @property
+    def deleted(self) -> Mapping[str, int]:
+        return {reason.value: count for reason, count in self._trimmer.deleted.items()}
+
+    @property
+    def local_bytes(self) -> int:
+        return self._trimmer.closed_bytes + self._appender.active_bytes
+
+    @property
+    def closed(self) -> tuple[ClosedSegment, ...]:
+        """The segments on disk that nothing is appended to any more, oldest first."""
+        return self._trimmer.closed
+
+    @property
+    def next_index(self) -> int:
+        """Of the next entry."""
+        return self._appender.next_index
 
     @property
     def trouble(self) -> str | None:
@@ -131,21 +183,21 @@ class SegmentedLog:
         self._thread.start()
         await asyncio.shield(asyncio.wrap_future(opened))
 
-    def append(self, payload: bytes, *, broker_timestamp_ms: int) -> None:
+    def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
         timestamp_ms = min(max(broker_timestamp_ms, 0), TIMESTAMP_MAX)
-        size = len(payload)
+        size = size_of(item)
         with self._changed:
             ordinal = self._offered
             self._offered += 1
-            if (
-                self._is_closed
-                or size > PAYLOAD_MAX
-                or self._queued >= self._settings.queue_max
-                or self._queued_bytes + size > self._settings.queue_bytes_max
-            ):
+            # What is larger than the queue is kept where nothing else waits.
+            has_room = not self._queued or (
+                self._queued < self._settings.queue_max
+                and self._queued_bytes + size <= self._settings.queue_bytes_max
+            )
+            if self._is_closed or not has_room:
                 self._dropped += 1
                 return
-            self._queue.append(Pending(payload, timestamp_ms, ordinal))
+            self._queue.append(Pending(item, timestamp_ms, ordinal))
             self._queued += 1
             self._queued_bytes += size
             self._changed.notify()
@@ -181,6 +233,8 @@ class SegmentedLog:
         """Open the log, then write until the end; the boundary of the thread."""
         try:
             self._open()
+            # What is closed is known before anybody can ask for the lag.
+            self._trim_idle()
             opened.set_result(None)
             self._mend_indexes()
             while self._step():
@@ -193,7 +247,7 @@ class SegmentedLog:
             opened.set_exception(error)
             return
         except Exception as error:  # noqa: BLE001 - nobody may wait for a thread that a bug ended
-            self._report(f"{self._folder}: the writer of the usage log broke: {error!r}")
+            self._tell(f"{self._folder}: the writer of the usage log broke: {error!r}")
             if not opened.done():
                 opened.set_exception(error)
         self._appender.close()
@@ -212,6 +266,7 @@ class SegmentedLog:
     def _mend_indexes(self) -> None:
         """Write the missing or stale sparse indexes of closed segments."""
         with contextlib.suppress(OSError, UsageLogError):
+            self._trimmer.sweep()
             for segment in list_segments(self._folder)[:-1]:
                 if self._is_closed:
                     return
@@ -229,6 +284,8 @@ class SegmentedLog:
             self._release(waiter)
         if self._sync_at is not None and self._clock() >= self._sync_at:
             self._sync()
+        if self._trim_at is not None and self._clock() >= self._trim_at:
+            self._trim_idle()
         return True
 
     def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
@@ -244,21 +301,22 @@ class SegmentedLog:
                 if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
                     break
                 batch.append(item)
-                batch_bytes += len(item.payload)
+                batch_bytes += size_of(item.item)
             return batch, None
 
     def _idle_s(self) -> float | None:
         """The time until work is due; None: until an item is queued."""
         if self._waiters or (self._queued and self._retry_at is None):
             return 0
-        times = [self._sync_at] if self._sync_at is not None else []
+        times = [due for due in (self._sync_at, self._trim_at) if due is not None]
         if self._queued and self._retry_at is not None:
             times.append(self._retry_at)
         return (min(times) - self._clock()) / NS_PER_S if times else None
 
     def _write(self, batch: list[Pending]) -> None:
-        """Write payloads; unwritable ones stay, unless a caller waits."""
-        before = self._appender.appended
+        """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
+        before = self._appender.settled
+        self._appender.dropped = self._dropped
         try:
             if not self._appender.is_ready:
                 self._appender.resume()
@@ -269,7 +327,7 @@ class SegmentedLog:
             self._fail(error)
         else:
             self._recover()
-        self._take(self._appender.appended - before)
+        self._take(self._appender.settled - before)
 
     def _settle(self) -> None:
         """Sync the written entries, or count them as lost."""
@@ -288,30 +346,52 @@ class SegmentedLog:
         except OSError as error:
             self._fail(error)
 
+    def _trim_idle(self) -> None:
+        """Delete what has become too old, also where no segment is begun for long."""
+        self._trim_at = self._in_ms(TRIM_EVERY_MS)
+        if not self._appender.is_ready:
+            return
+        active = self._appender.active_index
+        try:
+            self._trim(active, max(self._appender.active_bytes, self._settings.segment_bytes))
+        except (OSError, UsageLogError) as error:
+            self._fail(error)
+
+    def _trim(self, active: int | None, reserved_bytes: int) -> None:
+        gone = self._trimmer.trim(
+            active=active, reserved_bytes=reserved_bytes, cursors=self.cursors()
+        )
+        self.on_closed()
+        if gone and self._on_trimmed is not None:
+            self._call(self._on_trimmed, Trimmed(self._folder, tuple(gone)))
+
     def _fail(self, error: OSError | UsageLogError) -> None:
         self._sync_at = None
         self._retry_at = self._in_ms(self._settings.retry_ms)
         is_new = self._trouble is None
         self._trouble = f"{self._folder}: nothing is logged: {_words(error)}"
         if is_new:
-            self._report(self._trouble)
+            self._tell(self._trouble)
 
     def _recover(self) -> None:
         """Note a successful write, which proves that the disk works."""
         self._retry_at = None
         if self._trouble is not None:
             self._trouble = None
-            self._report(None)
+            self._tell(None)
         if self._sync_at is None and self._settings.fsync is Fsync.INTERVAL:
             self._sync_at = self._in_ms(self._settings.fsync_ms)
 
-    def _report(self, trouble: str | None) -> None:
-        assert self._loop is not None
+    def _tell(self, trouble: str | None) -> None:
         self._trouble = trouble
-        # A closed loop has no receiver for the alarm.
+        self._call(self._on_alarm, LogAlarm(self._folder, trouble, self.lost))
+
+    def _call(self, listener: Callable[[_Notice], None], notice: _Notice) -> None:
+        """Call a listener on the event loop."""
+        assert self._loop is not None
+        # A loop that is closed has no listener left.
         with contextlib.suppress(RuntimeError):
-            alarm = LogAlarm(self._folder, trouble, self.lost)
-            self._loop.call_soon_threadsafe(self._on_alarm, alarm)
+            self._loop.call_soon_threadsafe(listener, notice)
 
     def _in_ms(self, delay_ms: int) -> Nanos:
         return Nanos(self._clock() + delay_ms * NS_PER_MS)
@@ -331,7 +411,7 @@ class SegmentedLog:
         item = self._queue.popleft()
         assert isinstance(item, Pending)
         self._queued -= 1
-        self._queued_bytes -= len(item.payload)
+        self._queued_bytes -= size_of(item.item)
 
     def _release(self, waiter: _Waiter) -> None:
         with self._changed:
@@ -351,6 +431,24 @@ class SegmentedLog:
         self._queued = self._queued_bytes = self._waiters = 0
         if not self._ended.done():
             self._ended.set_result(None)
+
+
+def size_of(item: Loggable) -> int:
+    """About how much memory something takes that waits, in bytes."""
+    if isinstance(item, bytes):
+        return len(item)
+    if isinstance(item, RoundRecord):
+        return ROW_BYTES * (1 + len(item.rows) + len(item.peers))
+    # The snapshot is in memory anyway.
+    return ROW_BYTES
+
+
+def _ignore_closed() -> None:
+    """Tell nobody."""
+
+
+def _ignore(_: Exception) -> None:
+    """Tell nobody."""
 
 
 def _words(error: OSError | UsageLogError) -> str:

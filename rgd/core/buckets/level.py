@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from rgd.core.buckets import counterfactual
 from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
-from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
+from rgd.core.buckets.recent_refusals import RecentRefusals
 from rgd.core.demand.counters import Counters, Touched
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
@@ -55,13 +55,13 @@ class LevelState(Buckets):
         "_live_brokers",
         "_request_max_ms",
         "_round_ms",
-        "cuts",
         "group",
         "level",
         "most_bytes",
         "most_messages",
         "order",
         "quota",
+        "refusals",
         "shadow",
         "shadow_refused",
     )
@@ -75,7 +75,7 @@ class LevelState(Buckets):
         self.shadow = False
         self.shadow_refused = Pair()
         #: What it refused in the last minute, for all names that it governs; None: it never did.
-        self.cuts: RecentCuts | None = None
+        self.refusals: RecentRefusals | None = None
         #: The whole limit (cluster-wide for a group); `share` is the part that flows here.
         self.quota: Rates = UNLIMITED
         #: The largest request, in whole units.
@@ -177,10 +177,10 @@ class LevelState(Buckets):
         before = self.shadow_refused
         self.shadow_refused = Pair(before.messages + messages, before.bytes + size)
 
-    def begin_cuts(self) -> RecentCuts:
+    def begin_refusals(self) -> RecentRefusals:
         """Begin to count what is not granted because this level, the most stringent, is short."""
-        self.cuts = cuts = RecentCuts()
-        return cuts
+        self.refusals = refusals = RecentRefusals()
+        return refusals
 
     def _wait_ns(self, missing: int, rate: int) -> int:
         """How long until so many tokens have flowed in, if nobody else takes any; one round at rate 0."""
@@ -215,8 +215,9 @@ class GroupState(LevelState):
 
     __slots__ = (
         "counters",
-        "epoch",
+        "generation",
         "key",
+        "logged_refused",
         "refused_bytes",
         "refused_messages",
         "reported",
@@ -228,25 +229,42 @@ class GroupState(LevelState):
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
-        self.epoch = 0
+        self.generation = 0
         #: What requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: Whole units of this group that another level refused since the start, by its `order`; what the
-        #: group itself refused, `cuts` has.
+        #: group itself refused, `refusals` has.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
+        #: What of it the usage log has, messages and bytes of each level.
+        self.logged_refused = [(0, 0)] * len(_LEVELS)
+
+    def take_refused(self) -> list[Pair]:
+        """Refused by each level since this was last asked, for the usage log; empty: nothing."""
+        now = self._refused_totals()
+        before, self.logged_refused = self.logged_refused, now
+        if now == before:
+            return []
+        return [
+            Pair(min(messages - had_messages, COUNT_MAX), min(size - had_size, COUNT_MAX))
+            for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
+        ]
+
+    def _refused_totals(self) -> list[tuple[int, int]]:
+        """[levels] messages and bytes refused since the start."""
+        totals = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+        if self.refusals is not None:
+            (messages, size), own = totals[self.order], self.refusals.since_start()
+            totals[self.order] = (messages + own.messages, size + own.bytes)
+        return totals
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        own = Pair() if self.cuts is None else self.cuts.since_start()
-        for order, level in enumerate(_LEVELS):
-            messages, size = self.refused_messages[order], self.refused_bytes[order]
-            if level is self.level:
-                messages, size = messages + own.messages, size + own.bytes
+        for level, (messages, size) in zip(_LEVELS, self._refused_totals(), strict=True):
             if messages or size:
                 counted[level, Dimension.MESSAGES] = messages
                 counted[level, Dimension.BYTES] = size

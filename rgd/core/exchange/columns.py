@@ -8,13 +8,14 @@ Law: columns of one value have the same length, and a (group, kind) comes once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.buckets.decision import Level
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import Rate, SharePolicyName
@@ -30,6 +31,10 @@ _Column = TypeVar("_Column", bound=np.generic)
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
+#: Where work of a group can be refused, in the order of `ShareColumns.refused_by`.
+REFUSED_BY: Final = (*(level.value for level in Level), "backlog")
+_NO_LEVELS: Final = np.zeros((0, len(REFUSED_BY), 2), np.int64)
+
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}
 _POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
 
@@ -43,7 +48,7 @@ class UsageColumns:
         kinds: [rows] places in `KINDS`.
         topics: [rows] topics of the group that were active.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
-        admitted_total: [rows, 2] whole units since the speaker's start; `wanted_total` likewise.
+        admitted_total: [rows, 2] whole units since the sender's start; `wanted_total` likewise.
     """
 
     groups: Sequence[str]
@@ -150,6 +155,7 @@ class ShareColumns:
         policies: [rows] places in `POLICIES`.
         refused: [rows, 2] whole units in the round, retries too.
         sent: [rows] whether the row was told to the peers in this round.
+        refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing was, or it is not known.
     """
 
     usage: UsageColumns
@@ -158,6 +164,7 @@ class ShareColumns:
     policies: Codes
     refused: Ints
     sent: Flags
+    refused_by: Ints = field(default_factory=lambda: _NO_LEVELS)
 
     @classmethod
     def of(cls, *rows: ShareRow) -> "ShareColumns":
@@ -169,6 +176,7 @@ class ShareColumns:
             policies=np.array([_POLICY_CODE[row.policy] for row in rows], np.uint8),
             refused=pairs([row.refused for row in rows]),
             sent=np.array([row.sent for row in rows], np.bool_),
+            refused_by=_levels_of(rows),
         )
 
     def __len__(self) -> int:
@@ -184,6 +192,7 @@ class ShareColumns:
             (POLICIES[code] for code in self.policies.tolist()),
             (Pair(messages, size) for messages, size in self.refused.tolist()),
             self.sent.tolist(),
+            _levels_by_row(self),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -200,6 +209,7 @@ class ShareColumns:
             policies=self.policies[places],
             refused=self.refused[places],
             sent=self.sent[places],
+            refused_by=self.refused_by[places] if len(self.refused_by) else _NO_LEVELS,
         )
 
     def between(self, begin: int, end: int) -> "ShareColumns":
@@ -211,6 +221,7 @@ class ShareColumns:
             policies=self.policies[begin:end],
             refused=self.refused[begin:end],
             sent=self.sent[begin:end],
+            refused_by=self.refused_by[begin:end],
         )
 
     @classmethod
@@ -225,6 +236,7 @@ class ShareColumns:
             policies=_joined([part.policies for part in parts], np.uint8, ()),
             refused=_joined([part.refused for part in parts], np.int64, (2,)),
             sent=_joined([part.sent for part in parts], np.bool_, ()),
+            refused_by=_joined_levels(parts),
         )
 
     def in_order(self) -> "ShareColumns":
@@ -277,6 +289,44 @@ def _joined(
     columns: Sequence[NDArray[_Column]], kind: type[_Column], shape: tuple[int, ...]
 ) -> NDArray[_Column]:
     return np.concatenate([np.zeros((0, *shape), kind), *columns])
+
+
+def _levels_of(rows: Sequence[ShareRow]) -> Ints:
+    """[rows, REFUSED_BY, 2] of single rows; no rows where none says it."""
+    if not any(row.refused_by for row in rows):
+        return _NO_LEVELS
+    levels = np.zeros((len(rows), len(REFUSED_BY), 2), np.int64)
+    for place, row in enumerate(rows):
+        for level, pair in row.refused_by:
+            levels[place, REFUSED_BY.index(level)] = pair
+    return levels
+
+
+def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]:
+    """Of each row the levels that refused something, and how much."""
+    if not len(rows.refused_by):
+        return (() for _ in range(len(rows)))
+    return (
+        tuple(
+            (level, Pair(*pair))
+            for level, pair in zip(REFUSED_BY, levels, strict=True)
+            if any(pair)
+        )
+        for levels in rows.refused_by.tolist()
+    )
+
+
+def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
+    """Refused by level of all parts; no rows where no part says it."""
+    if not any(len(part.refused_by) for part in parts):
+        return _NO_LEVELS
+    nothing = _NO_LEVELS.shape[1:]
+    return np.concatenate(
+        [
+            part.refused_by if len(part.refused_by) else np.zeros((len(part), *nothing), np.int64)
+            for part in parts
+        ]
+    )
 
 
 def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:

@@ -17,7 +17,7 @@ class UsageRow:
     #: Rates in Milli per second.
     admitted: Pair
     wanted: Pair
-    #: Totals since the speaker's start, in whole units.
+    #: Totals since the sender's start, in whole units.
     admitted_total: Pair
     wanted_total: Pair
 
@@ -40,3 +40,5 @@ class ShareRow:
     refused: Pair = Pair()
     #: Whether the row was sent to the peers in this round, or held back as unchanged.
     sent: bool = True
+    #: `refused` by the level that refused, without those that refused nothing; empty: not known.
+    refused_by: tuple[tuple[str, Pair], ...] = ()

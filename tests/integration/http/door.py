@@ -21,6 +21,7 @@ from rgd.adapters.http.openapi import document
 from rgd.adapters.http.reply import MetricsPage
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
+from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -173,6 +174,7 @@ async def open_door(
     daemon: SmallDaemon | None = None,
     connector: aiohttp.BaseConnector | None = None,
     page: MetricsPage = metrics,
+    log_door: LogDoor | None = None,
 ) -> AsyncIterator[Door]:
     """Open a door on a free port."""
     served = daemon or SmallDaemon()
@@ -181,7 +183,7 @@ async def open_door(
     def observe(route: str, status: int, seconds: float) -> None:
         doors[0].observe(route, status, seconds)
 
-    server = HttpServer(served, settings, metrics=page, observe=observe)
+    server = HttpServer(served, settings, metrics=page, log_door=log_door, observe=observe)
     timeout = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
         doors.append(Door(server, served, session))

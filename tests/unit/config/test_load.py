@@ -14,7 +14,7 @@ from rgd.config.settings import HttpSettings, PoliciesSource, Settings
 from rgd.config.values import expectation, parse_size, show_size
 from rgd.core.broker.settings import OnIsolation
 from rgd.errors import ConfigError
-from rgd.ports.usagelog import Fsync
+from rgd.ports.usagelog import Fsync, Interceptor
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -273,3 +273,25 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
 def test_an_option_that_sets_nothing_is_a_bug() -> None:
     with pytest.raises(AssertionError, match=r"no\.such"):
         load_settings(None, {}, {"no.such": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        ("", set()),
+        ("AppendIndexMetadataInterceptor", {Interceptor.INDEX}),
+        (
+            "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor, "
+            "AppendBrokerTimestampMetadataInterceptor",
+            set(Interceptor),
+        ),
+    ],
+)
+def test_interceptors_have_pulsars_names_bare_or_in_full(text: str, added: set[str]) -> None:
+    settings = Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": text}})
+    assert settings.log.interceptors == added
+
+
+def test_an_unknown_interceptor_is_a_fault() -> None:
+    with pytest.raises(ValidationError):
+        Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": "AppendNothing"}})

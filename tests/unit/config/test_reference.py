@@ -30,7 +30,7 @@ def test_the_committed_page_is_fresh() -> None:
 
 
 def test_every_setting_has_its_row() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \|", page(), re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Za-z_.]+)` \|", page(), re.MULTILINE)
     assert rows == list(FIELDS)
 
 
@@ -41,9 +41,9 @@ def test_no_placeholder_is_left() -> None:
 def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(example("The groups file"))
-    book = load_groups(path)
-    assert set(book.groups) == {"gold", "trial"}
-    assert book.backlogs.topics
+    snapshot = load_groups(path)
+    assert set(snapshot.groups) == {"gold", "trial"}
+    assert snapshot.backlogs.topics
 
 
 def test_the_example_of_a_groups_file_has_every_section() -> None:

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from rgd.adapters.exchange.backoff import Backoff
 from rgd.adapters.exchange.echo import STANDSTILL_S, WAITING_MAX, EchoWatch
+from rgd.backoff import Backoff
 
 PATIENCE_S = 2.0
 LOOK_S = 0.25

@@ -3,13 +3,13 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 
 import pytest
 
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from tests.unit.adapters.usagelog.logs import BROKER, TIMEOUT_S, MakeLog, clock
 
 #: Size of the small disk, and of the file on it that a test removes to make room.
@@ -43,7 +43,11 @@ async def make_log(tmp_path: Path, alarms: Alarms) -> AsyncGenerator[MakeLog]:
     """Makes logs in the test's folder (`folder`), with settings by keyword."""
     made: list[SegmentedLog] = []
 
-    def make(folder: Path = tmp_path / "log", **settings: object) -> SegmentedLog:
+    def make(
+        folder: Path = tmp_path / "log",
+        on_trimmed: Callable[[Trimmed], None] | None = None,
+        **settings: object,
+    ) -> SegmentedLog:
         made.append(
             SegmentedLog(
                 folder,
@@ -51,6 +55,7 @@ async def make_log(tmp_path: Path, alarms: Alarms) -> AsyncGenerator[MakeLog]:
                 broker=BROKER,
                 clock=clock,
                 on_alarm=alarms.put,
+                on_trimmed=on_trimmed,
             )
         )
         return made[-1]

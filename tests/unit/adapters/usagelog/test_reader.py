@@ -58,14 +58,14 @@ def test_entries_come_in_index_order_with_file_and_offset(log: Path) -> None:
     assert [item.entry.payload for item in entries] == [payload_of(n) for n in range(COUNT)]
     for item in entries:
         data = encode_stored(encode_entry(item.entry))
-        assert item.path.read_bytes()[item.offset : item.offset + len(data)] == data
+        assert Path(item.path).read_bytes()[item.offset : item.offset + len(data)] == data
 
 
 def test_a_folder_of_logs_is_read_one_log_after_the_other(tmp_path: Path) -> None:
     for broker in ("b", "a"):
         write_log(tmp_path / broker, pendings(3), SETTINGS)
     entries, _ = read(tmp_path)
-    assert [(item.path.parent.name, item.entry.index) for item in entries] == [
+    assert [(Path(item.path).parent.name, item.entry.index) for item in entries] == [
         (broker, index) for broker in "ab" for index in range(3)
     ]
 
@@ -95,9 +95,9 @@ def test_an_empty_folder_has_no_entries(tmp_path: Path) -> None:
 def test_damage_is_reported_with_its_place_and_the_rest_is_read(log: Path) -> None:
     entries, _ = read(log)
     hit = entries[10]
-    data = bytearray(hit.path.read_bytes())
+    data = bytearray(Path(hit.path).read_bytes())
     data[hit.offset + 40] ^= 0xFF
-    hit.path.write_bytes(data)
+    Path(hit.path).write_bytes(data)
     after, damaged = read(log)
     size = len(encode_stored(encode_entry(hit.entry)))
     assert damaged == [DamagedEntry(hit.path, hit.offset, size, Reason.CHECKSUM)]

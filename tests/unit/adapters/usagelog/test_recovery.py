@@ -4,6 +4,7 @@ Not covered: damage to what no checksum protects (an entry's index and time), wh
 crashes of real processes (test_crash.py).
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_time_and_sequence_come_from_the_last_segment_that_has_entries(tmp_path:
     write_log(tmp_path, [NEW], ONE_SEGMENT)
     entries, _ = read(tmp_path)
     assert (entries[-1].entry.timestamp, entries[-1].entry.publish_time) == (T0 + 40, T0)
-    assert entries[-1].path.name == segment_name(5)
+    assert Path(entries[-1].path).name == segment_name(5)
 
 
 def test_entries_without_a_brokers_index_are_counted(tmp_path: Path) -> None:
@@ -150,3 +151,21 @@ def test_only_the_end_of_a_large_segment_is_read(
     fed.clear()
     recover(tmp_path)
     assert sum(fed) == segments_in(tmp_path)[0].stat().st_size
+
+
+def test_of_a_log_of_many_segments_only_the_last_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path, pendings(200), UsageLogSettings(segment_bytes=2000))
+    segments = segments_in(tmp_path)
+    assert len(segments) > 5
+    opened: list[Path] = []
+    really_open = os.open
+
+    def noted(path: Path, *args: int) -> int:
+        opened.append(path)
+        return really_open(path, *args)
+
+    monkeypatch.setattr(os, "open", noted)
+    assert recover(tmp_path).next_index == 200
+    assert {path for path in opened if path.suffix == ".log"} == {segments[-1]}

@@ -64,9 +64,25 @@ def test_a_round_is_logged_with_what_was_allowed_in_it() -> None:
         policy=SharePolicyName.MAX_MIN,
         refused=Pair(60),
         sent=True,
+        refused_by=(("resource_group", Pair(60)),),
     )
     # Retries or not: nobody said, so what is wanted is what was asked in all.
     assert (row.usage.admitted, row.usage.wanted) == (Pair(100_000), Pair(160_000))
+
+
+def test_what_each_level_refused_is_logged_once() -> None:
+    house = House()
+    house.ask(100, at=0)
+    for at in (100, 1100):
+        house.ask(100, at=at)
+        house.ask(100, at=at + 1)
+        house.end(at + 900)
+    refused = [[row.refused_by for row in record] for record in house.log]
+    asked = 500
+    assert sum(pair.messages for (((_, pair),),) in refused) == asked - house.granted
+    house.ask(1, at=2900)
+    house.end(3000)
+    assert house.logged().refused_by == ()
 
 
 def test_a_round_is_logged_with_the_policy_of_the_group() -> None:
@@ -123,7 +139,7 @@ def test_a_group_that_was_deleted_is_told_as_zero_and_not_logged() -> None:
     assert idle.admitted_total == Pair(20)
     assert list(house.log[-1]) == []
     assert house.told() == {}
-    assert house.rounds.told_hash == 0
+    assert house.rounds.advertised_hash == 0
     assert house.end(3000) == []
 
 

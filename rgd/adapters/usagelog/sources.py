@@ -1,0 +1,284 @@
+"""Where the segments of a log are: files of a folder, or objects of a tier, read alike.
+
+Law: reading a tier moves no more than what is read: headers come in blocks of `BLOCK_BYTES`, a whole
+segment in chunks. A segment that is removed while its log is read is left out.
+"""
+
+import contextlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
+from rgd.adapters.usagelog.files import list_logs, list_segments
+from rgd.adapters.usagelog.headers import Readable
+from rgd.adapters.usagelog.index import Mark, decode_marks, load_marks
+from rgd.storage.errors import ObjectMissing
+from rgd.storage.manifest import TieredSegment
+from rgd.storage.objects import Objects, folder_of, is_url
+from rgd.storage.tier import MANIFEST, MARKS, SEGMENT, LogTier, find_logs
+from rgd.wire.errors import WireError
+from rgd.wire.segment import parse_segment_name
+
+#: Bytes of a tier's segment that are asked for at once where headers are read, and blocks kept.
+BLOCK_BYTES: Final = 16 << 10
+BLOCKS_MAX: Final = 4
+
+
+class Source(Protocol):
+    """A segment that can be opened."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for people; unique."""
+
+    @property
+    def first_index(self) -> int | None:
+        """As its name says; None: it has another name."""
+
+    @property
+    def first_ms(self) -> int | None:
+        """The time of its first entry where that is known without reading it."""
+
+    def open(self) -> AbstractContextManager[Readable | None]:
+        """Its bytes while they are read; None: it is gone."""
+
+    def marks(self) -> list[Mark]:
+        """Its sparse index; empty where there is none."""
+
+    def may_grow(self) -> bool:
+        """Whether its daemon may be writing it just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A segment file."""
+
+    path: Path
+    #: Known without reading: a file says nothing by itself.
+    first_ms: None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def first_index(self) -> int | None:
+        with contextlib.suppress(WireError):
+            return parse_segment_name(self.path.name)
+        return None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Readable | None]:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            yield None
+            return
+        except OSError as exc:
+            raise LogUnreadable(self.path, exc) from exc
+        try:
+            yield descriptor
+        except OSError as exc:
+            raise LogUnreadable(self.path, exc) from exc
+        finally:
+            os.close(descriptor)
+
+    def marks(self) -> list[Mark]:
+        return load_marks(self.path)
+
+    def may_grow(self) -> bool:
+        # A segment that has a successor is not written any more.
+        names = (segment.path.name for segment in list_segments(self.path.parent))
+        return not any(name > self.path.name for name in names)
+
+
+class TierRanges:
+    """The bytes of an object; small reads near one another share a request."""
+
+    def __init__(self, objects: Objects, name: str, size: int) -> None:
+        self._objects = objects
+        self._name = name
+        self._size = size
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, size: int, offset: int) -> bytes:
+        size = min(size, self._size - offset)
+        if size <= 0:
+            return b""
+        if size > BLOCK_BYTES:
+            return self._objects.read_range(self._name, offset, size)
+        first, last = offset // BLOCK_BYTES, (offset + size - 1) // BLOCK_BYTES
+        data = b"".join(self._block(number) for number in range(first, last + 1))
+        start = offset - first * BLOCK_BYTES
+        return data[start : start + size]
+
+    def _block(self, number: int) -> bytes:
+        block = self._blocks.get(number)
+        if block is None:
+            start = number * BLOCK_BYTES
+            size = min(BLOCK_BYTES, self._size - start)
+            block = self._blocks[number] = self._objects.read_range(self._name, start, size)
+            while len(self._blocks) > BLOCKS_MAX:
+                self._blocks.popitem(last=False)
+        else:
+            self._blocks.move_to_end(number)
+        return block
+
+
+@dataclass(frozen=True, slots=True)
+class TierSource:
+    """A segment in a tier."""
+
+    tier: LogTier
+    segment: TieredSegment
+
+    @property
+    def name(self) -> str:
+        place = self.tier.objects.place.rstrip("/")
+        return f"{place}/{self.tier.name_of(self.segment.first_index, SEGMENT)}"
+
+    @property
+    def first_index(self) -> int | None:
+        return self.segment.first_index
+
+    @property
+    def first_ms(self) -> int | None:
+        return self.segment.first_ms
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Readable | None]:
+        name = self.tier.name_of(self.segment.first_index, SEGMENT)
+        ranges = TierRanges(self.tier.objects, name, self.segment.size)
+        try:
+            ranges.read(1, 0)
+        except ObjectMissing:
+            yield None
+            return
+        yield ranges
+
+    def marks(self) -> list[Mark]:
+        name = self.tier.name_of(self.segment.first_index, MARKS)
+        with contextlib.suppress(ObjectMissing):
+            return decode_marks(self.tier.objects.read(name))
+        return []
+
+    def may_grow(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class MovingSource:
+    """A segment file that its uploader may move to the tier before it is opened."""
+
+    file: FileSource
+    #: Where the segment is in the tier; None: it is not there.
+    moved: Callable[[], Source | None]
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def first_index(self) -> int | None:
+        return self.file.first_index
+
+    @property
+    def first_ms(self) -> int | None:
+        return None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Readable | None]:
+        with self.file.open() as opened:
+            if opened is not None:
+                yield opened
+                return
+        moved = self.moved()
+        if moved is None:
+            yield None
+            return
+        with moved.open() as opened:
+            yield opened
+
+    def marks(self) -> list[Mark]:
+        marks = self.file.marks()
+        moved = None if marks else self.moved()
+        return marks if moved is None else moved.marks()
+
+    def may_grow(self) -> bool:
+        return self.file.may_grow()
+
+
+def folder_sources(folder: Path) -> list[Source]:
+    """The segments of a log folder.
+
+    Raises:
+        LogNotFound, LogUnreadable: it cannot be listed.
+    """
+    return [FileSource(segment.path) for segment in list_segments(folder)]
+
+
+def tier_sources(tier: LogTier) -> list[Source]:
+    """The segments of a log in a tier that are not marked for deletion.
+
+    Raises:
+        TierError: it cannot be listed.
+    """
+    return [TierSource(tier, segment) for segment in tier.list().segments]
+
+
+def logs_at(place: Path | str) -> Iterator[list[Source]]:
+    """The segments of each log at a place: a segment file, a log folder, a folder of those, or a tier.
+
+    Raises:
+        LogNotFound: there is nothing.
+        LogUnreadable, TierError: it cannot be listed.
+    """
+    tier = tier_at(place)
+    if tier is not None:
+        yield from map(tier_sources, tier)
+        return
+    path = Path(place)
+    if path.is_dir():
+        yield from map(folder_sources, list_logs(path))
+    elif path.exists():
+        yield [FileSource(path)]
+    else:
+        raise LogNotFound(path)
+
+
+def tier_at(
+    place: Path | str, make: Callable[[str], Objects] = Objects
+) -> Sequence[LogTier] | None:
+    """The logs of a tier; None: the place is a log folder, a folder of those or a file.
+
+    Raises:
+        LogNotFound: the tier holds no log.
+        TierError: it cannot be listed.
+    """
+    text = str(place)
+    if not is_url(text) and not _has_manifests(Path(place)):
+        return None
+    try:
+        folder_of(text)
+    except ValueError as exc:
+        raise LogNotFound(text) from exc
+    objects = make(text)
+    tiers = [LogTier(objects, prefix) for prefix in find_logs(objects)]
+    if not tiers:
+        raise LogNotFound(text)
+    return tiers
+
+
+def _has_manifests(folder: Path) -> bool:
+    """Whether a folder is a tier: it has a manifest."""
+    if not folder.is_dir():
+        return False
+    return any(path.stem.isdecimal() for path in folder.rglob("[0-9]*" + MANIFEST))

@@ -1,0 +1,378 @@
+"""The uploader: one thread that carries closed segments to the tier and deletes what retention gives up.
+
+Law: oldest first, one at a time, each step repeatable: a segment leaves the disk only once its manifest is
+in the tier, and the tier only once it was marked. Nothing here is waited for by whoever writes or limits.
+A tier that fails raises one alarm, is tried again after a growing pause, and its end is reported once.
+On average at most `bytes_per_s` go up, one segment in one piece: a segment is created whole or not at all.
+
+What the tier holds is in `tier_state`, its objects are `rgd.storage`'s business, which segments go is
+`retention`'s.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.index import index_path
+from rgd.adapters.usagelog.retention import ClosedSegment, Limits, ages_ms, removals
+from rgd.adapters.usagelog.tier_state import (
+    TierLag,
+    TierState,
+    lag_of,
+    load_state,
+    store_state,
+)
+from rgd.adapters.usagelog.trimming import facts_of
+from rgd.backoff import Backoff
+from rgd.core.units import NS_PER_S, Nanos
+from rgd.errors import RgdError
+from rgd.storage.manifest import TieredSegment
+from rgd.storage.objects import Objects, canonical
+from rgd.storage.tier import LogTier, checksum_of
+from rgd.wire.segment import segment_name
+
+#: The cursor by which the uploader holds back retention on disk.
+CURSOR: Final = "tier"
+#: How long `stop` waits for what is under way; a request that hangs does not keep the process.
+STOP_WAIT_S: Final = 5.0
+
+_MS_PER_S: Final = 1000
+_NO_CURSORS: Final[Callable[[], Mapping[str, int]]] = dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierSettings:
+    """The settings of the uploader."""
+
+    #: `log.name`; the tier's objects are below it.
+    name: str = "usage"
+    #: On average; None: as fast as the link.
+    bytes_per_s: int | None = None
+    #: How long an uploaded segment stays on disk.
+    local_s: float = 0.0
+    #: From the mark of a segment to its deletion: readers that have begun may end.
+    delete_delay_s: float = 60.0
+    #: How often retention is looked at where nothing is closed.
+    look_every_s: float = 60.0
+    limits: Limits = field(default_factory=Limits)
+    #: A longer gap between two segments is no age (`retention.ages_ms`).
+    gap_max_ms: int = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class TierAlarm:
+    """The tier fails, or works again."""
+
+    place: str
+    #: Why nothing goes up; None: the trouble is over.
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TierDeleted:
+    """Retention gave up a segment in the tier."""
+
+    segment: TieredSegment
+
+
+@dataclass(frozen=True, slots=True)
+class TierParts:
+    """What an uploader works with."""
+
+    objects: Objects
+    #: The closed segments on disk, oldest first; called from several threads.
+    closed: Callable[[], Sequence[ClosedSegment]]
+    #: Monotonic.
+    clock: Callable[[], Nanos]
+    #: Between tries.
+    backoff: Backoff
+    #: Called in the uploader's thread.
+    on_event: Callable[[TierAlarm | TierDeleted], None]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Totals since the start."""
+
+    uploaded_segments: int = 0
+    uploaded_bytes: int = 0
+    deleted_segments: int = 0
+    failures: int = 0
+
+
+class Uploader:
+    """Carries one log to its tier."""
+
+    def __init__(
+        self, folder: Path, parts: TierParts, settings: TierSettings, *, new_log: str
+    ) -> None:
+        """Read what is stored beside the log; the tier is not asked before `start`.
+
+        Args:
+            folder: the log's own.
+            parts: what it works with.
+            settings: names, pauses, limits.
+            new_log: the name of this log in the tier, where it begins there: letters and digits.
+
+        Raises:
+            OSError: the state beside the log cannot be read or stored.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.counts = _Counts()
+        #: Of each reader the index of the first entry that it has not read: they hold back deletion.
+        self.cursors: Callable[[], Mapping[str, int]] = _NO_CURSORS
+        self._folder = folder
+        self._settings = settings
+        self._closed = parts.closed
+        self._clock = parts.clock
+        self._backoff = parts.backoff
+        self._on_event = parts.on_event
+        self._state = load_state(folder, canonical(parts.objects.place), new_log)
+        prefix = f"{settings.name}/{folder.name}/{self._state.log}"
+        self._tier = LogTier(parts.objects, prefix)
+        self._trouble: str | None = None
+        #: Whether the tier was listed since the last failure.
+        self._is_listed = False
+        self._remnants: frozenset[int] = frozenset()
+        #: When a mark was set or first seen, by first index; by the monotonic clock.
+        self._marked_at: dict[int, Nanos] = {}
+        #: When a segment was uploaded or first seen as uploaded.
+        self._uploaded_at: dict[int, Nanos] = {}
+        #: Before then nothing goes up, because of the bandwidth limit.
+        self._upload_at = parts.clock()
+        #: When a drop or a deletion will be due.
+        self._due_at: list[Nanos] = []
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+
+    @property
+    def state(self) -> TierState:
+        """What the tier holds, as far as is known."""
+        return self._state
+
+    @property
+    def tier(self) -> LogTier:
+        """Where the log is in the tier."""
+        return self._tier
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing goes up, in words; None: as far as is known, all is well."""
+        return self._trouble
+
+    def lag(self, now_ms: int) -> TierLag | None:
+        """The lag now, without waiting for anything; None once the log is closed."""
+        if self._stopping.is_set():
+            return None
+        closed, state = self._closed(), self._state
+        return lag_of(state, closed, self._due(state, closed), now_ms)
+
+    def start(self) -> None:
+        """Begin to carry."""
+        assert self._thread is None, "started twice"
+        # A daemon thread: a tier that hangs must not keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="rgd-usage-tier", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """A segment was closed."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End after the step that is under way. Idempotent; blocks for at most `STOP_WAIT_S`."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(STOP_WAIT_S)
+
+    def cycle(self) -> None:
+        """Do all that is due: upload, drop, mark, delete. The thread calls it; a test may, without one.
+
+        Raises:
+            TierError, OSError: it did not work; what was done stays done.
+        """
+        self._look()
+        # Until all of it is done, it is not known what is there.
+        self._is_listed = False
+        uploads = []
+        for segment in self._state.waiting(self._closed()):
+            self._rest()
+            if self._stopping.is_set():
+                return
+            uploads.append(self._upload(segment))
+        self._due_at = []
+        self._drop_local()
+        self._delete()
+        # What was not on disk any more was deleted there, or dropped by another uploader: look again.
+        self._is_listed = None not in uploads
+
+    def catch_up(self, progress: Callable[[TieredSegment], None] | None = None) -> None:
+        """Do in this thread all that is due, without pauses for retention: how `rgd log upload` works.
+
+        Raises:
+            TierError, OSError: it did not work; what was done stays done.
+        """
+        self._look()
+        for segment in self._state.waiting(self._closed()):
+            self._rest()
+            uploaded = self._upload(segment)
+            if progress is not None and uploaded is not None:
+                progress(uploaded)
+
+    # --- the thread ---------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                self.cycle()
+            except Exception as error:  # noqa: BLE001 -- a bug here must not end the uploading for ever
+                self._fail(error)
+                self._stopping.wait(self._backoff.next_s())
+            else:
+                self._backoff.reset()
+                self._recover()
+                self._wake.wait(self._pause_s())
+
+    def _look(self) -> None:
+        """Learn what is there: at the start and after a failure, whose outcome is not known."""
+        if self._is_listed:
+            return
+        known = {one.first_index: one for one in (*self._state.segments, *self._state.marked)}
+        listing = self._tier.list(known)
+        self._remnants = listing.remnants
+        self._set(self._state.with_listing(listing))
+        self._is_listed = True
+
+    def _upload(self, segment: ClosedSegment) -> TieredSegment | None:
+        """Upload a segment; None: it is not on disk any more."""
+        path = self._folder / segment_name(segment.first_index)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        marks = b""
+        with contextlib.suppress(FileNotFoundError):
+            marks = index_path(path).read_bytes()
+        uploaded = TieredSegment(
+            segment.first_index,
+            segment.last_index,
+            segment.first_ms,
+            segment.last_ms,
+            len(data),
+            checksum_of(data),
+        )
+        self._tier.put(uploaded, data, marks)
+        self._set(self._state.with_uploaded(uploaded))
+        now = self._clock()
+        self._uploaded_at[segment.first_index] = now
+        self.counts.uploaded_segments += 1
+        self.counts.uploaded_bytes += len(data)
+        if self._settings.bytes_per_s is not None:
+            self._upload_at = Nanos(now + len(data) * NS_PER_S // self._settings.bytes_per_s)
+        return uploaded
+
+    def _drop_local(self) -> None:
+        """Delete from the disk what the tier has for long enough."""
+        now = self._clock()
+        tiered = {one.first_index for one in (*self._state.segments, *self._state.marked)}
+        there = [one for one in self._closed() if one.first_index in tiered]
+        self._uploaded_at = {
+            one.first_index: self._uploaded_at.get(one.first_index, now) for one in there
+        }
+        for first_index, since in self._uploaded_at.items():
+            drop_at = Nanos(since + round(self._settings.local_s * NS_PER_S))
+            path = self._folder / segment_name(first_index)
+            if now < drop_at:
+                self._due_at.append(drop_at)
+            elif path.exists():
+                path.unlink(missing_ok=True)
+                index_path(path).unlink(missing_ok=True)
+
+    def _delete(self) -> None:
+        """Mark what retention gives up, and delete what was marked long enough ago."""
+        now = self._clock()
+        for segment in self._due(self._state, self._closed()):
+            self._tier.mark(segment.first_index)
+            self._marked_at[segment.first_index] = now
+            self._set(self._state.with_marked(segment))
+            self._on_event(TierDeleted(segment))
+        for first_index in self._remnants:
+            self._tier.delete(first_index)
+        self._remnants = frozenset()
+        for segment in self._state.marked:
+            since = self._marked_at.setdefault(segment.first_index, now)
+            delete_at = Nanos(since + round(self._settings.delete_delay_s * NS_PER_S))
+            if now < delete_at:
+                self._due_at.append(delete_at)
+                continue
+            self._tier.delete(segment.first_index)
+            del self._marked_at[segment.first_index]
+            self._set(self._state.with_deleted(segment))
+            self.counts.deleted_segments += 1
+
+    def _due(self, state: TierState, closed: Sequence[ClosedSegment]) -> list[TieredSegment]:
+        """The segments of the tier that retention gives up and that are not marked yet."""
+        tiered = {one.first_index: one for one in state.segments}
+        facts = [
+            ClosedSegment(one.first_index, one.last_index, one.first_ms, one.last_ms, one.size)
+            for one in state.segments
+        ]
+        line = [*facts, *state.waiting(closed)]
+        limits = replace(self._settings.limits, local_bytes=None)
+        gone = removals(
+            facts,
+            ages_ms(line, self._settings.gap_max_ms)[: len(facts)],
+            limits,
+            cursors=self.cursors(),
+        )
+        return [tiered[removal.segment.first_index] for removal in gone]
+
+    def _set(self, state: TierState) -> None:
+        if state != self._state:
+            self._state = state
+            store_state(self._folder, state)
+
+    def _pause_s(self) -> float:
+        """Until something may be due; being woken comes before."""
+        now = self._clock()
+        return min([self._settings.look_every_s, *((at - now) / NS_PER_S for at in self._due_at)])
+
+    def _rest(self) -> None:
+        """Wait as the bandwidth limit demands."""
+        while (left := self._upload_at - self._clock()) > 0:
+            if self._stopping.wait(left / NS_PER_S):
+                return
+
+    def _fail(self, error: Exception) -> None:
+        self.counts.failures += 1
+        is_new = self._trouble is None
+        is_foreseen = isinstance(error, (RgdError, OSError))
+        self._trouble = str(error) if is_foreseen else f"the uploader broke: {error!r}"
+        if is_new:
+            self._on_event(TierAlarm(self._tier.objects.place, self._trouble))
+
+    def _recover(self) -> None:
+        if self._trouble is not None:
+            self._trouble = None
+            self._on_event(TierAlarm(self._tier.objects.place, None))
+
+
+def closed_on_disk(folder: Path) -> list[ClosedSegment]:
+    """The closed segments of a log folder, oldest first: all but the last, which may be written.
+
+    Raises:
+        UsageLogError, OSError: it cannot be read.
+    """
+    facts = []
+    for segment, following in pairwise(list_segments(folder)):
+        # Another uploader may drop it just now.
+        with contextlib.suppress(FileNotFoundError):
+            facts.append(facts_of(segment, following))
+    return facts

@@ -1,0 +1,153 @@
+"""Deletes closed segments of a log on disk, as `rgd.adapters.usagelog.retention` decides.
+
+Law: before a segment is begun, the closed ones and room for a full one take at most `local_bytes`, so the
+log never takes more, whatever its readers and its tier do. Segments that were found at the start
+are as old as their entries' broker timestamps show. Time since then is that of the monotonic clock, so a wall
+clock that jumps deletes nothing.
+
+The segment goes before its sparse index: an index alone is nothing to readers, and `sweep` removes it.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.files import Segment, list_segments
+from rgd.adapters.usagelog.headers import Header, walk
+from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks, true_marks
+from rgd.adapters.usagelog.retention import ClosedSegment, Reason, Removal, ages_ms, removals
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.core.units import NS_PER_MS, Nanos
+from rgd.wire.segment import segment_name
+
+_MS_PER_S: Final = 1000
+
+
+@dataclass(slots=True)
+class _Known:
+    """A closed segment, and since when it has been closed by the monotonic clock."""
+
+    segment: ClosedSegment
+    closed_at: Nanos
+
+
+@dataclass(slots=True)
+class Trimmer:
+    """Keeps one log folder within its limits."""
+
+    folder: Path
+    settings: UsageLogSettings
+    clock: Callable[[], Nanos]
+    #: Segments deleted so far, and their bytes.
+    deleted: Counter[Reason] = field(default_factory=Counter)
+    deleted_bytes: int = 0
+    #: Bytes of the closed segments.
+    closed_bytes: int = 0
+    #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
+    closed: tuple[ClosedSegment, ...] = ()
+    _known: dict[int, _Known] | None = None
+
+    def trim(
+        self, *, active: int | None, reserved_bytes: int, cursors: Mapping[str, int] | None = None
+    ) -> list[Removal]:
+        """Delete segments beyond the limits; returns them.
+
+        Args:
+            active: first index of the segment that is being written, which stays; None: there is none.
+            reserved_bytes: what that segment, or the next one, may come to need.
+            cursors: the index of the first entry that each reader has not read yet.
+
+        Raises:
+            UsageLogError, OSError: the folder cannot be read, or a segment cannot be deleted.
+        """
+        known = self._closed_now(active)
+        now = self.clock()
+        gone = removals(
+            [one.segment for one in known],
+            [(now - one.closed_at) // NS_PER_MS for one in known],
+            self.settings.limits,
+            reserved_bytes=reserved_bytes,
+            cursors=cursors,
+        )
+        for removal in gone:
+            self._delete(removal)
+        self.closed = tuple(one.segment for one in known[len(gone) :])
+        self.closed_bytes = sum(segment.size for segment in self.closed)
+        return gone
+
+    def sweep(self) -> None:
+        """Remove sparse indexes whose segments are gone.
+
+        Raises:
+            OSError: the folder cannot be read, or one cannot be removed.
+        """
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            if not path.with_suffix(".log").exists():
+                path.unlink(missing_ok=True)
+
+    def _closed_now(self, active: int | None) -> list[_Known]:
+        """The closed segments, oldest first."""
+        now = self.clock()
+        is_start = self._known is None
+        known = self._known or {}
+        found = list_segments(self.folder)
+        closed = [
+            known.get(segment.first_index) or _Known(facts_of(segment, following), now)
+            for segment, following in zip(found, [*found[1:], None], strict=False)
+            if segment.first_index != active
+        ]
+        if is_start:
+            # Segments of earlier runs are as old as their timestamps show.
+            gap_max_ms = round(self.settings.segment_age_s * _MS_PER_S)
+            ages = ages_ms([one.segment for one in closed], gap_max_ms)
+            for one, age_ms in zip(closed, ages, strict=True):
+                one.closed_at = Nanos(now - age_ms * NS_PER_MS)
+        self._known = {one.segment.first_index: one for one in closed}
+        return closed
+
+    def _delete(self, removal: Removal) -> None:
+        segment = removal.segment
+        path = self.folder / segment_name(segment.first_index)
+        path.unlink(missing_ok=True)
+        index_path(path).unlink(missing_ok=True)
+        self.deleted[removal.reason] += 1
+        self.deleted_bytes += segment.size
+
+
+def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:
+    """What retention has to know of a closed segment; reads its first header and its last ones.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        first = next(walk(descriptor), None)
+        last = _last_header(segment.path, descriptor)
+    finally:
+        os.close(descriptor)
+    if index_path(segment.path).exists():
+        size += index_path(segment.path).stat().st_size
+    last_index = last.index if last is not None and last.index is not None else segment.first_index
+    if following is not None:
+        last_index = following.first_index - 1
+    return ClosedSegment(
+        first_index=segment.first_index,
+        last_index=last_index,
+        first_ms=first.timestamp if first else 0,
+        last_ms=last.timestamp if last else 0,
+        size=size,
+    )
+
+
+def _last_header(path: Path, descriptor: int) -> Header | None:
+    """The last whole entry, looked for behind the last true mark."""
+    marks = true_marks(descriptor, load_marks(path))
+    last = None
+    for last in walk(descriptor, marks[-1].offset if marks else 0):  # noqa: B007 -- the last one counts
+        pass
+    return last

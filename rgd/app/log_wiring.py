@@ -1,0 +1,109 @@
+"""Builds what surrounds the usage log out of settings: its tier and its readers' positions."""
+
+import random
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
+from rgd.adapters.usagelog.retention import Limits
+from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
+from rgd.adapters.usagelog.writer import SegmentedLog
+from rgd.app.clock import SystemClock
+from rgd.app.log_keeping import LogKeeper, LogPlace, tell_tier
+from rgd.backoff import Backoff
+from rgd.config.log_settings import LogSettings
+from rgd.config.settings import Settings
+from rgd.errors import ConfigError, Fault
+from rgd.storage.objects import Objects
+
+#: Between two tries of a tier that fails.
+FIRST_PAUSE_S: Final = 1.0
+PAUSE_MAX_S: Final = 60.0
+
+_MS_PER_S: Final = 1000
+
+
+def log_keeper(
+    settings: Settings, folder: Path, log: SegmentedLog, clock: SystemClock
+) -> LogKeeper:
+    """Put it together; nothing is opened yet.
+
+    Raises:
+        ConfigError: the log's folder cannot be used.
+        Unavailable: the tier needs what is not installed.
+    """
+    log_settings = settings.log
+    place = LogPlace(
+        folder,
+        log_settings.name,
+        settings.broker.name,
+        exposes_metadata=log_settings.exposingBrokerEntryMetadataToClientEnabled,
+    )
+    holding = CursorSettings(
+        hold_s=log_settings.cursor_hold_s,
+        hold_bytes=log_settings.cursor_hold_bytes,
+        on_overrun=log_settings.cursor_on_overrun,
+    )
+    uploader = None
+    if log_settings.tier_url is not None:
+        uploader = _uploader(log_settings, log_settings.tier_url, folder, log, clock)
+    return LogKeeper(place, log, Cursors(folder, holding, clock.now), clock, uploader)
+
+
+def tier_settings(log_settings: LogSettings) -> TierSettings:
+    """The uploader's settings."""
+    return TierSettings(
+        name=log_settings.name,
+        bytes_per_s=log_settings.tier_bytes_per_s or None,
+        local_s=log_settings.tier_local_s,
+        delete_delay_s=log_settings.tier_delete_delay_s,
+        limits=Limits(
+            retention_ms=round(log_settings.retention_s * _MS_PER_S),
+            retention_bytes=log_settings.retention_bytes or None,
+        ),
+        gap_max_ms=round(log_settings.segment_age_s * _MS_PER_S),
+    )
+
+
+def lone_uploader(folder: Path, tier_url: str, settings: TierSettings) -> Uploader:
+    """An uploader of a log that this process does not write.
+
+    Raises:
+        ValueError: `tier_url` is none.
+        OSError: what is known of the tier cannot be stored beside the log.
+        Unavailable: the tier needs what is not installed.
+    """
+    clock = SystemClock()
+    parts = TierParts(
+        objects=Objects(tier_url),
+        closed=lambda: closed_on_disk(folder),
+        clock=clock.now,
+        backoff=_backoff(),
+        on_event=tell_tier,
+    )
+    return Uploader(folder, parts, settings, new_log=f"{clock.unix_ms():014}")
+
+
+def _backoff() -> Backoff:
+    # Jitter is no secret, and needs no seed that a run could be repeated by.
+    dice = random.Random()  # noqa: S311
+    return Backoff(first_s=FIRST_PAUSE_S, pause_s_max=PAUSE_MAX_S, dice=dice)
+
+
+def _uploader(
+    log_settings: LogSettings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
+) -> Uploader:
+    parts = TierParts(
+        objects=Objects(tier_url),
+        closed=lambda: log.closed,
+        clock=clock.now,
+        backoff=_backoff(),
+        on_event=tell_tier,
+    )
+    try:
+        return Uploader(
+            folder, parts, tier_settings(log_settings), new_log=f"{clock.unix_ms():014}"
+        )
+    except OSError as error:
+        why = f"expected a folder that can be written: {error.strerror}"
+        raise ConfigError(Fault(str(folder), "log.dir", why)) from error

@@ -1,0 +1,55 @@
+"""`rgd log cursors, ack, forget`: how far readers of a running daemon's log have come.
+
+Law: a position is the index of the first entry that is not dealt with, as `rgd log cat` shows it.
+"""
+
+import json
+from typing import Annotated
+
+import typer
+
+from rgd.cli.asking import DEFAULT_URL, AsJson, Door, TokenFile, Url
+from rgd.cli.table import print_columns
+
+ReaderName = Annotated[str, typer.Argument(metavar="NAME", help="The reader's name.")]
+
+
+def cursors(
+    *, url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False
+) -> None:
+    """List the readers of the log: their positions, and what they hold back."""
+    found = Door(url, token_file).ask(lambda client: client.log_cursors())
+    if as_json:
+        print(json.dumps(found))
+        return
+    columns = ("reader", "index", "behind", "idle", "holds", "deleted unread")
+    rows = [
+        (
+            one["name"],
+            str(one["index"]),
+            str(one["behind"]),
+            f"{one['idle_s']:.0f}s",
+            "yes" if one["holds"] else "no",
+            str(one["passed"]),
+        )
+        for one in found
+    ]
+    print_columns(columns, rows)
+
+
+def ack(
+    name: ReaderName,
+    index: Annotated[
+        int, typer.Argument(metavar="INDEX", min=0, help="The first entry not dealt with.")
+    ],
+    *,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+) -> None:
+    """Acknowledge entries for a reader: retention need not wait for them."""
+    Door(url, token_file).ask(lambda client: client.acknowledge(name, index))
+
+
+def forget(name: ReaderName, *, url: Url = DEFAULT_URL, token_file: TokenFile = None) -> None:
+    """Forget a reader: it holds back nothing any more."""
+    Door(url, token_file).ask(lambda client: client.forget_cursor(name))

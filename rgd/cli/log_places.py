@@ -1,0 +1,155 @@
+"""`rgd log ls, seek, verify, upload`: logs as they lie, in folders and tiers alike.
+
+Law: nothing but `upload` changes anything, and it only creates. What is found wrong is a line on standard
+error and the exit code 1. Long work shows progress on a terminal and stays quiet in a pipe.
+"""
+
+# ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from rgd.cli.progress import byte_progress
+from rgd.errors import ConfigError, Fault, RgdError
+
+SOURCE: Final = "command line"
+
+Places = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Log folders, folders of those, or tier URLs."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+def ls(places: Places, *, as_json: AsJson = False) -> None:
+    """List the segments of logs: indexes, times, sizes, and where they are."""
+    from rgd.adapters.usagelog.inspecting import segments_at
+    from rgd.cli.table import print_columns
+
+    found = [facts for place in places for facts in segments_at(place)]
+    if as_json:
+        for facts in found:
+            print(json.dumps(asdict(facts)))
+        return
+    columns = ("log", "state", "first", "last", "from", "to", "bytes")
+    rows = [
+        (
+            one.log,
+            one.state,
+            str(one.first_index),
+            str(one.last_index),
+            shown_time(one.first_ms),
+            shown_time(one.last_ms),
+            f"{one.size:,}",
+        )
+        for one in found
+    ]
+    print_columns(columns, rows, text_columns=2)
+
+
+def seek(
+    place: Annotated[str, typer.Argument(metavar="PATH", help="One log: a folder or a tier URL.")],
+    *,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="ISO 8601 (UTC if it names no zone), or ms since 1970."),
+    ] = None,
+    index: Annotated[int | None, typer.Option(metavar="INDEX", min=0, help="An index.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where the first entry at or after a time, or with an index, is."""
+    from rgd.adapters.usagelog.reader import seek_index, seek_time
+
+    if (time is None) == (index is None):
+        raise ConfigError(Fault(SOURCE, "", "expected --time or --index, and not both"))
+    if index is not None:
+        found = seek_index(place, index)
+    else:
+        found = seek_time(place, read_time(time or ""))
+    if found is None:
+        raise RgdError(f"{place}: the log ends before")
+    if as_json:
+        print(json.dumps({**asdict(found), "path": str(found.path)}))
+    else:
+        shown = "-" if found.index is None else found.index
+        print(f"{found.path} {found.offset} {shown} {shown_time(found.timestamp)}")
+
+
+def verify(places: Places) -> None:
+    """Read logs whole: checksums, structure, continuous indexes, times that never run backwards."""
+    from rgd.adapters.usagelog.inspecting import faults_at, sizes_at
+
+    faults = 0
+    for place in places:
+        with byte_progress(f"verifying {place}", sizes_at(place)) as done:
+            for fault in faults_at(place, done):
+                print(f"rgd: {fault}", file=sys.stderr)
+                faults += 1
+    if faults:
+        raise typer.Exit(1)
+
+
+def upload(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="One log folder.")],
+    tier_url: Annotated[
+        str, typer.Argument(metavar="TIER", help="A folder, or s3://BUCKET[/PREFIX].")
+    ],
+    *,
+    name: Annotated[str, typer.Option(help="The log's name in the tier (`log.name`).")] = "usage",
+    bytes_per_s: Annotated[
+        int, typer.Option(min=0, help="Most bytes a second on average; 0: no limit.")
+    ] = 0,
+) -> None:
+    """Upload the closed segments of a log that are not in the tier yet; they stay on disk."""
+    from rgd.adapters.usagelog.errors import LogNotFound
+    from rgd.adapters.usagelog.tiering import TierSettings, closed_on_disk
+    from rgd.app.log_wiring import lone_uploader
+
+    if not folder.is_dir():
+        raise LogNotFound(folder)
+    settings = TierSettings(name=name, bytes_per_s=bytes_per_s or None)
+    try:
+        uploader = lone_uploader(folder.absolute(), tier_url, settings)
+    except ValueError as error:
+        raise ConfigError(Fault(SOURCE, "TIER", str(error))) from error
+    total = sum(segment.size for segment in closed_on_disk(folder))
+    before = uploader.counts.uploaded_segments
+    with byte_progress(f"uploading {folder}", total) as done:
+        uploader.catch_up(lambda segment: done(segment.size))
+    count = uploader.counts.uploaded_segments - before
+    print(
+        f"{count} segments, {uploader.counts.uploaded_bytes:,} bytes to {tier_url}/{uploader.tier.prefix}"
+    )
+
+
+def read_time(text: str) -> int:
+    """Milliseconds since 1970 of a time that a person wrote.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        expected = f"expected ISO 8601, such as 2026-11-22T09:00:00, or ms since 1970, got {text!r}"
+        raise ConfigError(Fault(SOURCE, "--time", expected)) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def shown_time(timestamp_ms: int) -> str:
+    """A time for people."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"  # Damaged or foreign clocks go beyond the calendar.
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,190 @@
+"""Who shares with whom: the live brokers in the order of names, and the rows of the map as they see them.
+
+Law: a policy is asked with one row for each live broker that has one, in an
+order that all brokers agree on, whatever the order in which they were heard.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.exchange.columns import Flags, Ints
+from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
+from rgd.core.exchange.usage_map import Gathered, UsageMap
+from rgd.core.policies.model import Rates, SharePolicyName
+from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
+from rgd.core.shares.model import PPM, Row
+from rgd.core.shares.registry import allocate
+from rgd.core.units import Pair
+
+
+@dataclass(slots=True, eq=False)
+class SharedOut:
+    """Shares of some groups: by max-min in columns, or by another policy of all brokers."""
+
+    rows: Rows
+    columns: Shares
+    groups: int
+    brokers: int
+    #: (slot in the list of groups, [brokers, 2]) of those with another policy.
+    others: Sequence[tuple[int, Ints]]
+
+    def of_index(self, index: int) -> Ints:
+        """[groups, 2] the shares of one broker, `NO_RATE` for unlimited."""
+        own = (self.rows.place == index).nonzero()[0]
+        shares: Ints = self.columns.of_rows.take(own, 0)
+        if len(own) < self.groups:
+            shares_of_own = shares
+            shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, index))
+            shares[self.rows.group.take(own)] = shares_of_own
+        for slot, table in self.others:
+            shares[slot] = table[index]
+        return shares
+
+    def of_all(self) -> Ints:
+        """[groups, brokers, 2] everybody's."""
+        broker_index = np.tile(np.arange(self.brokers), self.groups)
+        groups = np.repeat(np.arange(self.groups), self.brokers)
+        shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
+        shares[self.rows.group, self.rows.place] = self.columns.of_rows
+        for slot, table in self.others:
+            shares[slot] = table
+        return shares
+
+
+class BrokerIndex:
+    """The live brokers by index, their slot in the order of names."""
+
+    def __init__(self, settings: BrokerSettings, usage: UsageMap, peers: Peers) -> None:
+        self._settings = settings
+        self._usage = usage
+        self._peers = peers
+        self._names: list[str] = []
+        #: By number of the broker in the usage map: its index, and by index: its weight.
+        self._rank = np.zeros(0, np.int64)
+        self._weight = np.zeros(0, np.int64)
+        self.renew()
+
+    def names(self) -> list[str]:
+        """The live brokers, this one included, in the order of names."""
+        return self._names
+
+    @property
+    def own(self) -> int:
+        """This broker's index."""
+        return int(self._rank[self._usage.number_of(self._settings.sender.broker)])
+
+    def renew(self) -> None:
+        """The brokers changed: who is there, or a weight."""
+        me = self._settings.sender.broker
+        self._names = sorted([*self._peers.names(), me])
+        numbers = [self._usage.number_of(name) for name in self._names]
+        self._rank = np.full(self._usage.brokers_numbered, -1, np.int64)
+        self._rank[numbers] = np.arange(len(numbers))
+        peers = [self._peers.get(name) for name in self._names]
+        own = self._settings.weight
+        self._weight = np.array([own if peer is None else peer.weight for peer in peers], np.int64)
+
+    def share_out(
+        self,
+        slots: Ints,
+        quota: Ints,
+        policies: Sequence[SharePolicyName],
+        *,
+        own: OwnRates | None = None,
+    ) -> SharedOut:
+        """Share groups out over the live brokers.
+
+        Args:
+            slots: [groups] in the usage map.
+            quota: [groups, 2] `NO_RATE` for unlimited.
+            policies: [groups]; none at all where all have max-min.
+            own: compute with these in slot of this broker's rows in the map.
+        """
+        me = self._usage.number_of(self._settings.sender.broker)
+        rows = self._usage.gather(slots)
+        if own is not None:
+            rows = _with_own(rows, own, me)
+        broker_index = self._rank[rows.broker]
+        table = Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
+        columns = share_out(
+            table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
+        )
+        others = [
+            (at, self._by_rule(rows, broker_index, at, quota[at], policy))
+            for at, policy in enumerate(policies)
+            if policy is not SharePolicyName.MAX_MIN
+        ]
+        return SharedOut(table, columns, len(slots), len(self._names), others)
+
+    def moves_share(
+        self,
+        slots: Ints,
+        quota: Ints,
+        policies: Sequence[SharePolicyName],
+        before: OwnRates,
+        after: OwnRates,
+    ) -> Flags:
+        """[groups] whether anybody's share moves by more than `EFFECT_PPM` of it.
+
+        Args:
+            slots: as `share_out` has them.
+            quota: likewise.
+            policies: likewise.
+            before: compute with this in slot of this broker's rows in the map.
+            after: and then with this.
+        """
+        was = self.share_out(slots, quota, policies, own=before).of_all()
+        will_be = self.share_out(slots, quota, policies, own=after).of_all()
+        # Where there is no limit both are `NO_RATE`.
+        far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
+        moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
+        return moves
+
+    def _by_rule(
+        self, rows: Gathered, broker_index: Ints, at: int, quota: Ints, policy: SharePolicyName
+    ) -> Ints:
+        """[brokers, 2] the shares of one group by a policy of single rows."""
+        first, end = np.searchsorted(rows.group, [at, at + 1]).tolist()
+        table = [
+            Row(name, weight=weight)
+            for name, weight in zip(self._names, self._weight.tolist(), strict=True)
+        ]
+        for slot in range(first, end):
+            index = int(broker_index[slot])
+            table[index] = Row(
+                self._names[index],
+                Pair(*rows.admitted[slot].tolist()),
+                Pair(*rows.wanted[slot].tolist()),
+                int(self._weight[index]),
+            )
+        shares = allocate(
+            policy,
+            Rates(*(None if rate == NO_RATE else rate for rate in quota.tolist())),
+            table,
+            floor_ppm=self._settings.floor_ppm,
+        )
+        return np.array(
+            [
+                [NO_RATE if rate is None else rate for rate in (share.messages, share.bytes)]
+                for share in shares
+            ],
+            np.int64,
+        )
+
+
+def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:
+    """The rows with others in slot of this broker's."""
+    is_other = rows.broker != me
+    count = len(own.wanted)
+    group = np.concatenate((rows.group[is_other], np.arange(count)))
+    order = np.argsort(group, kind="stable")
+    return Gathered(
+        group=group[order],
+        broker=np.concatenate((rows.broker[is_other], np.full(count, me, np.int32)))[order],
+        admitted=np.concatenate((rows.admitted[is_other], own.admitted))[order],
+        wanted=np.concatenate((rows.wanted[is_other], own.wanted))[order],
+    )

@@ -1,0 +1,199 @@
+"""Sends what this broker has to say, and knows when: reports, its full state, hello and goodbye.
+
+Law: every report has a sequence of its own and the hash of all rows sent so far; the full state is sent
+at most `ANSWERS_A_ROUND` times a round, whoever asks; a broker that lost its name to another daemon
+sends no full state, no hello and no goodbye, for they would speak for the other one.
+
+Which rows are worth a report is `rgd.core.broker.rounds`'s business, how a large state is cut
+`rgd.core.broker.full_state`'s.
+"""
+
+from typing import Final, NamedTuple
+
+from rgd.core.broker.effects import Effect, Publish
+from rgd.core.broker.full_state import FullState
+from rgd.core.broker.identity import Identity
+from rgd.core.broker.link import Link
+from rgd.core.broker.membership import Membership
+from rgd.core.broker.name_claim import NameClaim
+from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.limiter import Ungoverned
+from rgd.core.exchange.columns import NO_USAGE, UsageColumns
+from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
+from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.report_parts import parts_of_rows
+from rgd.core.units import Nanos
+
+#: How often in a round a broker sends its full state to those that ask for it, at most.
+ANSWERS_A_ROUND: Final = 4
+
+
+class Sources(NamedTuple):
+    """What messages are made of."""
+
+    identity: Identity
+    name: NameClaim
+    link: Link
+    peers: Peers
+    rounds: Rounds
+    sharing: Sharing
+    membership: Membership
+    full_state: FullState
+
+
+class Publisher:
+    """The messages of one broker."""
+
+    def __init__(self, settings: BrokerSettings, sources: Sources, now: Nanos) -> None:
+        self._settings = settings
+        self._of = sources
+        self.reports_sent = 0
+        self.is_started = False
+        self._round_began = now
+        self.reported_at = Nanos(now - settings.min_interval_ns)
+        #: When an early report is due.
+        self.early_at: Nanos | None = None
+        #: When our full state is due, because somebody asked or missed some of it.
+        self.answer_at: Nanos | None = None
+        self._answered_at: Nanos | None = None
+        #: When any message of ours is due, because somebody takes us for dead.
+        self.alive_at: Nanos | None = None
+
+    # What is due.
+
+    def report_early_from(self, due: Nanos) -> Nanos:
+        """Let an early report be due, if none is due before; returns when one is."""
+        self.early_at = due if self.early_at is None else min(self.early_at, due)
+        return self.early_at
+
+    def answer_soon(self, asker: int, now: Nanos) -> None:
+        """Let the full state be due for one that asked, named by its incarnation."""
+        # Spread over half a round by who asks and who answers, so that no dice is needed.
+        spread = max(1, self._settings.round_ns // 2)
+        self.answer_from(Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread))
+
+    def answer_from(self, due: Nanos) -> None:
+        """Tell everything then, or somewhat later where it was told a moment ago."""
+        if self._of.name.is_lost:
+            return
+        if self._answered_at is not None:
+            interval_ns = self._settings.round_ns // ANSWERS_A_ROUND
+            due = Nanos(max(due, self._answered_at + interval_ns))
+        self.answer_at = due if self.answer_at is None else min(self.answer_at, due)
+
+    def show_life(self, now: Nanos) -> None:
+        """Let a message of ours be due, any will do."""
+        if self.is_started and self.alive_at is None:
+            self.alive_at = Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
+
+    def settle(self) -> None:
+        """Forget answers that are due where our name is another daemon's: it answers."""
+        if self._of.name.is_lost:
+            self.answer_at = None
+            self._of.full_state.abandon()
+
+    def is_state_due(self, now: Nanos) -> bool:
+        """Whether a part of the full state is to be sent."""
+        is_asked = self.answer_at is not None and now >= self.answer_at
+        return is_asked or self._of.full_state.is_pending
+
+    # Messages.
+
+    def report_early(self, now: Nanos) -> list[Effect]:
+        """Send what has jumped and is worth sending at once."""
+        self.early_at = None
+        rows = self._of.rounds.early(now)
+        if self._of.rounds.follows_up:
+            # The first moments of something new are said once more, when more was seen.
+            self.early_at = Nanos(now + self._settings.min_interval_ns)
+        return [self.report(rows, now)] if len(rows) else []
+
+    def report_state(self, now: Nanos) -> list[Effect]:
+        """Send the next part of the full state; begin with it if that is due."""
+        if not self._of.full_state.is_pending:
+            self.answer_at, self._answered_at = None, now
+            self._of.full_state.begin()
+        part = self._of.full_state.next()
+        return [] if part is None else [self.report(part.rows, now, span=part.span)]
+
+    def report_again(self, now: Nanos) -> list[Effect]:
+        """Send the full state from its beginning."""
+        self._of.full_state.abandon()
+        return self.report_state(now)
+
+    def report_nothing(self, now: Nanos) -> list[Effect]:
+        """Send a heartbeat."""
+        # What a round that is ending has picked counts in the hash, and nobody can have it yet.
+        return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
+
+    def report(
+        self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
+    ) -> Effect:
+        """Send rows that changed, or all rows of a span; `more` of the same follow."""
+        self.reports_sent += 1
+        self.reported_at = now
+        self.alive_at = None
+        report = Report(
+            sender=self._of.identity.sender,
+            sequence=self._of.identity.next_sequence(),
+            period_ns=max(1, now - self._round_began),
+            rows=rows,
+            full=span is not None,
+            rows_hash=self._of.rounds.advertised_hash,
+            weight=self._settings.weight,
+            policies_hash=self._of.membership.policies_hash,
+            members=len(self._of.sharing.brokers),
+            span=span or ALL_ROWS,
+            # Nor can anybody hold all of it while a full state is under way.
+            more=more or self._of.full_state.is_pending,
+            claim=self._of.name.claim(now),
+            rival=self._of.name.rival(now),
+        )
+        self._of.identity.sent(report)
+        self._of.link.said(report.sequence, now)
+        return Publish(report)
+
+    def hello(self, now: Nanos) -> Effect:
+        """Say that we have just started, or are back: everybody answers with its full state."""
+        self._of.link.said(0, now)
+        return Publish(Hello(self._of.identity.sender))
+
+    def goodbye(self) -> list[Effect]:
+        """Say that we leave."""
+        # A name that another daemon has is not ours to take away.
+        return [] if self._of.name.is_lost else [Publish(Goodbye(self._of.identity.sender))]
+
+    def finish_round(
+        self, now: Nanos, ungoverned: Ungoverned, *, last: bool = False
+    ) -> tuple[list[Effect], RoundRecord]:
+        """The reports and the record of a round that has ended.
+
+        Args:
+            now: the moment.
+            ungoverned: what was decided without a limit in the round.
+            last: whether this broker leaves, so that no record follows.
+        """
+        rows, shown = self._of.rounds.finish()
+        *parts, rest = parts_of_rows(rows)
+        reports = [self.report(part, now, more=True) for part in parts]
+        reports.append(self.report(rest, now))
+        record = RoundRecord(
+            sender=self._of.identity.sender,
+            sequence=self._of.identity.sequence,
+            period_ns=max(1, now - self._round_began),
+            rows=shown,
+            peers=self._of.peers.sequences(),
+            isolated=self._of.sharing.mode.is_isolated,
+            ungoverned=ungoverned.granted,
+            unknown_granted=ungoverned.unknown_granted,
+            unknown_refused=ungoverned.unknown_refused,
+            policies_hash=self._of.membership.policies_hash,
+            weight=self._settings.weight,
+            ended_ns=now,
+            last=last,
+            peer_incarnations=self._of.peers.incarnations(),
+        )
+        self._round_began = now
+        return reports, record

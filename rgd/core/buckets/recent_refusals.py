@@ -1,0 +1,139 @@
+"""What a level cut lately: a ring of short slots, so that "why?" has an answer that ages.
+
+Law: `total` covers the slot that is open and the `REFUSAL_SLOTS - 1` before it, and nothing older;
+how long that is says `window_ns`, between 50 and 60 seconds.
+
+It is counted on the road of refusals only, by the level that cut (the most stringent one), for all
+names it governs; what is granted costs nothing. A level that never cut has no ring, and one that
+refusals all the time keeps `REFUSAL_SLOTS` pairs of counts: about 1.5 KB.
+"""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
+
+#: Length of a slot, and how many are kept: the last minute.
+REFUSAL_SLOT_NS: Final = 10 * NS_PER_S
+REFUSAL_SLOTS: Final = 6
+
+_MESSAGES: Final = Dimension.MESSAGES
+_NEVER: Final = -(1 << 63)
+
+
+class Refusals(NamedTuple):
+    """What was cut: whole requests or parts of them, in whole units."""
+
+    requests: int = 0
+    #: Those of the requests that said they had been refused before.
+    retries: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+
+def window_ns(now: Nanos) -> int:
+    """How long the window is that `RecentRefusals.total` covers now."""
+    return now - (_slot_of(now) - REFUSAL_SLOTS + 1) * REFUSAL_SLOT_NS
+
+
+class RecentRefusals:
+    """What one level cut in the last minute, by the dimension that was short."""
+
+    __slots__ = ("_before", "_slots", "by_bytes", "by_messages", "ends_at")
+
+    def __init__(self) -> None:
+        #: When the open slot ends, and its counts by the dimension that was short.
+        self.ends_at = _NEVER
+        self.by_messages = self.by_bytes = _Counts()
+        #: The last one is open.
+        self._slots: deque[_Slot] = deque()
+        #: Of the slots that are kept no more.
+        self._before = Pair()
+
+    def count(
+        self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
+    ) -> None:
+        """Count what was asked and not granted because one dimension was short."""
+        if now >= self.ends_at:
+            self.open(now)
+        counts = self.by_messages if dimension is _MESSAGES else self.by_bytes
+        counts.requests += 1
+        counts.messages += messages
+        counts.bytes += size
+        if attempt > 1:
+            counts.retries += 1
+
+    def total(self, dimension: Dimension, now: Nanos) -> Refusals:
+        """What was cut in the window because of one dimension."""
+        oldest = _slot_of(now) - REFUSAL_SLOTS + 1
+        recent = [slot for slot in self._slots if slot.number >= oldest]
+        is_messages = dimension is _MESSAGES
+        found = [slot.by_messages if is_messages else slot.by_bytes for slot in recent]
+        return Refusals(
+            sum(counts.requests for counts in found),
+            sum(counts.retries for counts in found),
+            sum(counts.messages for counts in found),
+            sum(counts.bytes for counts in found),
+        )
+
+    def since_start(self) -> Pair:
+        """Everything that was ever cut, whole units."""
+        total = self._before
+        for slot in self._slots:
+            total = _total(total, slot)
+        return total
+
+    def open(self, now: Nanos) -> None:
+        """Begin the slot of a moment."""
+        number = _slot_of(now)
+        self.by_messages, self.by_bytes = _Counts(), _Counts()
+        self._slots.append(_Slot(number, self.by_messages, self.by_bytes))
+        if len(self._slots) > REFUSAL_SLOTS:
+            self._before = _total(self._before, self._slots.popleft())
+        self.ends_at = (number + 1) * REFUSAL_SLOT_NS
+
+
+class PartRefusals(RecentRefusals):
+    """What a part of something cut, which counts for the whole, too."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: RecentRefusals) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def count(
+        self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
+    ) -> None:
+        """Count on the part and on the whole."""
+        super().count(messages, size, dimension, attempt, now)
+        self._whole.count(messages, size, dimension, attempt, now)
+
+
+class _Counts:
+    """A `Refusals` that is still being counted."""
+
+    __slots__ = ("bytes", "messages", "requests", "retries")
+
+    def __init__(self) -> None:
+        self.requests = self.retries = self.messages = self.bytes = 0
+
+
+class _Slot(NamedTuple):
+    """What was cut in one slot of time, by the dimension that was short."""
+
+    number: int
+    by_messages: _Counts
+    by_bytes: _Counts
+
+
+def _total(total: Pair, slot: _Slot) -> Pair:
+    by_messages, by_bytes = slot.by_messages, slot.by_bytes
+    return Pair(
+        total.messages + by_messages.messages + by_bytes.messages,
+        total.bytes + by_messages.bytes + by_bytes.bytes,
+    )
+
+
+def _slot_of(now: Nanos) -> int:
+    return now // REFUSAL_SLOT_NS

@@ -1,0 +1,94 @@
+"""The policy snapshot: all policies in force, immutable.
+
+Law: a request is decided against exactly one snapshot. A change makes a new snapshot
+and replaces the old one as a whole, so moving a namespace between groups is atomic.
+
+Each distinct group among topic, namespace and tenant is charged once
+(design 2), narrowest first. The snapshot's index has the attachments of a group and the existing
+namespaces. `rgd.app` has the sources of policies.
+"""
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import InitVar, dataclass, field
+from itertools import chain
+
+from rgd.core.policies.index import PolicyIndex, index_of
+from rgd.core.policies.model import Attachments, Backlogs, Group, Limits
+from rgd.core.policies.names import namespace_of_topic, tenant_of
+from rgd.core.policies.precedence import Place, names_of
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySnapshot:
+    """Groups by name, their attachments, and this broker's limits."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    attach: Attachments = field(default_factory=Attachments)
+    limits: Limits = field(default_factory=Limits)
+    #: Namespaces that exist without any policy.
+    named: AbstractSet[str] = frozenset()
+    backlogs: Backlogs = field(default_factory=Backlogs)
+    #: The index, if the creator of the snapshot maintains it; otherwise it is computed from the snapshot.
+    indexed: InitVar[PolicyIndex | None] = None
+    index: PolicyIndex = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self, indexed: PolicyIndex | None) -> None:
+        if indexed is None:
+            attach = self.attach
+            indexed = index_of(
+                (attach.tenants, attach.namespaces, attach.topics), self._namespaces()
+            )
+        object.__setattr__(self, "index", indexed)
+
+    def groups_of(self, namespace: str | None, topic: str | None = None) -> tuple[Group, ...]:
+        """The distinct groups that charge a topic of a full namespace, narrowest first.
+
+        An attachment to a group that does not exist (yet) charges nothing.
+        """
+        found = dict.fromkeys(name for name, _, _ in self.attachments_of(namespace, topic))
+        return tuple(self.groups[name] for name in found if name in self.groups)
+
+    def attachments_of(
+        self, namespace: str | None, topic: str | None = None
+    ) -> Iterator[tuple[str, Place, str]]:
+        """The attachments of a topic, narrowest first: the group, the attachment's scope, its name."""
+        if topic is not None:
+            # A partition's own attachment overrides its partitioned topic's.
+            for name in names_of(topic):
+                if (group := self.attach.topics.get(name)) is not None:
+                    yield group, Place.TOPIC, name
+                    break
+        if namespace is not None:
+            if (group := self.attach.namespaces.get(namespace)) is not None:
+                yield group, Place.NAMESPACE, namespace
+            tenant = tenant_of(namespace)
+            if (group := self.attach.tenants.get(tenant)) is not None:
+                yield group, Place.TENANT, tenant
+
+    def namespaces(self) -> frozenset[str]:
+        """Every namespace that was ever named here (a namespace exists once named)."""
+        return frozenset(chain.from_iterable(self.index.existing.values()))
+
+    def _namespaces(self) -> Iterator[str]:
+        """Every namespace that is named, as often as it is."""
+        limits, backlogs = self.limits, self.backlogs
+        yield from self.named
+        for names in (
+            self.attach.namespaces,
+            limits.namespaces,
+            limits.namespace_subscriptions,
+            backlogs.namespaces,
+        ):
+            yield from names
+        for topics in (
+            self.attach.topics,
+            limits.topics,
+            limits.topic_subscriptions,
+            backlogs.topics,
+        ):
+            yield from map(namespace_of_topic, topics)
+        yield from (namespace_of_topic(topic) for topic, _ in limits.subscriptions)
+
+
+EMPTY_SNAPSHOT = PolicySnapshot()

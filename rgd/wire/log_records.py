@@ -1,0 +1,208 @@
+"""What the daemon logs, as entries of one segment after another, and back (version 2 of the record).
+
+Law: `LogReader` gives back what `LogEncoder` was given, entry by entry, of one log in order; it may begin
+anywhere, and refuses records that continue one it has not read (`rgd.wire.chain`), at most `KEY_EVERY` of
+them. Records of version 1, which stand for themselves, are read as well, and so are other people's
+entries: as None.
+
+Every segment begins with the policies in force, so each can be read without those before it, which may be
+deleted. Rows are differences, and payloads are compressed; Pulsar reads the compression from the metadata.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rgd.core.exchange.messages import Loggable, PoliciesInForce, RoundRecord, Sender
+from rgd.wire import record_pb2
+from rgd.wire.chain import KEY_EVERY, Chain
+from rgd.wire.checks import check_broker, check_count
+from rgd.wire.errors import Malformed, Oversize, Reason
+from rgd.wire.frame import PAYLOAD_MAX, Entry, compressed_payload, plain_payload
+from rgd.wire.log_policies import (
+    PolicyPart,
+    PolicyTexts,
+    parts_of_policies,
+    read_texts,
+    write_policies,
+)
+from rgd.wire.record import (
+    CHAINED_VERSION,
+    PARTS_MAX,
+    RECORD_PROPERTIES,
+    RECORD_PROPERTY,
+    header,
+    in_order,
+    parsed,
+    version_of,
+    with_rows,
+    write_header,
+)
+from rgd.wire.record_parts import parts_of
+
+#: A reader that wants an entry begins so many before it.
+CONTEXT_ENTRIES: Final = KEY_EVERY
+
+#: The most bytes of policies that a segment begins with, before they are compressed.
+POLICIES_BYTES_MAX: Final = 32 << 20
+
+#: What one entry holds.
+Item = RoundRecord | PolicyPart | bytes
+
+#: A chain's name is an unsigned number of 64 bits.
+_NAME_MASK: Final = (1 << 64) - 1
+
+_PROPERTIES: Final = ((RECORD_PROPERTY, str(CHAINED_VERSION)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """An entry's payload, with the metadata that describes it."""
+
+    data: bytes
+    properties: tuple[tuple[str, str], ...]
+    #: Ready for `Entry.unknown`.
+    metadata: bytes = b""
+
+
+class LogEncoder:
+    """Writes the entries of one log; not for several threads."""
+
+    def __init__(self, *, policies_bytes_max: int = POLICIES_BYTES_MAX) -> None:
+        self._policies_bytes_max = policies_bytes_max
+        self._chain = Chain()
+        #: The policies in force.
+        self._policies: PoliciesInForce | None = None
+        self._texts = PolicyTexts()
+
+    def restart(self) -> None:
+        """Continue nothing: what was written last may not be there."""
+        self._chain.restart()
+
+    def begin_segment(self) -> list[PolicyPart]:
+        """What a new segment begins with."""
+        self.restart()
+        policies = self._policies
+        if policies is None:
+            return []
+        return parts_of_policies(
+            policies.sender,
+            policies.policies_hash,
+            self._texts.all(),
+            is_change=False,
+            bytes_max=self._policies_bytes_max,
+        )
+
+    def items_of(self, logged: Loggable, *, has_segment: bool = True) -> list[Item]:
+        """What is logged as items for entries: a large round in parts, of policies what changed.
+
+        Where there is no segment yet, the first one will begin with the policies.
+        """
+        if isinstance(logged, bytes):
+            return [logged]
+        if isinstance(logged, RoundRecord):
+            return list(parts_of(logged))
+        changes = self._texts.take(logged.snapshot)
+        is_first, self._policies = self._policies is None, logged
+        if not has_segment or not (changes or is_first):
+            return []
+        return list(
+            parts_of_policies(
+                logged.sender,
+                logged.policies_hash,
+                changes,
+                is_change=not is_first,
+                bytes_max=self._policies_bytes_max,
+            )
+        )
+
+    def encode(self, item: Item, *, lost: int = 0) -> Payload:
+        """Write one item, behind the one that was written before; a round carries `lost`.
+
+        Raises:
+            Oversize, Malformed: as `rgd.wire.record.encode_record`.
+        """
+        if isinstance(item, bytes):
+            return Payload(item, RECORD_PROPERTIES)
+        if isinstance(item, PolicyPart):
+            proto = _policies_proto(item)
+        else:
+            record = in_order(replace(item, lost=lost) if lost else item)
+            proto = write_header(record)
+            self._chain.write(
+                record.rows,
+                proto.chained,
+                name=(record.sequence * PARTS_MAX + record.part) & _NAME_MASK,
+                period_ns=record.period_ns,
+            )
+        body = proto.SerializeToString()
+        if len(body) > PAYLOAD_MAX:
+            self.restart()
+            raise Oversize("record", len(body), PAYLOAD_MAX)
+        return Payload(*_stored(body))
+
+
+class LogReader:
+    """Reads the records of one log, entry by entry."""
+
+    def __init__(self) -> None:
+        self._chain = Chain()
+
+    def read(self, entry: Entry) -> RoundRecord | PolicyPart | None:
+        """What the next entry holds; None: another producer's.
+
+        Raises:
+            UnknownVersion: written by a later rgd.
+            WireError: with the reason, whatever else is wrong; `Reason.UNLINKED` where an entry before it
+                was not read.
+        """
+        version = version_of(entry)
+        if version is None:
+            return None
+        proto = parsed(plain_payload(entry))
+        if proto.HasField("policies"):
+            return _policies_part(proto)
+        if version != CHAINED_VERSION:
+            return with_rows(proto)
+        record = header(proto)
+        return replace(record, rows=self._chain.read(proto.chained, period_ns=record.period_ns))
+
+    def record(self, entry: Entry) -> RoundRecord | None:
+        """The round that the next entry holds; None: it holds none.
+
+        Raises:
+            UnknownVersion, WireError: as `read`.
+        """
+        found = self.read(entry)
+        return found if isinstance(found, RoundRecord) else None
+
+
+def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:
+    data, metadata = compressed_payload(body)
+    return data, _PROPERTIES, metadata
+
+
+def _policies_proto(part: PolicyPart) -> record_pb2.RoundRecord:
+    proto = record_pb2.RoundRecord(
+        broker=check_broker(part.sender.broker),
+        incarnation=part.sender.incarnation,
+        policies_hash=check_count(part.policies_hash, "policies_hash"),
+        part=part.part,
+        parts=part.parts,
+    )
+    proto.policies.SetInParent()
+    write_policies(part, proto.policies)
+    return proto
+
+
+def _policies_part(proto: record_pb2.RoundRecord) -> PolicyPart:
+    if not 1 <= proto.part <= proto.parts <= PARTS_MAX:
+        raise Malformed(Reason.BAD_NUMBER, f"part: expected 1 to {proto.parts}")
+    return PolicyPart(
+        Sender(check_broker(proto.broker), proto.incarnation),
+        check_count(proto.policies_hash, "policies_hash"),
+        read_texts(proto.policies),
+        proto.policies.changes,
+        check_count(proto.policies.left_out, "left_out"),
+        proto.part,
+        proto.parts,
+    )

@@ -1,0 +1,107 @@
+"""A daemon as a process, its tier failing and coming back, and killed in between: nothing lost, nothing double.
+
+The daemon's own `/metrics` tell the lag, and `GET /v1/log/entries` reads what is in the tier and on disk as
+one log. Not covered: every step that can fail (tests/unit/storage, tests/integration/tier).
+"""
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rgd.adapters.http.client import DaemonClient
+from rgd.adapters.usagelog.reader import LogEntry, read_entries
+from rgd.app.demo.cluster import Daemon
+
+pytestmark = pytest.mark.e2e
+
+#: Nobody listens there: port 1 is reserved.
+NOWHERE = "pulsar://127.0.0.1:1"
+LAG = 'rgd_remote_copy_lag_segments{partition="broker-1",topic="usage"}'
+OLDEST = 'rgd_upload_tier_lag{partition="broker-1",topic="usage"}'
+SOON_S = 60
+
+
+async def fetched(url: str) -> bytes:
+    def fetch() -> bytes:
+        with urllib.request.urlopen(url, timeout=SOON_S) as answer:
+            return bytes(answer.read())
+
+    return await asyncio.to_thread(fetch)
+
+
+async def figure(daemon: Daemon, name: str) -> float:
+    page = (await fetched(f"{daemon.base}/metrics")).decode()
+    return float(next(line for line in page.splitlines() if line.startswith(name)).split()[-1])
+
+
+async def until(daemon: Daemon, is_so: Callable[[float], bool]) -> None:
+    """Ask for work until the lag is so: each round is an entry, and entries close segments."""
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(SOON_S):
+        while not is_so(await figure(daemon, LAG)):
+            await client.acquire({"group": "gold"})
+
+
+@asynccontextmanager
+async def running(daemon: Daemon) -> AsyncIterator[Daemon]:
+    await daemon.start()
+    try:
+        yield daemon
+    finally:
+        await daemon.stop()
+
+
+async def all_entries(daemon: Daemon) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    query = "index=0"
+    while True:
+        page = json.loads(await fetched(f"{daemon.base}/v1/log/entries?limit=1000&{query}"))
+        found += page["entries"]
+        if not page["more"]:
+            return found
+        query = f"index={page['next_index']}"
+
+
+async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    tier = tmp_path / "tier"
+    tier.write_bytes(b"")  # A file: no folder can be made there, so the tier is down.
+    environ = {
+        "RGD_LOG__TIER_URL": str(tier),
+        "RGD_LOG__SEGMENT_BYTES": "4096",
+        "RGD_LOG__SEGMENT_AGE_S": "1",
+        "RGD_LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED": "true",
+        "RGD_EXCHANGE__ROUND_MS": "100",
+        "RGD_EXCHANGE__MIN_INTERVAL_MS": "50",
+        "RGD_EXCHANGE__SETTLE_MAX_MS": "50",
+    }
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
+
+    await daemon.start()
+    await until(daemon, lambda lag: lag >= 3)
+    behind = await figure(daemon, OLDEST)
+    await daemon.kill()
+
+    async with running(daemon):
+        # True right after a start, while the tier is still down.
+        assert await figure(daemon, OLDEST) >= behind
+        tier.unlink()
+        await until(daemon, lambda lag: lag == 0)
+        entries = await all_entries(daemon)
+        indexes = [one["broker_entry_metadata"]["index"] for one in entries]
+        assert indexes == list(range(len(indexes)))
+
+    in_tier = [found for found in read_entries(tier) if isinstance(found, LogEntry)]
+    assert in_tier
+    (folder,) = [path.parent for path in (tmp_path / "log").rglob("*.log")][:1]
+    on_disk = [found for found in read_entries(folder) if isinstance(found, LogEntry)]
+    both = sorted(
+        {*(one.entry.index or 0 for one in in_tier), *(one.entry.index or 0 for one in on_disk)}
+    )
+    assert both == list(range(len(both)))
+    assert both[-1] >= indexes[-1]

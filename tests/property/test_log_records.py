@@ -1,0 +1,227 @@
+"""What is logged comes back, entry by entry, whatever was lost before it; bytes that are changed are refused.
+
+Not covered: files (tests/unit/adapters/usagelog), how many bytes it takes (bench/usagelog.py).
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
+from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.policies.model import Group, SharePolicyName
+from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import COUNT_MAX, Kind, Pair
+from rgd.wire.chain import KEY_EVERY
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.frame import Entry, decode_entry, encode_entry, plain_payload
+from rgd.wire.log_policies import PolicyPart, policies_from
+from rgd.wire.log_records import CONTEXT_ENTRIES, Item, LogEncoder, LogReader
+from rgd.wire.record import RECORD_PROPERTIES, encode_record, in_order
+from tests.support import wire_values
+
+GROUPS = ("bronze", "gold", "silver", "tin")
+
+
+def with_few_groups(value: RoundRecord, places: list[int]) -> RoundRecord:
+    """The record with groups of a few names, so that rows continue those of earlier records."""
+    rows = value.rows.take(np.arange(min(len(value.rows), len(places))))
+    names = tuple(GROUPS[place] for place in places[: len(rows)])
+    keys = list(zip(names, rows.usage.kinds.tolist(), strict=True))
+    first = np.array([place for place, key in enumerate(keys) if key not in keys[:place]], np.int64)
+    return replace(value, rows=replace(rows, usage=replace(rows.usage, groups=names)).take(first))
+
+
+def with_levels(value: RoundRecord, amounts: list[int]) -> RoundRecord:
+    count = len(value.rows)
+    cells = count * len(REFUSED_BY) * 2
+    if not amounts or not count:
+        return value
+    levels = np.resize(np.array(amounts, np.int64), cells).reshape(count, len(REFUSED_BY), 2)
+    return replace(value, rows=replace(value.rows, refused_by=levels))
+
+
+rounds = st.builds(
+    with_levels,
+    st.builds(
+        with_few_groups,
+        wire_values.round_records,
+        st.lists(st.integers(0, len(GROUPS) - 1), min_size=6, max_size=6),
+    ),
+    st.lists(st.integers(0, COUNT_MAX // 16), max_size=5),
+)
+
+
+def round_of(sequence: int, groups: int = 1) -> RoundRecord:
+    """A round of steady flows, as meters count them."""
+    rows = [
+        ShareRow(
+            UsageRow(
+                f"group-{place:04}",
+                Kind.PUBLISH,
+                topics=3,
+                admitted=Pair(70_000, 7_000_000),
+                wanted=Pair(90_000, 7_000_000),
+                admitted_total=Pair(70 * sequence, 7000 * sequence),
+                wanted_total=Pair(90 * sequence, 7000 * sequence),
+            ),
+            (70_000 + place, None),
+            (1_000_000, None),
+            SharePolicyName.MAX_MIN,
+            Pair(20, 0),
+            sent=False,
+            refused_by=(("resource_group", Pair(20, 0)),),
+        )
+        for place in range(groups)
+    ]
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(*rows))
+
+
+def entry_of(encoder: LogEncoder, item: Item) -> Entry:
+    payload = encoder.encode(item)
+    made = Entry("b1", 1, 2, payload.data, payload.properties, unknown=payload.metadata)
+    assert decode_entry(encode_entry(made)) == made
+    return made
+
+
+@given(st.lists(rounds, max_size=8), st.integers(0, 8))
+def test_records_come_back_in_order(values: list[RoundRecord], restart_at: int) -> None:
+    encoder, reader = LogEncoder(), LogReader()
+    for place, value in enumerate(values):
+        if place == restart_at:
+            encoder.begin_segment()
+        assert reader.record(entry_of(encoder, value)) == in_order(value)
+
+
+@settings(max_examples=30)
+@given(
+    lost=st.sets(st.integers(0, 3 * KEY_EVERY - 1), max_size=5),
+    begin=st.integers(0, 3 * KEY_EVERY - 1),
+)
+def test_a_lost_entry_costs_no_more_than_up_to_the_next_key_record(
+    lost: set[int], begin: int
+) -> None:
+    encoder, reader = LogEncoder(), LogReader()
+    values = [round_of(sequence) for sequence in range(3 * KEY_EVERY)]
+    entries = [entry_of(encoder, value) for value in values]
+    is_linked = False
+    for place, entry in list(enumerate(entries))[begin:]:
+        is_key = place % KEY_EVERY == 0
+        if place in lost:
+            is_linked = False
+            continue
+        is_linked = is_linked or is_key
+        if is_linked:
+            assert reader.record(entry) == values[place]
+        else:
+            with pytest.raises(WireError) as refused:
+                reader.record(entry)
+            assert refused.value.reason is Reason.UNLINKED
+
+
+def test_a_reader_that_begins_a_context_before_an_entry_reads_it() -> None:
+    encoder = LogEncoder()
+    values = [round_of(sequence) for sequence in range(3 * KEY_EVERY)]
+    entries = [entry_of(encoder, value) for value in values]
+    for place in range(CONTEXT_ENTRIES, len(entries)):
+        reader, found = LogReader(), None
+        for entry in entries[place - CONTEXT_ENTRIES : place + 1]:
+            try:
+                found = reader.record(entry)
+            except WireError:
+                found = None
+        assert found == values[place]
+
+
+def test_a_round_that_repeats_takes_a_few_bytes() -> None:
+    encoder = LogEncoder()
+    sizes = [len(entry_of(encoder, round_of(sequence, 1000)).payload) for sequence in range(1, 5)]
+    assert sizes[0] > 2000
+    assert max(sizes[1:]) < 200
+
+
+@given(
+    value=st.lists(rounds, min_size=1, max_size=3),
+    flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=4),
+    keep=st.floats(0, 1),
+)
+def test_changed_bytes_are_refused_or_still_a_record(
+    value: list[RoundRecord], flips: list[tuple[float, int]], keep: float
+) -> None:
+    encoder, reader = LogEncoder(), LogReader()
+    *before, last = [entry_of(encoder, one) for one in value]
+    for entry in before:
+        reader.record(entry)
+    body = bytearray(plain_payload(last))
+    for at, flip in flips:
+        if body:
+            body[int(at * len(body))] ^= flip
+    changed = replace(last, payload=bytes(body[: round(keep * len(body))]), unknown=b"")
+    found = None
+    with suppress(WireError):
+        found = reader.read(changed)
+    if isinstance(found, RoundRecord):
+        again = LogEncoder()
+        assert LogReader().record(entry_of(again, found)) == in_order(found)
+
+
+def test_records_of_before_are_read_between_those_of_today() -> None:
+    encoder, reader = LogEncoder(), LogReader()
+    values = [round_of(sequence) for sequence in range(1, 7)]
+    for place, value in enumerate(values):
+        old = Entry("b1", 1, 2, encode_record(value), RECORD_PROPERTIES)
+        if place % 2:
+            # They never said by which level.
+            no_levels = replace(value.rows, refused_by=value.rows.refused_by[:0])
+            assert reader.record(old) == replace(value, rows=no_levels)
+        else:
+            assert reader.record(entry_of(encoder, value)) == value
+
+
+@given(st.lists(wire_values.policy_records(), max_size=12, unique_by=lambda one: one.key))
+def test_policies_come_back_whole_and_as_changes(policies: list[PolicyRecord]) -> None:
+    encoder, reader = LogEncoder(), LogReader()
+    known: dict[str, object] = {}
+    kept = PolicyRecords()
+    for count in range(len(policies) + 1):
+        if count:
+            kept.put(policies[count - 1])
+        snapshot = kept.snapshot()
+        expected = {one.key: one.value for one in records_of(snapshot, "x")}
+        for item in encoder.items_of(PoliciesInForce(Sender("b1", 1), snapshot, count)):
+            part = reader.read(entry_of(encoder, item))
+            assert isinstance(part, PolicyPart)
+            assert part.is_change == (count > 0)
+            known.update(policies_from([part]))
+        assert {key: value for key, value in known.items() if value is not None} == expected
+        whole = [reader.read(entry_of(encoder, item)) for item in encoder.begin_segment()]
+        assert dict(policies_from(one for one in whole if isinstance(one, PolicyPart))) == expected
+
+
+def test_policies_beyond_the_limit_are_left_out_and_counted() -> None:
+    groups = {f"g{place}": Group(f"g{place}") for place in range(100)}
+    encoder = LogEncoder(policies_bytes_max=200)
+    (part,) = encoder.items_of(PoliciesInForce(Sender("b1", 1), PolicySnapshot(groups), 1))
+    assert isinstance(part, PolicyPart)
+    assert part.left_out == 100 - len(part.texts)
+    assert 0 < len(part.texts) < 100
+
+
+def test_a_payload_compressed_by_other_means_is_refused() -> None:
+    lz4 = b"\x40\x01\x48\x64"
+    with pytest.raises(WireError, match="compression 1"):
+        plain_payload(Entry("p", 1, 2, b"x", unknown=lz4))
+
+
+def test_a_payload_of_another_size_than_its_metadata_says_is_refused() -> None:
+    entry = entry_of(LogEncoder(), round_of(1, 1000))
+    wrong = replace(entry, unknown=entry.unknown[:2] + b"\x48\x01")
+    with pytest.raises(WireError) as refused:
+        plain_payload(wrong)
+    assert refused.value.reason is Reason.BAD_STRUCTURE

@@ -1,0 +1,56 @@
+"""A log folder that nobody writes just now, its readers, and where wanted its tier."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
+from rgd.adapters.usagelog.retention import ClosedSegment
+from rgd.adapters.usagelog.tiering import Uploader, closed_on_disk
+from rgd.app.log_keeping import LogKeeper, LogPlace
+from rgd.core.units import NS_PER_S, Nanos
+
+
+class StillLog:
+    """What the writer of a log says of it; the folder is looked at each time."""
+
+    def __init__(self, folder: Path, next_index: int) -> None:
+        self.folder = folder
+        self.next_index = next_index
+        self.on_closed: Callable[[], None] = lambda: None
+        self.cursors: Callable[[], Mapping[str, int]] = dict
+
+    @property
+    def closed(self) -> tuple[ClosedSegment, ...]:
+        return tuple(closed_on_disk(self.folder))
+
+
+class SetClock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> Nanos:
+        return Nanos(round(self.seconds * NS_PER_S))
+
+    def unix_ms(self) -> int:
+        return 1_795_234_300_000 + round(self.seconds * 1000)
+
+
+def keeper_of(
+    folder: Path,
+    next_index: int,
+    *,
+    clock: SetClock,
+    settings: CursorSettings | None = None,
+    uploader: Uploader | None = None,
+    exposes_metadata: bool = False,
+) -> LogKeeper:
+    """The keeper of a folder whose log ends before `next_index`."""
+    return LogKeeper(
+        LogPlace(folder, "usage", "broker-1", exposes_metadata),
+        StillLog(folder, next_index),
+        Cursors(folder, settings or CursorSettings(), clock.now),
+        clock,
+        uploader,
+    )

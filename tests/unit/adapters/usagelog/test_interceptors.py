@@ -1,0 +1,88 @@
+"""Logs with both, one or none of Pulsar's interceptors: numbering, recovery and seeking go on.
+
+Not covered: what the settings accept (tests/unit/config).
+"""
+
+from itertools import chain, combinations
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.appender import Pending
+from rgd.adapters.usagelog.reader import seek_time
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Interceptor
+from tests.unit.adapters.usagelog.logs import T0, read, segments_in, write_log
+
+SUBSETS = [
+    frozenset(subset)
+    for subset in chain.from_iterable(combinations(Interceptor, size) for size in range(3))
+]
+
+
+def settings_with(interceptors: frozenset[Interceptor]) -> UsageLogSettings:
+    return UsageLogSettings(segment_bytes=20_000, interceptors=interceptors)
+
+
+def batch(first: int, count: int) -> list[Pending]:
+    return [
+        Pending(b"%d" % number, T0 + 10 * number, number - first)
+        for number in range(first, first + count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "interceptors", SUBSETS, ids=lambda subset: "+".join(sorted(subset)) or "none"
+)
+def test_an_entry_has_what_the_interceptors_add(
+    tmp_path: Path, interceptors: frozenset[Interceptor]
+) -> None:
+    write_log(tmp_path, batch(0, 3), settings_with(interceptors))
+    for number, item in enumerate(read(tmp_path)[0]):
+        entry = item.entry
+        assert (entry.broker is None) == (not interceptors)
+        assert entry.index == (number if Interceptor.INDEX in interceptors else None)
+        stamped = Interceptor.TIMESTAMP in interceptors
+        assert entry.broker_timestamp == (T0 + 10 * number if stamped else None)
+
+
+@pytest.mark.parametrize("later", SUBSETS, ids=lambda subset: "+".join(sorted(subset)) or "none")
+@pytest.mark.parametrize("first", SUBSETS, ids=lambda subset: "+".join(sorted(subset)) or "none")
+def test_numbering_goes_on_whatever_was_added_before_and_is_added_now(
+    tmp_path: Path, first: frozenset[Interceptor], later: frozenset[Interceptor]
+) -> None:
+    for life, interceptors in enumerate((first, later, frozenset(Interceptor))):
+        with (segments_in(tmp_path) or [tmp_path / "none"])[-1].open("ab") as segment:
+            segment.write(b"\0\0\1")  # an end that was torn
+        if life == 0:
+            (tmp_path / "none").unlink()
+        write_log(tmp_path, batch(300 * life, 300), settings_with(interceptors))
+    entries, damaged = read(tmp_path)
+    assert damaged == []
+    assert [item.entry.payload for item in entries] == [b"%d" % number for number in range(900)]
+    assert [item.entry.index for item in entries[600:]] == list(range(600, 900))
+    names = [int(segment.stem) for segment in segments_in(tmp_path)]
+    places = {Path(item.path).stem: number for number, item in reversed(list(enumerate(entries)))}
+    assert names == [places[segment.stem] for segment in segments_in(tmp_path)]
+    assert [item.entry.sequence_id for item in entries] == list(range(900))
+
+
+@pytest.mark.parametrize(
+    "interceptors", SUBSETS, ids=lambda subset: "+".join(sorted(subset)) or "none"
+)
+def test_a_time_is_found_although_the_clock_went_back(
+    tmp_path: Path, interceptors: frozenset[Interceptor]
+) -> None:
+    pendings = batch(0, 200)
+    pendings[100:] = [
+        Pending(one.item, one.timestamp_ms - 500, one.ordinal) for one in pendings[100:]
+    ]
+    write_log(tmp_path, pendings, settings_with(interceptors))
+    entries, _ = read(tmp_path)
+    stamps = [item.entry.timestamp for item in entries]
+    assert stamps == sorted(stamps)
+    for sought in (T0, T0 + 5, T0 + 990, T0 + 1000, T0 + 1490):
+        found = seek_time(tmp_path, sought)
+        assert found is not None
+        place = next(place for place, stamp in enumerate(stamps) if stamp >= sought)
+        assert (found.path, found.offset) == (entries[place].path, entries[place].offset)

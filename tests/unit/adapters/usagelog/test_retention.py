@@ -1,0 +1,280 @@
+"""Which closed segments may go, by broker time, sizes and cursors; and the files that do.
+
+Not covered: what a tier deletes.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.adapters.usagelog.appender import Appender, Pending
+from rgd.adapters.usagelog.index import index_path
+from rgd.adapters.usagelog.retention import (
+    ClosedSegment,
+    Limits,
+    Reason,
+    Removal,
+    ages_ms,
+    removals,
+)
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.trimming import Trimmer
+from rgd.adapters.usagelog.writer import Trimmed
+from rgd.core.units import NS_PER_S, Nanos
+from tests.unit.adapters.usagelog.logs import (
+    BROKER,
+    T0,
+    MakeLog,
+    payloads_in,
+    pendings,
+    read,
+    segments_in,
+    write_log,
+)
+
+GAP_MS = 60_000
+
+
+def segment(
+    number: int, *, size: int = 100, begin: int | None = None, long: int = 900
+) -> ClosedSegment:
+    """Ten entries each, a second after the one before it."""
+    first_ms = number * 1000 if begin is None else begin
+    return ClosedSegment(number * 10, number * 10 + 9, first_ms, first_ms + long, size)
+
+
+def gone(found: list[Removal]) -> list[tuple[int, Reason]]:
+    return [(one.segment.first_index, one.reason) for one in found]
+
+
+def test_the_oldest_go_until_the_rest_and_the_reserve_fit() -> None:
+    segments = [segment(number) for number in range(5)]
+    found = removals(segments, [0] * 5, Limits(local_bytes=400), reserved_bytes=150)
+    assert gone(found) == [
+        (0, Reason.LOCAL_BYTES),
+        (10, Reason.LOCAL_BYTES),
+        (20, Reason.LOCAL_BYTES),
+    ]
+
+
+def test_age_is_told_by_broker_time() -> None:
+    segments = [segment(number) for number in range(5)]
+    ages = ages_ms(segments, GAP_MS)
+    assert ages == [4000, 3000, 2000, 1000, 0]
+    found = removals(segments, ages, Limits(retention_ms=2500))
+    assert gone(found) == [(0, Reason.RETENTION_S), (10, Reason.RETENTION_S)]
+
+
+def test_a_jump_of_the_clock_makes_nothing_older() -> None:
+    year_ms = 366 * 86_400_000
+    steady = [segment(number) for number in range(6)]
+    jumped = [
+        *steady[:3],
+        *(segment(number, begin=year_ms + number * 1000) for number in range(3, 6)),
+    ]
+    back = [*steady[:3], *(segment(number, begin=0, long=0) for number in range(3, 6))]
+    for segments in (jumped, back):
+        ages = ages_ms(segments, GAP_MS)
+        assert all(age <= true for age, true in zip(ages, ages_ms(steady, GAP_MS), strict=True))
+
+
+def test_a_cursor_holds_back_age_and_retention_bytes_but_not_a_full_disk() -> None:
+    segments = [segment(number) for number in range(5)]
+    cursors = {"late": 15, "later": 12, "fast": 50}
+    for limits in (Limits(retention_ms=1), Limits(retention_bytes=1)):
+        assert [
+            one.segment.first_index for one in removals(segments, [9] * 5, limits, cursors=cursors)
+        ] == [0]
+    found = removals(segments, [0] * 5, Limits(local_bytes=300), cursors=cursors)
+    assert [one.passed for one in found] == [(), ("late", "later")]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 1000), max_size=20),
+    local=st.integers(0, 5000),
+    reserve=st.integers(0, 1000),
+    cursor=st.integers(0, 250),
+    retention_ms=st.none() | st.integers(0, 10_000),
+)
+def test_what_stays_fits_and_nothing_more_than_needed_goes(
+    sizes: list[int], local: int, reserve: int, cursor: int, retention_ms: int | None
+) -> None:
+    segments = [segment(number, size=size) for number, size in enumerate(sizes)]
+    limits = Limits(local_bytes=local, retention_ms=retention_ms)
+    found = removals(
+        segments, ages_ms(segments, GAP_MS), limits, reserved_bytes=reserve, cursors={"c": cursor}
+    )
+    assert [one.segment for one in found] == segments[: len(found)]
+    left = sum(sizes[len(found) :])
+    assert left == 0 or left + reserve <= local
+    if found and found[-1].reason is Reason.LOCAL_BYTES:
+        assert left + found[-1].segment.size + reserve > local
+    for one in found:
+        assert one.reason is Reason.LOCAL_BYTES or one.segment.last_index < cursor
+
+
+class Hand:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.now = Nanos(5 * NS_PER_S)
+
+    def __call__(self) -> Nanos:
+        return self.now
+
+
+def making_room(trimmer: Trimmer) -> Callable[[int, int], None]:
+    def make_room(first_index: int, size: int) -> None:
+        trimmer.trim(active=first_index, reserved_bytes=size)
+
+    return make_room
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size
+
+
+def test_a_log_stays_within_local_bytes_and_keeps_its_newest_entries(tmp_path: Path) -> None:
+    settings = UsageLogSettings(segment_bytes=2000, local_bytes=8000)
+    trimmer = Trimmer(tmp_path, settings, Hand())
+    appender = Appender(
+        tmp_path,
+        settings,
+        broker=BROKER,
+        make_room=making_room(trimmer),
+    )
+    appender.resume()
+    for pending in pendings(500):
+        appender.write([pending])
+        taken = sum(
+            path.stat().st_size for path in (*tmp_path.glob("*.log"), *tmp_path.glob("*.idx"))
+        )
+        assert taken <= settings.local_bytes
+    appender.close()
+    entries, damaged = read(tmp_path)
+    indexes = [item.entry.index for item in entries]
+    assert indexes == list(range(500 - len(indexes), 500))
+    assert damaged == []
+    assert trimmer.deleted == {Reason.LOCAL_BYTES: trimmer.deleted.total()}
+    assert trimmer.deleted.total() > 5
+    assert {path.stem for path in tmp_path.glob("*.idx")} == {
+        path.stem for path in segments_in(tmp_path)
+    }
+
+
+def test_a_log_goes_on_where_it_was_although_all_else_was_deleted(tmp_path: Path) -> None:
+    settings = UsageLogSettings(segment_bytes=200, local_bytes=400)
+    write_log(tmp_path, pendings(5), settings)
+    large = [Pending(bytes(5000), T0 + 100, 0)]
+    appender = Appender(
+        tmp_path,
+        settings,
+        broker=BROKER,
+        make_room=making_room(Trimmer(tmp_path, settings, Hand())),
+    )
+    appender.resume()
+    appender.write(large)
+    appender.close()
+    assert [item.entry.index for item in read(tmp_path)[0]] == [5]
+
+
+def test_ages_of_an_earlier_run_come_from_its_entries_and_not_from_its_files(
+    tmp_path: Path,
+) -> None:
+    settings = UsageLogSettings(
+        segment_bytes=1, local_bytes=1 << 20, retention_s=10, segment_age_s=60
+    )
+    write_log(tmp_path, pendings(20, step_ms=1000), settings)
+    for path in segments_in(tmp_path):
+        os.utime(path, (0, 0))
+    clock = Hand()
+    trimmer = Trimmer(tmp_path, settings, clock)
+    assert [one.segment.first_index for one in trimmer.trim(active=19, reserved_bytes=0)] == list(
+        range(8)
+    )
+    clock.now = Nanos(clock.now + 3 * NS_PER_S)
+    assert [one.segment.first_index for one in trimmer.trim(active=19, reserved_bytes=0)] == [
+        8,
+        9,
+        10,
+    ]
+
+
+def test_a_clock_that_jumps_while_the_daemon_runs_deletes_nothing_early(tmp_path: Path) -> None:
+    settings = UsageLogSettings(
+        segment_bytes=1, local_bytes=1 << 20, retention_s=10, segment_age_s=60
+    )
+    clock = Hand()
+    trimmer = Trimmer(tmp_path, settings, clock)
+    appender = Appender(
+        tmp_path,
+        settings,
+        broker=BROKER,
+        make_room=making_room(trimmer),
+    )
+    appender.resume()
+    year_ms = 366 * 86_400_000
+    appender.write(
+        [
+            Pending(b"", T0 + ahead, place)
+            for place, ahead in enumerate((0, 1, year_ms, year_ms + 1))
+        ]
+    )
+    assert trimmer.deleted.total() == 0
+    clock.now = Nanos(clock.now + 11 * NS_PER_S)
+    trimmer.trim(active=3, reserved_bytes=0)
+    assert trimmer.deleted == {Reason.RETENTION_S: 3}
+    appender.close()
+
+
+def test_an_index_whose_segment_is_gone_is_swept(tmp_path: Path) -> None:
+    write_log(tmp_path, pendings(3), UsageLogSettings(segment_bytes=1))
+    first = segments_in(tmp_path)[0]
+    first.unlink()
+    Trimmer(tmp_path, UsageLogSettings(), Hand()).sweep()
+    assert not index_path(first).exists()
+    assert len(list(tmp_path.glob("*.idx"))) == 2
+
+
+async def test_the_writer_tells_what_it_deleted_and_names_readers_that_it_passed(
+    tmp_path: Path, make_log: MakeLog
+) -> None:
+    heard: list[Trimmed] = []
+    log = make_log(
+        tmp_path,
+        segment_bytes=2000,
+        local_bytes=8000,
+        on_trimmed=heard.append,
+    )
+    log.cursors = lambda: {"slow": 0}
+    await log.open()
+    for pending in pendings(500):
+        log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
+    await log.flush()
+    segments = segments_in(tmp_path)
+    assert log.local_bytes == sum(map(size_of, segments)) + sum(
+        size_of(index_path(path)) for path in segments[:-1]
+    )
+    assert log.deleted["local_bytes"] == sum(len(told.removals) for told in heard)
+    assert {one.passed for told in heard for one in told.removals} == {("slow",)}
+
+
+async def test_a_log_without_limits_that_matter_keeps_everything(
+    tmp_path: Path, make_log: MakeLog
+) -> None:
+    log = make_log(tmp_path, segment_bytes=2000)
+    await log.open()
+    for pending in pendings(300):
+        log.append(pending.item, broker_timestamp_ms=pending.timestamp_ms)
+    await log.close()
+    assert len(payloads_in(tmp_path)) == 300
+    assert not log.deleted
+
+
+def test_settings_leave_room_for_a_closed_segment() -> None:
+    with pytest.raises(AssertionError):
+        UsageLogSettings(segment_bytes=1000, local_bytes=1500)

@@ -1,0 +1,402 @@
+"""Carrying a log to its tier: nothing lost, nothing double, whatever fails and whoever else carries.
+
+Law: after any failures, once the tier works, the tier holds each closed segment once and byte for byte,
+and a segment is on the disk or in the tier at all times. The lag is what is closed and not there.
+Tiers are a folder and a bucket on an S3 server; time is the test's.
+"""
+
+import random
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
+from rgd.adapters.usagelog.retention import ClosedSegment, Limits
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.tier_state import TierState, lag_of, state_path
+from rgd.adapters.usagelog.tiering import (
+    TierAlarm,
+    TierDeleted,
+    TierParts,
+    TierSettings,
+    Uploader,
+    closed_on_disk,
+)
+from rgd.backoff import Backoff
+from rgd.core.units import NS_PER_S, Nanos
+from rgd.errors import RgdError
+from rgd.storage.errors import TierConflict, TierDown
+from rgd.storage.manifest import TieredSegment
+from rgd.storage.objects import Objects, canonical
+from tests.unit.adapters.usagelog.logs import (
+    T0,
+    TIMEOUT_S,
+    payload_of,
+    pendings,
+    segments_in,
+    write_log,
+)
+
+SETTINGS = UsageLogSettings(segment_bytes=1024)
+STEP_MS = 10
+COUNT = 200
+BROKER = "broker-1"
+
+
+class Flaky(Objects):
+    """Fails as its dice say: before a change was made, or after it."""
+
+    def __init__(self, place: str, chance: float, dice: random.Random) -> None:
+        super().__init__(place)
+        self.chance = chance
+        self.dice = dice
+
+    def create(self, name: str, data: bytes) -> bool:
+        self._may_fail()
+        made = super().create(name, data)
+        self._may_fail()
+        return made
+
+    def delete(self, name: str) -> None:
+        self._may_fail()
+        super().delete(name)
+        self._may_fail()
+
+    def names(self, prefix: str) -> dict[str, int]:
+        self._may_fail()
+        return super().names(prefix)
+
+    def _may_fail(self) -> None:
+        if self.dice.random() < self.chance:
+            raise TierDown("as the dice say")
+
+
+class World:
+    """A log folder, a clock that the test moves, and uploaders of that folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / BROKER
+        self.now = Nanos(0)
+        self.events: list[TierAlarm | TierDeleted] = []
+        self.happened = threading.Condition()
+
+    def write(self, count: int = COUNT, first: int = 0) -> None:
+        write_log(self.folder, pendings(count, first=first, step_ms=STEP_MS), SETTINGS)
+
+    def closed(self) -> Sequence[ClosedSegment]:
+        return closed_on_disk(self.folder)
+
+    def uploader(self, objects: Objects, log: str = "1", **settings: object) -> Uploader:
+        parts = TierParts(
+            objects=objects,
+            closed=self.closed,
+            clock=lambda: self.now,
+            backoff=Backoff(first_s=0.001, pause_s_max=0.01, dice=random.Random(1)),
+            on_event=self._tell,
+        )
+        return Uploader(self.folder, parts, TierSettings(**settings), new_log=log)  # type: ignore[arg-type]
+
+    def pass_s(self, seconds: float) -> None:
+        self.now = Nanos(self.now + round(seconds * NS_PER_S))
+
+    def await_events(self, count: int) -> None:
+        with self.happened:
+            assert self.happened.wait_for(lambda: len(self.events) >= count, TIMEOUT_S)
+
+    def _tell(self, event: TierAlarm | TierDeleted) -> None:
+        with self.happened:
+            self.events.append(event)
+            self.happened.notify_all()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "log")
+
+
+def payloads(place: str | Path) -> list[bytes]:
+    found = list(read_entries(place))
+    assert all(isinstance(one, LogEntry) for one in found)
+    return [one.entry.payload for one in found if isinstance(one, LogEntry)]
+
+
+def test_closed_segments_go_up_and_leave_the_disk(world: World, tier_place: str) -> None:
+    world.write()
+    before = payloads(world.folder)
+    active = segments_in(world.folder)[-1]
+    uploader = world.uploader(Objects(tier_place))
+    uploader.cycle()
+    assert segments_in(world.folder) == [active]
+    assert payloads(tier_place) + payloads(world.folder) == before
+    for segment in uploader.state.segments:
+        uploader.tier.verify(segment)
+    # A second look, by the same one and after a restart, changes nothing.
+    there = Objects(tier_place).names("")
+    uploader.cycle()
+    world.uploader(Objects(tier_place)).cycle()
+    assert Objects(tier_place).names("") == there
+
+
+def test_a_tier_is_searched_as_a_folder_is(world: World, tier_place: str) -> None:
+    world.write()
+    world.uploader(Objects(tier_place), local_s=60).cycle()
+    last = world.closed()[-1].last_index
+    for number in range(0, last + 1, 41):
+        for found in (
+            seek_time(tier_place, T0 + number * STEP_MS),
+            seek_index(tier_place, number),
+        ):
+            assert found is not None
+            assert found.index == number
+            start = next(iter(read_entries(tier_place, start=found)))
+            assert isinstance(start, LogEntry)
+            assert start.entry.payload == payload_of(number)
+    assert seek_index(tier_place, last + 1) is None
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1 << 32), chance=st.sampled_from([0.05, 0.2, 0.4]))
+def test_whatever_fails_nothing_is_lost_and_nothing_double(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, chance: float
+) -> None:
+    folder = tmp_path_factory.mktemp("flaky")
+    dice = random.Random(seed)
+    world, place = World(folder / "log"), str(folder / "tier")
+    world.write(50)
+    before = payloads(world.folder)
+    flaky = Flaky(place, chance, dice)
+    uploaders = [world.uploader(flaky), world.uploader(flaky, log="2")]
+    for _ in range(500):
+        number = dice.randrange(2)
+        if dice.random() < 0.2:
+            # A process that was killed: what it knew is what it had stored.
+            uploaders[number] = world.uploader(flaky)
+        try:
+            uploaders[number].cycle()
+        except TierDown:
+            flaky.chance *= 0.99
+            continue
+        break
+    flaky.chance = 0
+    world.uploader(flaky).cycle()
+    assert payloads(place) + payloads(world.folder) == before
+    assert len(segments_in(world.folder)) == 1
+
+
+def test_two_uploaders_at_once_double_nothing(world: World, tier_place: str) -> None:
+    world.write()
+    before = payloads(world.folder)
+    uploaders = [world.uploader(Objects(tier_place)) for _ in range(2)]
+    failures: list[Exception] = []
+
+    def carry(uploader: Uploader) -> None:
+        try:
+            for _ in range(3):
+                uploader.cycle()
+        except Exception as error:  # noqa: BLE001 -- told by the test itself
+            failures.append(error)
+
+    threads = [threading.Thread(target=carry, args=(uploader,)) for uploader in uploaders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT_S)
+    assert failures == []
+    assert payloads(tier_place) + payloads(world.folder) == before
+    assert [one.state.uploaded for one in uploaders] == [uploaders[0].state.uploaded] * 2
+
+
+def test_a_broker_that_lost_its_disk_begins_another_log_in_the_tier(
+    world: World, tmp_path: Path, tier_place: str
+) -> None:
+    world.write()
+    world.uploader(Objects(tier_place)).cycle()
+    first = payloads(tier_place)
+    fresh = World(tmp_path / "fresh")
+    fresh.write(100)
+    again = fresh.uploader(Objects(tier_place), log="2")
+    again.cycle()
+    assert payloads(tier_place) == first + [
+        payload_of(number) for number in range(again.state.uploaded)
+    ]
+
+
+def test_another_log_under_the_same_name_is_told_and_kept(world: World, tier_place: str) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place))
+    name = uploader.tier.name_of(0, ".log")
+    uploader.tier.objects.create(name, b"somebody else's")
+    with pytest.raises(TierConflict):
+        uploader.cycle()
+    assert uploader.tier.objects.read(name) == b"somebody else's"
+    assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
+
+
+def test_a_segment_that_local_bytes_deleted_holds_nothing_up(world: World, tier_place: str) -> None:
+    world.write()
+    stale = world.closed()
+    gone = segments_in(world.folder)[0]
+    gone.unlink()
+    uploader = world.uploader(Objects(tier_place))
+    uploader._closed = lambda: stale
+    uploader.cycle()
+    assert uploader.state.uploaded == stale[-1].last_index + 1
+    assert [one.first_index for one in uploader.state.segments] == [
+        one.first_index for one in stale[1:]
+    ]
+
+
+def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> None:
+    world.write()
+    limits = Limits(retention_ms=500)
+    uploader = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=60)
+    uploader.cycle()
+    newest = uploader.state.segments[-1].last_ms
+    kept = [one for one in uploader.state.segments if newest - one.last_ms <= 500]
+    assert list(uploader.state.segments) == kept
+    marked = uploader.state.marked
+    assert marked
+    # Marked ones are not read any more, and are there until the delay is over; also after a restart.
+    assert payloads(tier_place)[0] == payload_of(kept[0].first_index)
+    assert uploader.tier.list().marked == marked
+    again = world.uploader(Objects(tier_place), limits=limits, delete_delay_s=60)
+    lag = again.lag(T0)
+    assert lag is not None
+    assert lag.delete_segments == len(marked)
+    assert lag.delete_records == sum(one.last_index - one.first_index + 1 for one in marked)
+    world.pass_s(59)
+    again.cycle()
+    world.pass_s(59)
+    again.cycle()
+    assert again.state.marked == marked
+    world.pass_s(1)
+    again.cycle()
+    assert again.state.marked == ()
+    assert again.tier.list().segments == tuple(kept)
+    assert {int(name.split("/")[-1][:20]) for name in again.tier.objects.names("")} == {
+        one.first_index for one in kept
+    }
+    deleted = [event.segment for event in world.events if isinstance(event, TierDeleted)]
+    assert deleted == list(marked)
+
+
+def test_a_cursor_holds_deletion_back(world: World, tier_place: str) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place), limits=Limits(retention_ms=1), delete_delay_s=0)
+    uploader.cursors = lambda: {"reader": 20}
+    uploader.cycle()
+    assert uploader.state.segments[0].first_index <= 20
+    uploader.cursors = dict
+    uploader.cycle()
+    assert uploader.state.segments[0].first_index > 20
+
+
+def test_the_bandwidth_limit_holds_on_average(world: World, tier_place: str) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place), bytes_per_s=1024)
+    sizes = [path.stat().st_size for path in segments_in(world.folder)]
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        world.pass_s(seconds)
+        return False
+
+    uploader._stopping.wait = wait  # type: ignore[assignment, method-assign]
+    uploader.cycle()
+    assert sum(waits) == pytest.approx(sum(sizes[:-2]) / 1024)
+
+
+def test_the_lag_rises_at_every_roll_without_any_upload(world: World, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    place = str(tmp_path / "file" / "tier")  # Cannot be made: the tier is down.
+    world.write(1)
+    uploader = world.uploader(Objects(place))
+    before = 0
+    rolls = 0
+    for number in range(1, 60):
+        count = len(segments_in(world.folder))
+        world.write(1, first=number)
+        lag = uploader.lag(T0 + 60_000)
+        assert lag is not None
+        if len(segments_in(world.folder)) > count:
+            rolls += 1
+            assert lag.upload_records > before
+        assert lag.upload_segments == rolls
+        # All but the active segment, which holds what is above.
+        assert lag.upload_records == int(segments_in(world.folder)[-1].stem)
+        before = lag.upload_records
+    assert rolls > 3
+    with pytest.raises(TierDown):
+        uploader.cycle()
+    again = world.uploader(Objects(place))
+    assert again.lag(T0) == uploader.lag(T0)
+    lag = again.lag(T0 + 60_000)
+    assert lag is not None
+    assert lag.upload_oldest_s == (T0 + 60_000 - world.closed()[0].last_ms) / 1000
+    (tmp_path / "file").unlink()
+    again.cycle()
+    lag = again.lag(T0 + 60_000)
+    assert lag is not None
+    assert (lag.upload_records, lag.upload_bytes, lag.upload_segments) == (0, 0, 0)
+    assert lag.upload_oldest_s == 0
+    again.stop()
+    assert again.lag(T0) is None
+
+
+def test_a_single_record_that_was_uploaded_is_no_lag() -> None:
+    closed = [ClosedSegment(0, 0, T0, T0, 10), ClosedSegment(1, 1, T0, T0, 10)]
+    state = TierState("place", "1").with_uploaded(TieredSegment(0, 0, T0, T0, 10, 0))
+    assert lag_of(state, closed, [], T0).upload_records == 1
+    state = state.with_uploaded(TieredSegment(1, 1, T0, T0, 10, 0))
+    assert lag_of(state, closed, [], T0).upload_records == 0
+
+
+def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_bytes(b"")
+    world.write()
+    uploader = world.uploader(Objects(str(blocker / "tier")))
+    uploader.start()
+    try:
+        world.await_events(1)
+        blocker.unlink()
+        world.await_events(2)
+    finally:
+        uploader.stop()
+    told = [event.trouble for event in world.events if isinstance(event, TierAlarm)]
+    assert [trouble is None for trouble in told] == [False, True]
+    assert uploader.trouble is None
+    assert len(segments_in(world.folder)) == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"version": 9}', b'{"version": 1, "segments": 1}'])
+def test_a_state_that_cannot_be_read_is_made_again(
+    world: World, tier_place: str, data: bytes
+) -> None:
+    world.write()
+    state_path(world.folder, canonical(tier_place)).write_bytes(data)
+    uploader = world.uploader(Objects(tier_place), log="7")
+    uploader.cycle()
+    assert world.uploader(Objects(tier_place), log="8").state == uploader.state
+
+
+def test_another_tier_gets_what_is_on_disk(world: World, tmp_path: Path) -> None:
+    world.write()
+    world.uploader(Objects(str(tmp_path / "a")), local_s=3600).cycle()
+    other = world.uploader(Objects(str(tmp_path / "b")), log="2", local_s=3600)
+    other.cycle()
+    # And the first one is not forgotten for it.
+    again = world.uploader(Objects(str(tmp_path / "a")), log="3")
+    assert again.state.uploaded == other.state.uploaded
+    assert payloads(tmp_path / "a") == payloads(tmp_path / "b")
+
+
+def test_what_is_no_log_in_a_tier_is_said(tier_place: str) -> None:
+    Objects(tier_place).create("usage/other.txt", b"")
+    with pytest.raises(RgdError):
+        list(read_entries(tier_place if "://" in tier_place else tier_place + "/none"))

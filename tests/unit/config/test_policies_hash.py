@@ -1,0 +1,145 @@
+"""The hash of a snapshot: the same for what says the same, another for everything else, and pinned.
+
+Not covered: who compares hashes (rgd.app).
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rgd.config import policies_hash as module
+from rgd.config.groups import load_groups
+from rgd.config.policies_hash import policies_hash
+from rgd.core.policies.model import (
+    NOT_SET,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Limits,
+    LocalLimit,
+    Rates,
+)
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from tests.unit.config.groups_file import BOOK, EVERYTHING, OLD_BOOK, TOPIC
+
+
+def load(tmp_path: Path, text: str) -> PolicySnapshot:
+    path = tmp_path / "groups.yaml"
+    path.write_text(text)
+    return load_groups(path)
+
+
+def test_it_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+    one = load(
+        tmp_path,
+        "groups: {a: {}, b: {blocked: true}}\nattach: {tenants: {x: a, y: b}}",
+    )
+    other = load(
+        tmp_path,
+        "attach: {tenants: {y: b, x: a}}\ngroups: {b: {blocked: true}, a: {}}",
+    )
+    assert policies_hash(one) == policies_hash(other)
+
+
+def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "groups.yaml"
+    path.write_text(EVERYTHING)
+    script = (
+        "import sys, pathlib; from rgd.config.groups import policies_hash, load_groups;"
+        "print(policies_hash(load_groups(pathlib.Path(sys.argv[1]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == policies_hash(BOOK)
+
+
+def test_it_is_pinned_so_that_versions_agree() -> None:
+    assert (policies_hash(EMPTY_SNAPSHOT), policies_hash(OLD_BOOK)) == (
+        68639833004390057,
+        4353072915680061083,
+    )
+
+
+def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
+    assert 0 < policies_hash(EMPTY_SNAPSHOT) < 1 << 63
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        EVERYTHING.replace("messages: 1000", "messages: 1001"),
+        EVERYTHING.replace("dispatch: {messages: 2000}", "dispatch: {bytes: 2000}"),
+        EVERYTHING.replace("policy: max-min", "policy: residual"),
+        EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: even"),
+        EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
+        EVERYTHING.replace("blocked: false", "blocked: true"),
+        EVERYTHING.replace("shadow: true", "shadow: false"),
+        EVERYTHING.replace("acme: gold", "acme: trial"),
+        EVERYTHING.replace("acme/orders: trial", "acme/other: trial"),
+        EVERYTHING.replace('eu": gold', 'us": gold'),
+        EVERYTHING.replace("bytes: 1e8", "bytes: 1e9"),
+        EVERYTHING.replace("messages: 20}", "messages: 21}"),
+        EVERYTHING.replace("audit", "audit2"),
+        EVERYTHING.replace("messages: 0.5", "messages: 0.6"),
+        EVERYTHING.replace("messages: 30}", "messages: 31}"),
+        EVERYTHING.replace(", dispatch: {}}", "}"),
+        EVERYTHING.replace("{messages: 6}", "{messages: 60}"),
+        EVERYTHING.replace("{bytes: 7}", "{bytes: 70}"),
+        EVERYTHING.replace(
+            "namespace_subscriptions: {acme/orders", "namespace_subscriptions: {acme/o"
+        ),
+        EVERYTHING.replace("limit_bytes: 1e9", "limit_bytes: 2e9"),
+        EVERYTHING.replace("limit_s: 3600", "limit_s: 3601"),
+        EVERYTHING.replace("producer_exception", "producer_request_hold"),
+        EVERYTHING + '    "persistent://acme/orders/us": {age: {}}\n',
+    ],
+)
+def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
+    assert changed != EVERYTHING
+    assert policies_hash(load(tmp_path, changed)) != policies_hash(BOOK)
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(PolicySnapshot(limits=Limits(topics={TOPIC: NOT_SET})), id="topic"),
+        pytest.param(
+            PolicySnapshot(limits=Limits(subscriptions={(TOPIC, "s"): NOT_SET})), id="sub"
+        ),
+        pytest.param(PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas()})), id="backlog"),
+        pytest.param(PolicySnapshot(named=frozenset({"a/b"})), id="named"),
+    ],
+)
+def test_an_entry_that_sets_nothing_hashes_like_none(snapshot: PolicySnapshot) -> None:
+    assert policies_hash(snapshot) == policies_hash(EMPTY_SNAPSHOT)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        LocalLimit(dispatch=Rates(5), dispatch_period_s=2),
+        LocalLimit(dispatch=Rates(5), dispatch_relative=True),
+    ],
+)
+def test_values_that_only_a_table_can_have_count_too(limit: LocalLimit) -> None:
+    plain = PolicySnapshot(limits=Limits(topics={TOPIC: LocalLimit(dispatch=Rates(5))}))
+    assert policies_hash(PolicySnapshot(limits=Limits(topics={TOPIC: limit}))) != policies_hash(
+        plain
+    )
+
+
+def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
+    snapshots = [
+        PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
+        for quota in (BacklogQuota(), BacklogQuota(-7, 0), BacklogQuota(-1, -9))
+    ]
+    assert len({policies_hash(snapshot) for snapshot in snapshots}) == 1
+
+
+def test_many_names_are_hashed_in_slices_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = policies_hash(BOOK)
+    monkeypatch.setattr(module, "SLICE", 1)
+    assert policies_hash(BOOK) == at_once

@@ -1,0 +1,208 @@
+"""What a broker hears of itself, its policies, its end, and what it keeps by place.
+
+Not covered: rounds and early reports (test_broker.py).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rgd.core.broker.effects import Append, Publish
+from rgd.core.broker.mode import Mode
+from rgd.core.buckets.decision import Request
+from rgd.core.errors import InvariantBroken
+from rgd.core.exchange.columns import NO_USAGE, ShareColumns
+from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
+from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.shares.columns import share_out
+from rgd.core.units import Kind, Pair
+from tests.unit.core.broker.conftest import Seat
+from tests.unit.core.broker.desk import ME, Desk, gold, reports
+from tests.unit.core.values import key, ms, rates, report, usage
+
+#: Peers whose questions are answered 200 and 300 ms later, and at once.
+LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
+
+
+# Our own words.
+
+
+def test_our_hello_tells_how_long_a_word_takes(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(30)
+    assert desk.broker.link.damping_ns == ms(30)
+
+
+def test_our_hello_makes_good_for_no_report(desk: Desk) -> None:
+    desk.start()
+    desk.wake(1000)
+    desk.hear(Hello(ME), 1010)
+    assert desk.broker.link.silent_at == ms(2100)
+
+
+def test_our_rows_count_when_they_are_read_back(live: Desk) -> None:
+    live.ask(20, at=2100)
+    live.wake(3000)
+    assert live.broker.usage.rows(key()) == {}
+    assert live.read_back(3005) == ()
+    assert set(live.broker.usage.rows(key())) == {"b1"}
+
+
+def test_a_word_of_ours_that_comes_late_or_twice_changes_nothing(live: Desk) -> None:
+    live.ask(20, at=2100)
+    live.wake(3000)
+    (first,) = live.said
+    live.ask(60, at=3100)
+    live.wake(4000)
+    live.read_back(4005)
+    held = dict(live.broker.usage.rows_of("b1"))
+    assert live.hear(first, 4010) == ()
+    assert live.broker.usage.rows_of("b1") == held
+    assert live.rests_until(5000)
+
+
+def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: Desk) -> None:
+    live.ask(20, at=2010)
+    live.wake(3000)
+    live.said.clear()
+    live.ask(20, at=3010)
+    (heartbeat,) = reports(live.wake(4000))
+    assert heartbeat.rows == NO_USAGE
+    assert live.read_back(4005) == ()
+    assert live.rests_until(4005)
+    (again,) = reports(live.wake(4005))
+    assert again.full
+    assert live.read_back(4010) == ()
+    assert set(live.broker.usage.rows(key())) == {"b1"}
+    assert live.rests_until(5000)
+
+
+def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
+    """Else a broker with more rows than a map takes would never be silent again."""
+    live.broker.identity.sequence = 9
+    live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), sender=ME), 2100)
+    assert live.rests_until(3000)
+
+
+# Policies.
+
+
+def test_new_policies_are_in_force_at_once_and_silently(live: Desk) -> None:
+    assert live.share() == rates(100)
+    assert live.change(gold(40), at=2100) == ()
+    assert live.share() == rates(40)
+    assert live.change(gold(40, blocked=True), at=2200) == ()
+    assert not live.ask(1, at=2300)
+    live.broker.validate()
+    live.change(PolicySnapshot(), at=2400)
+    assert list(live.broker.limiter.states()) == []
+
+
+# The end.
+
+
+def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
+    live.share()
+    live.run(2005, 2009)
+    live.ask(5, at=2010)
+    # The window began when the group was first asked for, at 2005.
+    counted = UsageRow(*key(), 1, Pair(142_857), Pair(142_857), Pair(5), Pair(5))
+    assert live.stop(2040) == (
+        Append(
+            RoundRecord(
+                sender=ME,
+                sequence=3,
+                period_ns=ms(40),
+                rows=ShareColumns.of(
+                    ShareRow(counted, (100_000, None), (100_000, None), SharePolicyName.MAX_MIN)
+                ),
+                ended_ns=ms(2040),
+                last=True,
+            )
+        ),
+        Publish(Goodbye(ME)),
+    )
+
+
+def test_what_is_not_said_at_the_end_is_not_counted_as_sent(live: Desk) -> None:
+    sent = live.broker.reports_sent
+    live.stop(2040)
+    assert live.broker.reports_sent == sent
+
+
+# Places.
+
+
+def test_all_that_is_kept_by_place_goes_by_the_same_places(live: Desk) -> None:
+    """The map has heard of groups in another order than we were asked for them."""
+    broker = live.broker
+    assert broker.usage.index is broker.index
+    groups = {"small": Group("small", Limit(rates(10))), **gold(10_000).groups}
+    live.change(PolicySnapshot(groups), at=2010)
+    live.hear(report("b2", usage(500, group="small"), usage(1)), 2020)
+    live.share()
+    broker.limiter.acquire(Request(messages=1, group="small"), ms(2030))
+    places = np.array([broker.index.slot(key(name)) for name in ("gold", "small")])
+    assert broker.sharing.quotas(places)[:, 0].tolist() == [10_000_000, 10_000]
+    assert broker.sharing.is_short(places).tolist() == [False, True]
+
+
+# Self-checks.
+
+
+def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    desk.go_live()
+    desk.share()
+    desk.broker.validate()
+    # A reckoning that loses a thousandth of a unit.
+    monkeypatch.setattr(
+        "rgd.core.broker.broker_index.share_out",
+        lambda rows, quota, **rest: share_out(rows, quota - 1, **rest),
+    )
+    desk.broker.sharing.refresh_all(ms(2100))
+    desk.catch_up()
+    with pytest.raises(InvariantBroken, match=r"do not sum to \[100000, -1\]"):
+        desk.broker.validate()
+
+
+def test_a_share_that_does_not_follow_the_map_is_a_bug() -> None:
+    desk = Desk()
+    desk.go_live()
+    desk.share()
+    desk.hear(report("b2", usage(90)), 2010)
+    desk.catch_up()
+    desk.broker.validate()
+    desk.broker.usage.apply(report("b2", usage(20), sequence=2))
+    with pytest.raises(InvariantBroken, match="settles on"):
+        desk.broker.validate()
+
+
+def test_policies_that_may_overshoot_are_not_held_to_the_sum(seat: Seat) -> None:
+    desk = seat(policy=SharePolicyName.RESIDUAL, floor_ppm=0)
+    desk.go_live()
+    desk.ask(20, at=2010)
+    desk.run(2010, 3005)
+    desk.hear(report("b2", usage(20)), 3100)
+    total = sum(share.messages or 0 for share in desk.broker.shares(key()).values())
+    assert total > 100_000
+
+
+def test_a_row_of_nobody_live_is_a_bug() -> None:
+    desk = Desk()
+    desk.broker.usage.apply(report("b9", usage(5, kind=Kind.DISPATCH)))
+    with pytest.raises(InvariantBroken, match="b9"):
+        desk.broker.validate()
+
+
+def test_time_that_an_event_brings_never_runs_backwards(live: Desk) -> None:
+    assert live.believes() is Mode.LIVE
+    live.wake(2900)
+    live.hear(report("b2"), 2000)
+    assert live.broker.is_past_start
+    assert live.broker._now == ms(2900)

@@ -1,0 +1,329 @@
+"""How far the exchange is believed once it is gone: silence, holding, cut off, coming back, exchange_state still.
+
+Not covered: several brokers (tests/simulation), what each mode grants (test_sharing.py).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Publish
+from rgd.core.broker.mode import Mode
+from rgd.core.broker.settings import OnIsolation
+from rgd.core.exchange.messages import Hello
+from rgd.core.policies.model import Rates
+from rgd.core.units import NS_PER_MS, Dimension
+from tests.unit.core.broker.conftest import Seat
+from tests.unit.core.broker.desk import ME, Desk, gold, reports
+from tests.unit.core.values import key, ms, rates, report, usage
+
+ISOLATED = Alarm(AlarmCode.ISOLATED)
+REJOINED = Alarm(AlarmCode.REJOINED)
+
+
+def burst(desk: Desk, at: float) -> int:
+    """Messages in the group's bucket."""
+    state = desk.broker.limiter.state(key())
+    assert state is not None
+    return state.remaining(Dimension.MESSAGES, ms(at))
+
+
+# Silence.
+
+
+def test_when_our_words_do_not_come_back_we_hold_and_then_act_as_told(seat: Seat) -> None:
+    desk = seat(stored_peers=frozenset({"b2", "b3", "b4"}), expiry_rounds=9)
+    desk.go_live()
+    assert desk.share() == rates(100)
+    desk.wake(3000)
+    desk.wake(4000)
+    # Said at 3000, missing after a round and the longest settling.
+    assert desk.wake_at == 4100
+    assert desk.wake(4099) == ()
+    assert desk.wake(4100) == (ISOLATED,)
+    assert (desk.believes(), desk.share()) == (Mode.HOLDING, rates(100))
+    for now in (5000, 6000):
+        assert ISOLATED not in desk.wake(now)
+    assert desk.rests_until(6100)
+    assert desk.wake(6099) == ()
+    assert desk.wake(6100) == ()
+    assert (desk.believes(), desk.share()) == (Mode.EQUAL, rates(25))
+    desk.wake(9000)
+    assert desk.believes() is Mode.EQUAL
+
+
+@pytest.mark.parametrize("on_isolation", OnIsolation)
+def test_each_way_to_act_is_reached_after_the_hold(seat: Seat, on_isolation: OnIsolation) -> None:
+    desk = seat(on_isolation=on_isolation, isolation_hold_rounds=0)
+    desk.go_live()
+    desk.wake(3000)
+    assert desk.wake(4100)[0] == ISOLATED
+    desk.wake(4100)
+    assert desk.believes() == Mode(on_isolation)
+
+
+def test_our_shares_are_held_no_longer_than_until_the_others_give_us_up(seat: Seat) -> None:
+    desk = seat(isolation_hold_rounds=10, stored_peers=frozenset({"b2"}))
+    desk.go_live()
+    desk.wake(3000)
+    desk.read_back(3005)
+    desk.wake(4000)
+    for now in range(4250, 6000, 250):
+        desk.wake(now)
+    assert desk.believes() is Mode.HOLDING
+    # The last word that reached the others is the one of 3005.
+    desk.wake(6104)
+    assert desk.believes() is Mode.HOLDING
+    desk.wake(6105)
+    assert desk.believes() is Mode.EQUAL
+
+
+def test_while_it_holds_it_speaks_four_times_a_round_so_that_some_word_comes_back(
+    live: Desk,
+) -> None:
+    live.wake(3000)
+    live.wake(4000)
+    live.said.clear()
+    live.wake(4100)
+    assert live.believes() is Mode.HOLDING
+    spoken = []
+    while live.wake_at is not None and live.wake_at <= 5000:
+        now = live.wake_at
+        spoken += [now for _ in reports(live.wake(now))]
+    assert spoken == [4250, 4500, 4750, 5000]
+    live.read_back(5005)
+    assert live.believes() is Mode.LIVE
+    # The word that was due is said; then it is one a round again.
+    live.run(5005, 5999)
+    assert live.rests_until(6000)
+
+
+def test_cut_off_nobody_is_thought_dead(live: Desk) -> None:
+    live.hear(report("b2", usage(5)), 2100)
+    for now in range(3000, 12_000, 500):
+        live.wake(now)
+    assert live.broker.peers.names() == ["b2"]
+
+
+def test_records_of_rounds_cut_off_say_so(live: Desk) -> None:
+    live.ask(5, at=2900)
+    live.wake(3000)
+    live.ask(5, at=3900)
+    live.wake(4100)
+    live.ask(5, at=4200)
+    (append, *_) = live.wake(5000)
+    assert append.record.isolated  # type: ignore[union-attr]
+
+
+# Coming back.
+
+
+def test_back_while_holding_the_map_is_believed_again_at_once(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    live.share()
+    live.wake(3000)
+    live.wake(4100)
+    assert live.believes() is Mode.HOLDING
+    first, second, *_ = live.read_back(4200)
+    assert (first, second) == (REJOINED, Publish(Hello(ME)))
+    assert live.believes() is Mode.LIVE
+    # It was we who could not hear: b2 has all the time again.
+    live.run(4200, 7300)
+    assert live.broker.peers.names() == ["b2"]
+    live.run(7300, 7600)
+    assert live.broker.peers.names() == []
+
+
+def cut_off(desk: Desk, until: float = 6500) -> None:
+    """Leave it without a word until it has acted as told, with one word on its way at last."""
+    for now in range(3000, int(until), 500):
+        desk.wake(now)
+    assert desk.believes() is Mode.EQUAL
+    desk.said = desk.said[-1:]
+
+
+def test_back_later_the_equal_part_is_granted_until_the_peers_have_told_everything(
+    live: Desk,
+) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    live.hear(report("b3", usage(500)), 2100)
+    live.share()
+    cut_off(live)
+    assert live.share() == Rates(33_333)
+    assert live.read_back(6500) == (REJOINED, Publish(Hello(ME)))
+    assert (live.believes(), live.share()) == (Mode.REJOINING, Rates(33_333))
+    assert live.is_past_start()
+    # It knows how many there are: bursts are as ever.
+    assert burst(live, 6500) == 8
+    live.hear(report("b2", usage(500), sequence=2), 6600)
+    assert live.believes() is Mode.REJOINING
+    # No namesake can have come: the last answer ends it.
+    live.hear(report("b3", usage(500), sequence=2), 6610)
+    assert live.believes() is Mode.LIVE
+    live.run(6610, 6800)
+    assert live.share().messages == 334
+
+
+def test_back_later_nobody_is_waited_for_whom_only_an_earlier_answer_counted(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    desk.hear(replace(report("b2", full=True), members=3), 10)
+    desk.run(10, 2500)
+    assert desk.believes() is Mode.LIVE
+    desk.hear(report("b2", sequence=2), 2600)
+    cut_off(desk)
+    desk.read_back(6500)
+    desk.hear(report("b2", sequence=3), 6600)
+    assert desk.believes() is Mode.LIVE
+
+
+def test_back_later_what_was_told_before_is_no_answer(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    cut_off(live)
+    live.read_back(6500)
+    live.hear(report("b2", rows_hash=99, sequence=2), 6600)
+    assert live.believes() is Mode.REJOINING
+    live.hear(report("b2", usage(500), sequence=3, full=True), 6700)
+    assert live.believes() is Mode.LIVE
+
+
+def test_back_later_and_gone_again_before_anybody_answered_is_as_before(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    cut_off(live)
+    live.read_back(6500)
+    live.said.clear()
+    # The hello of 6500 is missing from 7600 on.
+    assert ISOLATED not in live.wake(7599)
+    assert ISOLATED in live.wake(7600)
+    assert (live.believes(), live.share()) == (Mode.EQUAL, rates(50))
+
+
+def test_back_later_and_never_answered_two_rounds_are_enough(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    cut_off(live)
+    live.read_back(6500)
+    live.run(6500, 8499)
+    assert live.believes() is Mode.REJOINING
+    live.run(8499, 8500)
+    assert live.believes() is Mode.LIVE
+
+
+def test_reached_at_last_a_broker_cut_off_from_the_start_asks_first(seat: Seat) -> None:
+    desk = seat(stored_peers=frozenset({"b2"}))
+    desk.start()
+    for now in (1000, 2000, 3000):
+        desk.wake(now)
+    assert desk.believes() is Mode.EQUAL
+    assert desk.hear(Hello(ME), 3500) == (REJOINED, Publish(Hello(ME)))
+    assert desk.believes() is Mode.REJOINING
+    # What was lost before is not held against the exchange.
+    desk.run(3500, 5500)
+    assert desk.believes() is Mode.LIVE
+
+
+def test_reached_at_last_the_stored_peers_are_waited_for_by_name(seat: Seat) -> None:
+    desk = seat(stored_peers=frozenset({"b2", "b3"}))
+    desk.start()
+    for now in (1000, 2000, 3000):
+        desk.wake(now)
+    desk.hear(Hello(ME), 3500)
+    desk.hear(report("b2"), 3510)
+    assert desk.believes() is Mode.REJOINING
+    desk.hear(report("b3"), 3520)
+    assert desk.believes() is Mode.LIVE
+
+
+def test_to_be_read_back_changes_nothing_for_one_that_was_not_cut_off(live: Desk) -> None:
+    live.wake(3000)
+    assert live.read_back(3005) == ()
+    assert live.believes() is Mode.LIVE
+
+
+def test_a_goodbye_of_our_own_that_comes_back_is_no_word_of_the_living(live: Desk) -> None:
+    live.wake(3000)
+    live.said.clear()
+    live.stop(3010)
+    assert live.read_back(3020) == ()
+    # Said at 3000 and not read back.
+    assert live.rests_until(4000)
+    assert live.broker.link.received_at == ms(2005)
+
+
+def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None:
+    desk = seat(expected_brokers=4)
+    desk.share()
+    desk.start()
+    desk.wake(1000)
+    desk.wake(2000)
+    assert desk.believes() is Mode.EQUAL
+    desk.change(gold(40), at=2200)
+    assert desk.share() == rates(10)
+
+
+# ExchangeState still.
+
+
+def test_one_that_stood_still_for_two_rounds_forgives_its_peers(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    live.run(2100, 3999)
+    assert reports(live.wake(6000)) != []
+    live.read_back(6005)
+    assert live.believes() is Mode.LIVE
+    # Its heartbeats of 3100 to 5100 may wait in our inbox: it has all the time again.
+    live.run(6005, 9099)
+    assert live.broker.peers.names() == ["b2"]
+    live.run(9099, 9600)
+    assert live.broker.peers.names() == []
+
+
+@pytest.mark.parametrize("stood_still", [3001, 10_000])
+def test_one_that_stood_still_for_longer_than_the_others_wait_asks_anew(
+    live: Desk, stood_still: int
+) -> None:
+    live.hold_own(report("b1", usage(500), sequence=100), 2100)
+    live.hear(report("b2", usage(20)), 2100)
+    live.share()
+    live.run(2100, 3000)
+    assert live.share() == rates(80)
+    now = live.broker._now / NS_PER_MS + stood_still
+    live.said.clear()
+    assert live.wake(now)[:2] == (REJOINED, Publish(Hello(ME)))
+    # Our share is somebody else's now.
+    assert (live.believes(), live.share()) == (Mode.REJOINING, rates(50))
+    assert live.broker.peers.names() == ["b2"]
+    live.read_back(now + 5)
+    assert live.believes() is Mode.REJOINING
+    live.hear(report("b2", usage(500), sequence=9), now + 10)
+    assert live.believes() is Mode.LIVE
+
+
+def test_whatever_ends_a_standstill_it_is_noticed_first(live: Desk) -> None:
+    live.hear(report("b2", usage(500)), 2100)
+    assert live.hear(report("b2", usage(500), sequence=2), 9000) == (REJOINED, Publish(Hello(ME)))
+    # It has told everything after we asked for it, as far as we can know.
+    assert live.believes() is Mode.LIVE
+
+
+def test_a_standstill_of_less_than_a_round_and_the_longest_way_is_none(live: Desk) -> None:
+    live.hear(report("b2"), 2100)
+    live.run(2100, 3000)
+    live.hear(report("b2", sequence=2), 3005)
+    live.wake(3005 + 1100)
+    live.said.clear()
+    peer = live.broker.peers.get("b2")
+    assert peer is not None
+    assert peer.received_at == ms(3005)
+    live.wake(4105 + 1101)
+    assert peer.received_at == ms(5206)
+
+
+def test_before_its_start_a_broker_cannot_stand_still(desk: Desk) -> None:
+    assert desk.start(at=60_000) == (Publish(Hello(ME)),)
+    assert desk.believes() is Mode.STARTING
+
+
+def test_a_standstill_while_starting_changes_nothing_but_the_patience(desk: Desk) -> None:
+    desk.start()
+    desk.read_back(5)
+    assert REJOINED not in desk.wake(9000)
+    assert desk.believes() is Mode.LIVE

@@ -1,0 +1,71 @@
+"""Objects of a folder and of a bucket: created once, read back, listed, deleted; errors of our own.
+
+Not covered: outages and slow links (tests/integration/tier).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from rgd.storage.errors import ObjectMissing, TierDown
+from rgd.storage.objects import Objects, canonical, folder_of
+
+NAME = "usage/broker%2F1/00000000000000000000.log"
+
+
+def test_an_object_is_created_once(tier_place: str) -> None:
+    objects = Objects(tier_place)
+    assert objects.create(NAME, b"first") is True
+    assert objects.create(NAME, b"second") is False
+    assert objects.read(NAME) == b"first"
+    assert objects.names("usage") == {NAME: 5}
+
+
+def test_ranges_end_where_the_object_ends(tier_place: str) -> None:
+    objects = Objects(tier_place)
+    objects.create(NAME, bytes(range(100)))
+    assert objects.read_range(NAME, 90, 20) == bytes(range(90, 100))
+    assert b"".join(objects.chunks(NAME, 10, 100)) == bytes(range(10, 100))
+    assert objects.size(NAME) == 100
+
+
+def test_what_is_not_there_is_missing_and_deleted_already(tier_place: str) -> None:
+    objects = Objects(tier_place)
+    with pytest.raises(ObjectMissing):
+        objects.read(NAME)
+    objects.delete(NAME)
+    objects.create(NAME, b"x")
+    objects.delete(NAME)
+    assert objects.names("") == {}
+
+
+def test_a_prefix_is_whole_parts_of_names(tier_place: str) -> None:
+    objects = Objects(tier_place)
+    for name in ("a/1", "a/b/2", "ab/3"):
+        objects.create(name, b"x")
+    assert set(objects.names("a")) == {"a/1", "a/b/2"}
+
+
+def test_a_folder_that_is_no_folder_is_a_tier_that_is_down(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(TierDown, match="file"):
+        Objects(str(tmp_path / "file" / "tier")).create("a", b"")
+
+
+@pytest.mark.parametrize("place", ["", "ftp://host/x", "s3://", "s3://b?x=1", "file://host/x"])
+def test_other_places_are_refused(place: str) -> None:
+    with pytest.raises(ValueError, match="expected a folder"):
+        folder_of(place)
+
+
+def test_places_are_paths_or_urls() -> None:
+    assert folder_of("some/where") == Path("some/where")
+    assert folder_of("file:///some/wh%20ere") == Path("/some/wh ere")
+    assert folder_of("s3://bucket/prefix") is None
+
+
+def test_one_place_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("tier", "./tier/", f"{tmp_path}/tier", f"file://{tmp_path}/tier")
+    assert {canonical(name) for name in names} == {str(tmp_path.resolve() / "tier")}
+    assert canonical("s3://bucket/below/") == canonical("s3://bucket/below")

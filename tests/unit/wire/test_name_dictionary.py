@@ -1,0 +1,329 @@
+"""Numbers in place of names: what a receiver can read, what it asks for again, what is refused.
+
+Not covered: bytes nobody means (tests/property/test_wire_hostile_bytes.py), the numbers of the rows
+themselves (test_codec.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Message, Report, Sender, Span
+from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.units import Kind, Pair
+from rgd.wire import name_dictionary as numbering_module
+from rgd.wire import usage_pb2
+from rgd.wire.codec import decode, encode, in_order
+from rgd.wire.errors import Reason, WireError
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from tests.support.wire_values import varints
+
+ME = Sender("b1", 7)
+
+
+def row(group: str, wanted: int = 5, kind: Kind = Kind.PUBLISH) -> UsageRow:
+    some = Pair(wanted, 2)
+    return UsageRow(group, kind, 1, some, some, some, some)
+
+
+def report(*rows: UsageRow, full: bool = False, sender: Sender = ME) -> Report:
+    return Report(sender, 1, 1_000_000_000, rows=UsageColumns.of(*rows), full=full)
+
+
+class Line:
+    """One sender and one listener."""
+
+    def __init__(self) -> None:
+        self.numbering = NameEncoder()
+        self.name_decoders = NameDecoders()
+
+    def say(self, message: Message, *, is_lost: bool = False) -> Report | None:
+        payload = encode(message, self.numbering)
+        return None if is_lost else self.hear(payload)
+
+    def hear(self, payload: bytes) -> Report:
+        message = decode(payload, self.name_decoders)
+        assert isinstance(message, Report)
+        return message
+
+
+def proto_of(payload: bytes) -> usage_pb2.Message:
+    assert payload[1] == 0, "a small message is not compressed"
+    return usage_pb2.Message.FromString(payload[2:])
+
+
+BOTH = [row("gold"), row("gold", 7, Kind.DISPATCH), row("trial", 9, Kind.DISPATCH)]
+
+
+def test_a_report_is_read_as_it_was_written() -> None:
+    line = Line()
+    for rows in (BOTH, BOTH[:1], [row("trial"), row("acme"), *BOTH[:2]], [row("acme", 1)]):
+        said = report(*rows)
+        heard = line.say(said)
+        assert heard is not None
+        assert in_order(heard) == in_order(said)
+
+
+def test_a_name_travels_once() -> None:
+    numbering = NameEncoder()
+    first = proto_of(encode(report(*BOTH), numbering)).report
+    again = proto_of(encode(report(*BOTH), numbering)).report
+    assert list(first.names.groups) == ["gold", "trial"]
+    assert not again.names.groups
+    assert not again.rows.groups
+    more = proto_of(encode(report(row("acme")), numbering)).report
+    assert (list(more.names.numbers), list(more.names.groups)) == ([2], ["acme"])
+
+
+def test_a_full_report_has_every_name() -> None:
+    line = Line()
+    line.say(report(*BOTH), is_lost=True)
+    said = report(*BOTH, row("acme"), full=True)
+    heard = line.say(said)
+    assert heard is not None
+    assert in_order(heard) == in_order(said)
+
+
+def test_a_receiver_without_a_name_reads_no_rows_and_loses_none() -> None:
+    line = Line()
+    line.say(report(*BOTH))
+    line.say(report(row("late")), is_lost=True)
+    heard = line.say(replace(report(row("late")), rows_hash=99))
+    assert heard == replace(report(), rows_hash=99)
+    # What it has names for it can read.
+    assert line.say(report(*BOTH)) is not None
+    known = line.say(report(*BOTH))
+    assert known is not None
+    assert len(known.rows) == 3
+    # A name after the one that it missed is not taken for that one.
+    later = line.say(report(row("later")))
+    assert later is not None
+    assert later.rows.groups == ("later",)
+    assert line.say(report(row("late"))) == report()
+
+
+def test_a_late_receiver_reads_no_rows() -> None:
+    line = Line()
+    line.say(report(*BOTH), is_lost=True)
+    assert line.say(report(*BOTH)) == report()
+
+
+def test_rows_that_cannot_be_read_take_nothing_back() -> None:
+    payload = encode(report(*BOTH, full=True), NameEncoder())
+    proto = proto_of(payload)
+    del proto.report.names.groups[:]
+    heard = Line().hear(payload[:2] + proto.SerializeToString())
+    assert not heard.full
+    assert len(heard.rows) == 0
+
+
+def test_another_start_has_other_numbers() -> None:
+    line = Line()
+    line.say(report(row("gold")))
+    line.numbering = NameEncoder()
+    later = replace(ME, incarnation=8)
+    heard = line.say(report(row("trial"), sender=later))
+    assert heard is not None
+    assert heard.rows.groups == ("trial",)
+    # A straggler of the start before is not read by the numbers of this one.
+    old = NameEncoder()
+    encode(report(row("gold")), old)
+    assert line.hear(encode(report(row("gold")), old)) == report()
+
+
+def test_senders_do_not_share_numbers() -> None:
+    line, other = Line(), NameEncoder()
+    line.say(report(row("gold")))
+    said = report(row("trial"), sender=Sender("b2", 7))
+    assert line.hear(encode(said, other)) == said
+
+
+def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbering_module, "SPARE_NAMES", 3)
+    line = Line()
+    for place in range(6):
+        line.say(report(row(f"g{place}")))
+    heard = line.say(report(row("g0"), full=True))
+    assert heard is not None
+    assert heard.rows.groups == ("g0",)
+    assert line.name_decoders._senders["b1"]._names == ["g0"]
+    more = line.say(report(row("g5")))
+    assert more is not None
+    assert more.rows.groups == ("g5",)
+
+
+def test_a_full_dictionary_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbering_module, "NAMES_MAX", 3)
+    line = Line()
+    for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):
+        said = report(*(row(name) for name in names))
+        heard = line.say(said)
+        assert heard is not None
+        assert in_order(heard) == said
+    assert len(line.name_decoders._senders["b1"]._names) <= 3
+
+
+def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbering_module, "SENDERS_MAX", 2)
+    name_decoders = NameDecoders()
+    senders = [(Sender(f"b{place}", 1), NameEncoder()) for place in range(3)]
+    for sender, numbering in senders:
+        decode(encode(report(row("gold"), sender=sender), numbering), name_decoders)
+
+    def reads(place: int) -> bool:
+        sender, numbering = senders[place]
+        message = decode(encode(report(row("gold"), sender=sender), numbering), name_decoders)
+        assert isinstance(message, Report)
+        return len(message.rows) == 1
+
+    assert [reads(0), reads(1), reads(2)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        pytest.param([row("gold"), row("gold", 6)], Reason.DUPLICATE, id="twice"),
+        pytest.param([row("go ld")], Reason.BAD_NAME, id="name"),
+    ],
+)
+def test_what_cannot_be_written_is_not(rows: Sequence[UsageRow], reason: Reason) -> None:
+    with pytest.raises(WireError) as caught:
+        encode(report(*rows), NameEncoder())
+    assert caught.value.reason is reason
+
+
+def test_a_name_with_two_numbers_is_refused() -> None:
+    payload = encode(report(*BOTH), NameEncoder())
+    proto = proto_of(payload)
+    proto.report.names.groups[1] = "gold"
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        pytest.param("numbers", bytes([1, 0]), Reason.BAD_NUMBER, id="not-ascending"),
+        pytest.param("numbers", bytes([0]), Reason.BAD_COLUMNS, id="too-few"),
+        pytest.param("kinds", bytes([3, 4]), Reason.BAD_NUMBER, id="kind"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(field: str, value: bytes, reason: Reason) -> None:
+    payload = encode(report(*BOTH), NameEncoder())
+    proto = proto_of(payload)
+    setattr(proto.report.rows, field, value)
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is reason
+
+
+def test_both_names_and_numbers_are_refused() -> None:
+    payload = encode(report(*BOTH), NameEncoder())
+    proto = proto_of(payload)
+    proto.report.rows.groups.append("gold")
+    with pytest.raises(WireError) as caught:
+        Line().hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.BAD_STRUCTURE
+
+
+def test_more_names_than_a_sender_may_have_are_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.numbers = varints(numbering_module.NAMES_MAX - 1, 1)
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.OVERSIZE
+
+
+def test_reports_of_one_numbering_refer_to_one_table_of_names() -> None:
+    line = Line()
+    reports = [line.say(report(*BOTH)), line.say(report(row("later"))), line.say(report(*BOTH))]
+    names = [one.rows.groups for one in reports if one is not None]
+    tables = [each.table for each in names if isinstance(each, NumberedNames)]
+    assert len(tables) == len(reports)
+    assert all(table is tables[0] for table in tables)
+    assert names[0] == names[2]
+
+
+def test_a_name_that_comes_again_under_another_number_is_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.numbers = varints(0, 2)
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
+
+
+def test_a_number_that_stands_for_two_groups_is_refused() -> None:
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
+    line.hear(payload)
+    proto = proto_of(payload)
+    proto.report.names.groups[1] = "other"
+    with pytest.raises(WireError) as caught:
+        line.hear(payload[:2] + proto.SerializeToString())
+    assert caught.value.reason is Reason.DUPLICATE
+
+
+def test_parts_of_a_full_state_each_have_the_names_they_use() -> None:
+    line = Line()
+    line.say(report(*BOTH, row("acme")), is_lost=True)
+    middle = 1 << 63
+    first = replace(report(row("gold"), full=True), span=Span(0, middle), more=True)
+    second = replace(report(row("acme"), row("trial"), full=True), span=Span(middle))
+    line.say(first, is_lost=True)
+    heard = line.say(second)
+    assert heard is not None
+    assert in_order(heard) == in_order(second)
+    # What the lost part said it cannot read, and all else it can.
+    assert line.say(report(row("trial"), row("acme"))) is not None
+    assert line.say(report(row("gold"))) == report()
+    assert line.say(first) == first
+    assert line.say(report(row("gold"))) == report(row("gold"))
+
+
+def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() -> None:
+    numbering = NameEncoder()
+    encode(report(*BOTH), numbering)
+    encode(report(row("gold"), full=True), numbering)
+    after = proto_of(encode(report(*BOTH), numbering)).report
+    assert list(after.names.groups) == ["trial"]
+
+
+def test_the_names_of_senders_that_are_gone_are_freed() -> None:
+    name_decoders = NameDecoders()
+    for place in range(3):
+        said = report(*BOTH, sender=Sender(f"b{place}", 1))
+        decode(encode(said, NameEncoder()), name_decoders)
+    before = name_decoders.cost
+    name_decoders.keep({"b1"})
+    assert 0 < name_decoders.cost == before // 3
+    name_decoders.keep(())
+    assert name_decoders.cost == 0
+
+
+def test_the_names_of_all_senders_take_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    name_decoders = NameDecoders()
+    rows = [row(f"g{place:0100}") for place in range(20)]
+    one = NameDecoders()
+    decode(encode(report(*rows), NameEncoder()), one)
+    monkeypatch.setattr(numbering_module, "NAMES_COST_MAX", 2 * one.cost)
+    for place in range(5):
+        decode(encode(report(*rows, sender=Sender(f"b{place}", 1)), NameEncoder()), name_decoders)
+        assert name_decoders.cost <= 2 * one.cost
+    assert set(name_decoders._senders) == {"b3", "b4"}
+    # A number that leaves holes takes what it takes.
+    payload = encode(report(*BOTH, sender=Sender("b9", 1)), NameEncoder())
+    proto = proto_of(payload)
+    proto.report.names.numbers = varints(0, numbering_module.NAMES_MAX - 1)
+    decode(payload[:2] + proto.SerializeToString(), name_decoders)
+    assert set(name_decoders._senders) == {"b9"}
