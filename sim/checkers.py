@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.units import MILLI, NS_PER_S
@@ -72,6 +73,8 @@ class Checkers:
         self._tokens: dict[tuple[int, int, int], float] = {}
         #: How often buckets were new since then: each may grant one request on debt.
         self._fresh: dict[tuple[int, int, int], int] = {}
+        #: What a member computes all shares to be, by member and key, until something happens to it.
+        self._view_of: dict[Member, dict[GroupKey, Mapping[str, Rates] | None]] = {}
         self._turn = 0
         self._ordered_since = 0
         cluster.world.watchers.append(self._on_event)
@@ -98,6 +101,7 @@ class Checkers:
     # After every event.
 
     def _on_event(self, member: Member) -> None:
+        self._view_of.pop(member, None)
         place = self._places[member.name]
         if self._cluster.members[place] is not member:
             return
@@ -148,11 +152,17 @@ class Checkers:
             # Two use one name, and have yet to find out.
             return None
         for member in live:
-            view = member.brain.shares(self._keys[group])
+            view = self._view(member, self._keys[group])
             if view is None or (views and view != views[0]):
                 return None
             views.append(view)
         return views or None
+
+    def _view(self, member: Member, key: GroupKey) -> Mapping[str, Rates] | None:
+        views = self._view_of.setdefault(member, {})
+        if key not in views:
+            views[key] = member.brain.shares(key)
+        return views[key]
 
     # At each boundary.
 

@@ -21,7 +21,7 @@ from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SharedOut:
     """Shares of some groups: by max-min in columns, or by another policy of all brokers."""
 
@@ -34,9 +34,12 @@ class SharedOut:
 
     def of_index(self, index: int) -> Ints:
         """[groups, 2] the shares of one broker, `NO_RATE` for unlimited."""
-        shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, index))
-        own = np.flatnonzero(self.rows.place == index)
-        shares[self.rows.group[own]] = self.columns.of_rows[own]
+        own = (self.rows.place == index).nonzero()[0]
+        shares: Ints = self.columns.of_rows.take(own, 0)
+        if len(own) < self.groups:
+            shares_of_own = shares
+            shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, index))
+            shares[self.rows.group.take(own)] = shares_of_own
         for slot, table in self.others:
             shares[slot] = table[index]
         return shares

@@ -80,7 +80,7 @@ class Damping:
         lines = self._lines(slots)
         self._advance(lines, now - damping_ns)
         target = np.where(targets == NO_RATE, _UNLIMITED, targets).reshape(-1)
-        rate, since = self._rate[lines], self._since[lines]
+        rate, since = self._rate.take(lines, 0), self._since.take(lines, 0)
         # A line is ascending, so what stays is its beginning.
         at = np.minimum((rate < target[:, None]).sum(axis=1), INCREASES_MAX)
         every = np.arange(len(lines))
@@ -124,7 +124,9 @@ class Damping:
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
     def _lines(self, slots: Ints) -> Ints:
-        lines: Ints = (2 * self._seat[slots].astype(np.int64)[:, None] + np.arange(2)).reshape(-1)
+        lines: Ints = (2 * self._seat.take(slots).astype(np.int64)[:, None] + np.arange(2)).reshape(
+            -1
+        )
         return lines
 
     def _in_force(self, lines: Ints) -> Ints:

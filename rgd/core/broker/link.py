@@ -4,8 +4,8 @@ Law: a broker believes in the exchange only as far as it reads itself back.
 What was said and not heard for longer than a round means that it is cut off,
 whatever the client library thinks (design 3, the unreachable exchange).
 
-The delay also says how long maps may differ while reports travel: raises wait
-for `damping_ns` (law 6).
+The delay also says how long maps may differ while reports travel: increases wait
+for `damping_ns` at least (law 6).
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ class Link:
 
     def __init__(self, patience_ns: int, damping_max_ns: int) -> None:
         self._patience_ns = patience_ns
-        self._settle_max_ns = damping_max_ns
+        self._damping_max_ns = damping_max_ns
         self._unconfirmed: deque[tuple[int, Nanos]] = deque(maxlen=UNCONFIRMED_MAX)
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
         #: When the first word came back; None: the exchange was never reached.
@@ -66,14 +66,14 @@ class Link:
 
     def is_late(self, now: Nanos) -> bool:
         """Whether something we said has taken longer than any should, but may still come."""
-        return bool(self._unconfirmed) and now - self._unconfirmed[0][1] >= self._settle_max_ns
+        return bool(self._unconfirmed) and now - self._unconfirmed[0][1] >= self._damping_max_ns
 
     @property
     def damping_ns(self) -> int:
-        """How long a raise waits: about the p99 from publishing to reading back."""
+        """How long an increase waits at least: about the p99 from publishing to reading back."""
         if not self._delays_ns:
-            return self._settle_max_ns
-        return min(self._settle_max_ns, max(self._delays_ns))
+            return self._damping_max_ns
+        return min(self._damping_max_ns, max(self._delays_ns))
 
     def restart(self, now: Nanos) -> None:
         """Forget what is missing: it was reached again, and a new life of the link begins."""

@@ -63,7 +63,7 @@ class Recovery:
         if not only_advertised:
             self._exchange_state.recover(now)
             self._membership.recover()
-            self._sharing.recover()
+            self._sharing.recover(now)
         self.validate()
         self._audit.begin()
         self.audit_due_at = Nanos(now + REST_NS)

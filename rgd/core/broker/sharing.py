@@ -24,6 +24,7 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.waits import Waits
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints
@@ -36,8 +37,8 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
-#: Rows of the usage map that are shared out in one slice: well under 2 ms of one core.
-SLICE_ROWS: Final = 1_000
+#: Rows of the usage map that are shared out in one slice: under 2 ms of one core. Of 1,000 rows each costs twice as much.
+SLICE_ROWS: Final = 3_000
 
 #: Groups whose rates change in one slice, for the same reason.
 SLICE_GROUPS: Final = 128
@@ -51,6 +52,7 @@ _COLUMNS: Final = (
     ("_applied", 0),
     ("_is_in_use", False),
     ("_is_marked", False),
+    ("_marked_at", 0),
     ("_is_short", False),
     ("_is_adrift", False),
 )
@@ -84,9 +86,11 @@ class Sharing:
         self._target = np.zeros((64, 2), np.int64)
         self._applied = np.zeros((64, 2), np.int64)
         self._is_in_use = np.zeros(64, np.bool_)
-        #: Whether the share is to be recomputed, and from when on that may happen.
+        #: Whether the share is to be recomputed, and since when.
         self._is_marked = np.zeros(64, np.bool_)
+        self._marked_at = np.zeros(64, np.int64)
         self._has_marks = False
+        self._waits = Waits(settings.round_ns)
         #: Whether more was wanted than there is when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
         #: Whether the limiter may not have the rate in force, because something raised.
@@ -187,11 +191,13 @@ class Sharing:
             self._damping.begin(slot, self._target[slot])
             # Last: nothing else can be done with a group that has no target.
             self._is_in_use[slot] = True
-        elif self._policies.is_unread[slot]:
+            self._applied[slot] = self._target[slot]
+            return _rates(self._applied[slot].tolist())
+        if self._policies.is_unread[slot]:
             self._read_lazily(slot, now)
             if slot not in self._damping:
                 return self._by_mode.least(group.rates(kind))
-        self._applied[slot] = self._damping.in_force(slots, now, self._link.damping_ns)[0]
+        self._applied[slot] = self._damping.in_force(slots, now, self._damping_ns)[0]
         return _rates(self._applied[slot].tolist())
 
     def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
@@ -204,7 +210,7 @@ class Sharing:
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
         slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
         for slot in slots:
-            self._read(slot)
+            self._read(slot, now)
         marked = np.array([slot for slot in slots if self._is_marked[slot]], np.int64)
         if len(marked):
             self._is_marked[marked] = False
@@ -215,8 +221,7 @@ class Sharing:
         self._make_room()
         marked = slots[self._is_in_use[slots]]
         if len(marked):
-            self._is_marked[marked] = True
-            self._has_marks = True
+            self._mark(marked, now)
             self.work(now)
 
     def refresh_all(self, now: Nanos) -> None:
@@ -226,7 +231,7 @@ class Sharing:
             self._count_brokers(self.known_brokers())
         self.refresh(np.flatnonzero(self._is_in_use), now)
 
-    def recover(self) -> None:
+    def recover(self, now: Nanos) -> None:
         """Trust nothing that is kept here: mark every share in use, and tell each one again.
 
         After a fault, for what was changed by half shows nowhere.
@@ -236,8 +241,8 @@ class Sharing:
             self._count_brokers(self.known_brokers())
         self._make_room()
         self._is_adrift[:] = self._is_in_use
-        self._is_marked[:] = self._is_in_use
-        self._has_marks = bool(self._is_marked.any())
+        self._is_marked[:] = False
+        self._mark(np.flatnonzero(self._is_in_use), now)
 
     def work(self, now: Nanos) -> None:
         """Read, or share out, one slice of what is to be, if its time has come."""
@@ -262,6 +267,7 @@ class Sharing:
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
         self._is_marked[slots] = False
+        self._waits.note(now - int(self._marked_at[slots].min()), now)
         self._aim(slots, now)
         # A little work is done at once; only much of it has to rest in between.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
@@ -299,14 +305,14 @@ class Sharing:
 
     def settle(self, now: Nanos) -> None:
         """Put increases in force that have waited long enough, a slice of them."""
-        self._announce(*self._damping.settle(now, self._link.damping_ns, SLICE_GROUPS), now)
+        self._announce(*self._damping.settle(now, self._damping_ns, SLICE_GROUPS), now)
 
     @property
     def due_at(self) -> Nanos | None:
         """When `work` or `settle` has something to do."""
         if self._policies.has_unread:
             return self._policies.unread_since
-        settles_at = self._damping.next_at(self._link.damping_ns)
+        settles_at = self._damping.next_at(self._damping_ns)
         if not self._has_marks:
             return settles_at
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
@@ -350,6 +356,21 @@ class Sharing:
 
     # How.
 
+    @property
+    def _damping_ns(self) -> int:
+        """How long an increase waits: until peers have heard why, and have shared it out.
+
+        Twice our longest wait: a peer's may be longer, and so may the time that a report takes to it.
+        """
+        waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
+        return min(waits_ns, self._settings.damping_max_ns)
+
+    def _mark(self, slots: Ints, now: Nanos) -> None:
+        fresh = slots[~self._is_marked[slots]]
+        self._marked_at[fresh] = now
+        self._is_marked[fresh] = True
+        self._has_marks |= len(slots) > 0
+
     def _aim(self, slots: Ints, now: Nanos) -> None:
         """Recompute shares, and let them come into force."""
         targets = self._targets(slots)
@@ -357,11 +378,13 @@ class Sharing:
         slots, targets = slots[differs], targets[differs]
         if len(slots):
             self._target[slots] = targets
-            in_force = self._damping.aim(slots, targets, now, self._link.damping_ns)
+            in_force = self._damping.aim(slots, targets, now, self._damping_ns)
             self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
         """Give the limiter the rates in force that it does not have."""
+        if not len(slots):
+            return
         differs = (in_force != self._applied[slots]).any(axis=1) | self._is_adrift[slots]
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
@@ -384,7 +407,9 @@ class Sharing:
         short = np.zeros(len(slots), np.bool_)
         for at in range(2):
             quota = self._policies.quotas[slots, at]
-            short |= (quota != NO_RATE) & (np.bincount(group, wanted[:, at], len(slots)) > quota)
+            is_limited = quota != NO_RATE
+            if is_limited.any():
+                short |= is_limited & (np.bincount(group, wanted[:, at], len(slots)) > quota)
         self._is_short[slots] = short
 
     def _read_slice(self, now: Nanos) -> None:
@@ -392,26 +417,26 @@ class Sharing:
         for slot in slots.tolist():
             self._read_lazily(slot, now)
         used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
-        self._announce(used, self._damping.in_force(used, now, self._link.damping_ns), now)
+        self._announce(used, self._damping.in_force(used, now, self._damping_ns), now)
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
         """Read a group's policies whose share is recomputed later: until then it has no more than is safe."""
         quotas = self._policies.quotas
         was = quotas[slot].copy()
-        self._read(slot)
+        self._read(slot, now)
         if slot in self._damping and (quotas[slot] != was).any():
             share = self._by_mode.lowered(self.mode, self._target[slot], was, quotas[slot])
             self._target[slot] = share
             slots = np.array([slot])
-            self._damping.aim(slots, self._target[slots], now, self._link.damping_ns)
+            self._damping.aim(slots, self._target[slots], now, self._damping_ns)
 
-    def _read(self, slot: int) -> None:
+    def _read(self, slot: int, now: Nanos) -> None:
         """Take note of the policies of a group in use, and mark it if its share may be another one."""
         if not self._policies.has_group(slot):
             self._is_in_use[slot] = self._is_marked[slot] = False
             self._damping.end(slot)
         elif self._policies.read(slot):
-            self._is_marked[slot] = self._has_marks = True
+            self._mark(np.array([slot]), now)
         # Last: whatever raises before is done again.
         self._policies.is_unread[slot] = False
 

@@ -90,9 +90,11 @@ class LevelState(Buckets):
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
         """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
         self.flow(share, now)
+        self._live_brokers = 0
+        if quota is self.quota:
+            return
         self.most_messages = self._most(quota.messages)
         self.most_bytes = self._most(quota.bytes)
-        self._live_brokers = 0
         # Last, so that rates which were set by half are set again.
         self.quota = quota
 

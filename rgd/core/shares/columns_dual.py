@@ -79,7 +79,7 @@ def fill(
     return handed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Rising:
     """Rows that rise together.
 

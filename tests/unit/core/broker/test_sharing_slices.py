@@ -49,6 +49,26 @@ def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House)
     assert house.applied[1:] == [(key(), rates(50), ms(1200))]
 
 
+def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing_module, "SLICE_ROWS", 1)
+    house = House()
+    house.link.said(1, START)
+    house.link.heard(1, ms(30))
+    groups = many(house, 3)
+    house.peer(*(usage(90, group=group.name) for group in groups))
+    told = report("b2", *(usage(20, group=group.name) for group in groups), sequence=2)
+    house.usage.apply(told)
+    house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
+    assert house.due() == house.sharing._work_from
+    house.sharing.work(ms(1010))
+    assert house.sharing._damping_ns == ms(30 + 2 * 10)
+    house.sharing.work(ms(1080))
+    assert house.sharing._damping_ns == house.settings.damping_max_ns
+    assert house.due() == ms(1000) + house.settings.damping_max_ns
+
+
 def test_each_dimension_settles_by_itself(house: House) -> None:
     house.peer(usage(90, size=90))
     house.own(usage(90, size=90))
