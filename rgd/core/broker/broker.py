@@ -11,8 +11,10 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 (`standing`), what a share is (`sharing`), what a round says (`rounds`).
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from rgd.core.broker.book_change import BookChange
 from rgd.core.broker.boundary import EVENT_PARTS, TELLING_PARTS, Boundary, Part
@@ -58,6 +60,26 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
+
+#: What `Broker._due` says when it is due.
+_DUE_PARTS: Final = (
+    Part.ROUND,
+    Part.REPORTS,
+    Part.DEMAND,
+    *(Part.REPORTS,) * 3,
+    Part.NAME,
+    Part.MEMBERSHIP,
+    Part.SHARING,
+    Part.STANDING,
+    Part.LIMITS,
+    Part.SLOTS,
+    Part.AUDIT,
+    Part.RECOVERY,
+    Part.POLICIES,
+)
+
+#: A wake ends after work on so many groups; less than a slice of any kind has.
+WAKE_GROUPS: Final = 64
 
 
 class Broker:
@@ -119,6 +141,10 @@ class Broker:
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
+        #: Kinds of work, in the order of their turns.
+        self._turns = deque(
+            (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
+        )
 
     @property
     def sequence(self) -> int:
@@ -150,26 +176,9 @@ class Broker:
         """When `Woken` is due next; None before the start."""
         if not self._is_started:
             return None
-        due = (
-            (Part.ROUND, self._now if self.rounds.is_ending else self._round_end),
-            (Part.REPORTS, self._now if self.full_state.is_pending else None),
-            (Part.DEMAND, self.rounds.tick_at),
-            (Part.REPORTS, self.sender.early_at),
-            (Part.REPORTS, self.sender.answer_at),
-            (Part.REPORTS, self.sender.alive_at),
-            (Part.NAME, self.own_name.due_at),
-            (Part.MEMBERSHIP, self.membership.check_at),
-            (Part.SHARING, self.sharing.due_at),
-            (Part.STANDING, self.standing.due_at),
-            (Part.LIMITS, self._now if self.limiter.is_behind else None),
-            (Part.SLOTS, self._now if self.slots.is_behind else None),
-            (Part.AUDIT, None if self._faulty else self._recovery.audit_due_at),
-            (Part.RECOVERY, self._now if self._faulty else None),
-            (Part.POLICIES, self._now if self.book_change.is_waiting else None),
-        )
         if self._boundary.is_holding:
-            return min(self._boundary.put_off(due))
-        return min(at for _, at in due if at is not None)
+            return min(self._boundary.put_off(zip(_DUE_PARTS, self._due(), strict=True)))
+        return min(at for at in self._due() if at is not None)
 
     @property
     def is_past_start(self) -> bool:
@@ -223,6 +232,27 @@ class Broker:
             self.full_state,
         )
 
+    def _due(self) -> tuple[Nanos | None, ...]:
+        """[_DUE_PARTS] when each has something to do; None: nothing."""
+        now = self._now
+        return (
+            now if self.rounds.is_ending else self._round_end,
+            now if self.full_state.is_pending else None,
+            self.rounds.tick_at,
+            self.sender.early_at,
+            self.sender.answer_at,
+            self.sender.alive_at,
+            self.own_name.due_at,
+            self.membership.check_at,
+            self.sharing.due_at,
+            self.standing.due_at,
+            now if self.limiter.is_behind else None,
+            now if self.slots.is_behind else None,
+            None if self._faulty else self._recovery.audit_due_at,
+            now if self._faulty else None,
+            now if self.book_change.is_waiting else None,
+        )
+
     # Handlers, one for each event.
 
     def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., list[Effect]]]:
@@ -253,23 +283,47 @@ class Broker:
         # What is due is sent before any work: peers must not take a busy broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.due_messages.send(now, round_begins_to_end=begins)
-        effects += self._run(Part.DEMAND, self._tick, now)
         if begins:
             effects += self._step_round(self._begin_end, now)
-        if self.rounds.is_ending:
-            # One slice; the next when we are woken again, which is at once.
-            effects += self._end_round(now)
         if self.book_change.is_waiting:
             effects += self._run(Part.POLICIES, self.book_change.retry, now)
-        is_reading = self.sharing.is_reading and not self._boundary.waits(Part.SHARING, now)
-        effects += self._run(Part.SHARING, self._share_out, now)
-        if not is_reading:
-            # One slice at a time.
+        return effects + self._work(now)
+
+    def _work(self, now: Nanos) -> list[Effect]:
+        """Work off what is left to do; kinds of work take turns, so that a wake ends after a slice of one.
+
+        Slices of few groups leave room for one another. The next wake, which is at once, goes on.
+        """
+        effects: list[Effect] = []
+        enough = self._groups_worked() + WAKE_GROUPS
+        for _ in range(len(self._turns)):
+            work = self._turns[0]
+            self._turns.rotate(-1)
+            effects += work(now)
+            if self._groups_worked() >= enough:
+                break
+        return effects
+
+    def _groups_worked(self) -> int:
+        return self.rounds.groups_worked + self.sharing.groups_worked
+
+    def _tick_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.DEMAND, self._tick, now)
+
+    def _round_slice(self, now: Nanos) -> list[Effect]:
+        return self._end_round(now) if self.rounds.is_ending else []
+
+    def _other_slices(self, now: Nanos) -> list[Effect]:
+        effects: list[Effect] = []
+        if not self.sharing.is_reading or self._boundary.waits(Part.SHARING, now):
             effects += self._run(Part.LIMITS, self.limiter.work, now)
             effects += self._run(Part.SLOTS, self.slots.work, now)
         if not self._faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
+
+    def _share_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.SHARING, self._share_out, now)
 
     def _tick(self, now: Nanos) -> None:
         if self.rounds.tick(now):

@@ -26,7 +26,7 @@ from rgd.core.broker.ranks import Ranks
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import Flags, Ints
+from rgd.core.exchange.columns import Codes, Flags, Ints
 from rgd.core.exchange.group_index import NO_PLACE, grown
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
@@ -95,6 +95,8 @@ class Sharing:
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
         self._rested_at = self._work_from = Nanos(0)
+        #: Groups that slices of work were about, since the start.
+        self.groups_worked = 0
         self.mode = Mode.STARTING
 
     @property
@@ -135,6 +137,16 @@ class Sharing:
         """[places, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
         self._make_room()
         return self._policies.quotas[places]
+
+    def policies(self, places: Ints) -> Codes:
+        """[places] share policies of groups in use, as places in `POLICIES`."""
+        self._make_room()
+        return self._policies.codes(places)
+
+    def in_force(self, places: Ints) -> Ints:
+        """[places, 2] the shares of groups in use that the limiter has, `NO_RATE` for unlimited."""
+        self._make_room()
+        return self._applied[places]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as the usage map has it."""
@@ -262,6 +274,7 @@ class Sharing:
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
         self._is_marked[slots] = False
+        self.groups_worked += len(slots)
         self._aim(slots, now)
         # A little work is done at once; only much of it has to rest in between.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
@@ -299,7 +312,9 @@ class Sharing:
 
     def settle(self, now: Nanos) -> None:
         """Put increases in force that have waited long enough, a slice of them."""
-        self._announce(*self._damping.settle(now, self._link.settle_ns, SLICE_GROUPS), now)
+        slots, rates = self._damping.settle(now, self._link.settle_ns, SLICE_GROUPS)
+        self.groups_worked += len(slots)
+        self._announce(slots, rates, now)
 
     @property
     def due_at(self) -> Nanos | None:
@@ -389,6 +404,7 @@ class Sharing:
 
     def _read_slice(self, now: Nanos) -> None:
         slots = self._policies.next_unread(SLICE_GROUPS)
+        self.groups_worked += len(slots)
         for slot in slots.tolist():
             self._read_lazily(slot, now)
         used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
