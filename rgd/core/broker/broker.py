@@ -11,13 +11,11 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 (`standing`), what a share is (`sharing`), what a round says (`rounds`).
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from rgd.core.broker.book_change import BookChange
-from rgd.core.broker.boundary import EVENT_PARTS, TELLING_PARTS, Boundary, Part
+from rgd.core.broker.boundary import DUE_PARTS, EVENT_PARTS, TELLING_PARTS, Boundary, Part
 from rgd.core.broker.due_messages import DueMessages
 from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
@@ -44,6 +42,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slots import Slots
 from rgd.core.broker.standing import NAMESAKE_ROUNDS, Standing
+from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
@@ -60,26 +59,6 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
-
-#: What `Broker._due` says when it is due.
-_DUE_PARTS: Final = (
-    Part.ROUND,
-    Part.REPORTS,
-    Part.DEMAND,
-    *(Part.REPORTS,) * 3,
-    Part.NAME,
-    Part.MEMBERSHIP,
-    Part.SHARING,
-    Part.STANDING,
-    Part.LIMITS,
-    Part.SLOTS,
-    Part.AUDIT,
-    Part.RECOVERY,
-    Part.POLICIES,
-)
-
-#: A wake ends after work on so many groups; less than a slice of any kind has.
-WAKE_GROUPS: Final = 64
 
 
 class Broker:
@@ -141,10 +120,8 @@ class Broker:
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
-        #: Kinds of work, in the order of their turns.
-        self._turns = deque(
-            (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
-        )
+        slices = (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
+        self._turns = Turns(slices, self._groups_worked)
 
     @property
     def sequence(self) -> int:
@@ -177,7 +154,7 @@ class Broker:
         if not self._is_started:
             return None
         if self._boundary.is_holding:
-            return min(self._boundary.put_off(zip(_DUE_PARTS, self._due(), strict=True)))
+            return min(self._boundary.put_off(zip(DUE_PARTS, self._due(), strict=True)))
         return min(at for at in self._due() if at is not None)
 
     @property
@@ -233,7 +210,7 @@ class Broker:
         )
 
     def _due(self) -> tuple[Nanos | None, ...]:
-        """[_DUE_PARTS] when each has something to do; None: nothing."""
+        """[DUE_PARTS] when each has something to do; None: nothing."""
         now = self._now
         return (
             now if self.rounds.is_ending else self._round_end,
@@ -287,22 +264,7 @@ class Broker:
             effects += self._step_round(self._begin_end, now)
         if self.book_change.is_waiting:
             effects += self._run(Part.POLICIES, self.book_change.retry, now)
-        return effects + self._work(now)
-
-    def _work(self, now: Nanos) -> list[Effect]:
-        """Work off what is left to do; kinds of work take turns, so that a wake ends after a slice of one.
-
-        Slices of few groups leave room for one another. The next wake, which is at once, goes on.
-        """
-        effects: list[Effect] = []
-        enough = self._groups_worked() + WAKE_GROUPS
-        for _ in range(len(self._turns)):
-            work = self._turns[0]
-            self._turns.rotate(-1)
-            effects += work(now)
-            if self._groups_worked() >= enough:
-                break
-        return effects
+        return effects + self._turns.take(now)
 
     def _groups_worked(self) -> int:
         return self.rounds.groups_worked + self.sharing.groups_worked

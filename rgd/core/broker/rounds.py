@@ -371,7 +371,9 @@ def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
         return np.zeros((0, len(REFUSED_BY), 2), np.int64)
     levels = np.zeros((len(states), len(REFUSED_BY), 2), np.int64)
     taken = [states[place].take_refused() for place in asked.tolist()]
-    levels[asked, : len(Level)] = np.array(taken).reshape(-1, 2, len(Level)).swapaxes(1, 2)
+    levels[asked, : len(Level)] = (
+        np.array(taken, np.int64).reshape(-1, 2, len(Level)).swapaxes(1, 2)
+    )
     return levels
 
 

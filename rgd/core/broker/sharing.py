@@ -34,16 +34,20 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import Kind, Nanos
+from rgd.core.units import NS_PER_MS, Kind, Nanos
 
 #: Rows of the usage map that are shared out in one slice: well under 2 ms of one core.
-SLICE_ROWS: Final = 1_000
+SLICE_ROWS: Final = 1_500
 
 #: Groups whose rates change in one slice, for the same reason.
-SLICE_GROUPS: Final = 128
+SLICE_GROUPS: Final = 192
 
 #: Rest after each row that was shared out: sharing out takes at most about a third of a core.
 REST_NS: Final = 1_000
+
+#: Least rest: what reports change meanwhile is shared out together, because a slice of few groups costs half
+#: of a whole one.
+GATHER_NS: Final = NS_PER_MS
 
 #: Columns by slot id, and what a slot has that no group uses.
 _COLUMNS: Final = (
@@ -279,7 +283,7 @@ class Sharing:
         # A little work is done at once; only much of it has to rest in between.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
         self._rested_at = Nanos(rested_at)
-        self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
+        self._work_from = Nanos(max(rested_at - SLICE_ROWS * REST_NS, now + GATHER_NS))
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot of a group in use, `NO_PLACE` where it has none."""

@@ -243,7 +243,8 @@ class GroupState(LevelState):
     def take_refused(self) -> list[int]:
         """Messages and then bytes that each level refused since this was last asked, for the usage log."""
         before, self.logged_refused = self.logged_refused, self._refused_totals()
-        return list(map(sub, self.logged_refused, before))
+        taken = list(map(sub, self.logged_refused, before))
+        return taken if max(taken) <= COUNT_MAX else [min(units, COUNT_MAX) for units in taken]
 
     def _refused_totals(self) -> list[int]:
         """Messages refused by each level since the start, and then bytes."""
