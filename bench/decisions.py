@@ -25,8 +25,8 @@ from rgd.core.buckets.bucket import PICO, Buckets
 from rgd.core.buckets.decision import NOTHING, Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, to_milli
 from rgd.ports.daemon import Daemon
 
@@ -68,25 +68,25 @@ class FloatBucket:
         return True
 
 
-def one_limit(units: int) -> PolicyBook:
+def one_limit(units: int) -> PolicySnapshot:
     """A namespace in one group that limits messages."""
     group = Group("gold", Limit(Rates(to_milli(units))))
-    return PolicyBook({"gold": group}, Attachments(namespaces={NAMESPACE: "gold"}))
+    return PolicySnapshot({"gold": group}, Attachments(namespaces={NAMESPACE: "gold"}))
 
 
-def three_groups(units: int) -> PolicyBook:
+def three_groups(units: int) -> PolicySnapshot:
     """A topic, its namespace and its tenant in a group each; six buckets."""
     quota = Limit(Rates(to_milli(units), to_milli(units * 1000)))
-    return PolicyBook(
+    return PolicySnapshot(
         {name: Group(name, quota) for name in ("topic", "space", "tenant")},
         Attachments({"acme": "tenant"}, {NAMESPACE: "space"}, {TOPIC: "topic"}),
     )
 
 
-def limiter_of(book: PolicyBook, *, spent: int) -> Ask:
+def limiter_of(snapshot: PolicySnapshot, *, spent: int) -> Ask:
     """Asks a limiter, of which `spent` messages were taken before, for one message of 1,000 bytes."""
     limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-    limiter.set_book(book, Nanos(0))
+    limiter.set_policies(snapshot, Nanos(0))
     if spent:
         limiter.acquire(Request(messages=spent, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
 
@@ -130,7 +130,7 @@ class LimiterAlone:
 
     def __init__(self) -> None:
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-        self.limiter.set_book(one_limit(AMPLE), Nanos(0))
+        self.limiter.set_policies(one_limit(AMPLE), Nanos(0))
         self.now = Nanos(0)
 
     def acquire(self, request: Request) -> Answer:

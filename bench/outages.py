@@ -44,7 +44,7 @@ class Member:
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self.exchange = PulsarExchange(url)
-        #: The last number read, by its speaker.
+        #: The last number read, by its sender.
         self.read: dict[str, int] = {}
 
     async def speak(self) -> None:
@@ -60,8 +60,8 @@ class Member:
     async def listen(self) -> None:
         while True:
             for payload in await self.exchange.receive():
-                speaker, number = payload.decode().split()
-                self.read[speaker] = int(number)
+                sender, number = payload.decode().split()
+                self.read[sender] = int(number)
 
 
 async def outage(proxy: TcpProxy, kind: str, seconds: float) -> None:

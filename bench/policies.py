@@ -1,14 +1,14 @@
-"""What policies cost at a size: a groups file, its book, its records in the table and on the wire.
+"""What policies cost at a size: a groups file, its snapshot, its records in the table and on the wire.
 
     python bench/policies.py [--json] [--namespaces 100000] [--groups 1000]
 
 A file with that many namespaces, each attached to a group and with a publish limit and a backlog quota of
-its own, is parsed, checked and hashed; its book becomes records and comes back from them; all records are
+its own, is parsed, checked and hashed; its snapshot becomes records and comes back from them; all records are
 written as the table holds them, and read. Then it is read as a running daemon reads it, in a thread beside
 an event loop that turns all the while, and freed again.
 A hold is processor time that other threads of this process took between two turns of the loop: an answer
 waits that long, and other processes of this machine are not in it.
-Not measured: the book taken in by a broker's core, the network, answers meanwhile.
+Not measured: the snapshot taken in by a broker's core, the network, answers meanwhile.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Figures, run
-from rgd.config.groups import book_hash, load_groups
-from rgd.config.groups_apart import let_go, load_groups_apart
-from rgd.core.policies.book import PolicyBook
+from rgd.config.groups import load_groups, policies_hash
+from rgd.config.groups_apart import load_groups_apart, release
 from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.policies import decode_policy, encode_policy
 
 #: As the daemon sets it.
@@ -88,16 +88,16 @@ class Turning:
 
 def measure_alone(path: Path) -> Figures:
     """Each step by itself."""
-    books: list[PolicyBook] = []
-    figures = {"parse_s": timed_s(lambda: books.append(load_groups(path)))}
-    figures["hash_s"] = timed_s(lambda: book_hash(books[0]))
+    snapshots: list[PolicySnapshot] = []
+    figures = {"parse_s": timed_s(lambda: snapshots.append(load_groups(path)))}
+    figures["hash_s"] = timed_s(lambda: policies_hash(snapshots[0]))
     records: list[PolicyRecord] = []
-    figures["records_of_s"] = timed_s(lambda: records.extend(records_of(books[0], "b1")))
+    figures["records_of_s"] = timed_s(lambda: records.extend(records_of(snapshots[0], "b1")))
     table = PolicyRecords()
     figures["apply_s"] = timed_s(lambda: [table.apply(record) for record in records])
-    figures["book_ms"] = timed_s(table.book) * 1000
+    figures["book_ms"] = timed_s(table.snapshot) * 1000
     table.apply(table.next(records[-1].key, None, "b1"))
-    figures["book_after_a_change_ms"] = timed_s(table.book) * 1000
+    figures["book_after_a_change_ms"] = timed_s(table.snapshot) * 1000
     written: list[tuple[str, bytes]] = []
     figures["encode_s"] = timed_s(
         lambda: written.extend((record.key, encode_policy(record)) for record in records)
@@ -111,11 +111,11 @@ def measure_alone(path: Path) -> Figures:
 async def measure_beside(path: Path) -> Figures:
     """Read as a daemon reads it, and in a thread of its own for comparison."""
     apart, thread, freed = Turning(), Turning(), Turning()
-    books: list[PolicyBook] = []
+    snapshots: list[PolicySnapshot] = []
     figures = {
-        "apart_s": await apart.beside(lambda: books.append(load_groups_apart(path).book)),
-        "thread_s": await thread.beside(lambda: books.append(load_groups(path))),
-        "let_go_s": await freed.beside(lambda: let_go(books)),
+        "apart_s": await apart.beside(lambda: snapshots.append(load_groups_apart(path).snapshot)),
+        "thread_s": await thread.beside(lambda: snapshots.append(load_groups(path))),
+        "let_go_s": await freed.beside(lambda: release(snapshots)),
     }
     figures["apart_longest_hold_ms"] = apart.longest_s * 1000
     figures["thread_longest_hold_ms"] = thread.longest_s * 1000

@@ -45,11 +45,11 @@ from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
 from rgd.config.load import load_settings
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import MILLI, NS_PER_S
 from rgd.wire.codec import encode
-from rgd.wire.numbering import Numbering
+from rgd.wire.name_dictionary import NameEncoder
 
 GROUPS: Final = 5_000
 BROKERS: Final = 100
@@ -80,26 +80,26 @@ class Others:
 
     def __init__(self) -> None:
         usage = UsageMap()
-        self._speakers = [Speaker(f"broker-{number:03}", 1) for number in range(2, BROKERS + 1)]
-        self._numberings = [Numbering() for _ in self._speakers]
+        self._senders = [Sender(f"broker-{number:03}", 1) for number in range(2, BROKERS + 1)]
+        self._name_decoders = [NameEncoder() for _ in self._senders]
         self._sequence = 0
         self._states: list[UsageColumns] = []
         self._hashes: list[int] = []
-        for number, speaker in enumerate(self._speakers):
+        for number, sender in enumerate(self._senders):
             rows = _rows(number)
-            usage.apply(Report(speaker, 1, NS_PER_S, rows=rows))
+            usage.apply(Report(sender, 1, NS_PER_S, rows=rows))
             self._states.append(rows)
-            self._hashes.append(usage.hash_of(speaker.broker))
+            self._hashes.append(usage.hash_of(sender.broker))
 
     def round(self) -> Iterator[bytes]:
         """What all of them say next: all they have to say, then that nothing has changed."""
         self._sequence += 1
         is_first = self._sequence == 1
-        for speaker, rows, rows_hash, numbering in zip(
-            self._speakers, self._states, self._hashes, self._numberings, strict=True
+        for sender, rows, rows_hash, numbering in zip(
+            self._senders, self._states, self._hashes, self._name_decoders, strict=True
         ):
             report = Report(
-                speaker,
+                sender,
                 self._sequence,
                 NS_PER_S,
                 rows=rows if is_first else NO_USAGE,

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.harness import run
 from rgd.analysis.reading import segment_pieces
 from rgd.core.exchange.columns import ShareColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import NS_PER_S, Kind, Pair, to_milli
@@ -55,7 +55,7 @@ def write_log(folder: Path, *, brokers: int, rounds: int, groups: int) -> int:
 
 def _entry(broker: int, number: int, groups: int) -> bytes:
     record = RoundRecord(
-        speaker=Speaker(f"broker-{broker}", broker + 1),
+        sender=Sender(f"broker-{broker}", broker + 1),
         sequence=number + 1,
         period_ns=NS_PER_S,
         rows=ShareColumns.of(*(_row(broker, number, group) for group in range(groups))),

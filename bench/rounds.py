@@ -30,14 +30,14 @@ from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Wo
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, Speaker
+from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.wire.codec import decode, encode
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.record import encode_record
 
 BROKERS: Final = 100
@@ -71,7 +71,7 @@ class Bench:
         self.dice = np.random.default_rng(scale)
         self.watch = Stopwatch()
         self.now = Nanos(0)
-        self.broker = Broker(BrokerSettings(Speaker("broker-000", 1)), self.now)
+        self.broker = Broker(BrokerSettings(Sender("broker-000", 1)), self.now)
         own = OWN_GROUPS * scale
         names = [f"tenant-{place // 50:05}.namespace-{place:07}.resources" for place in range(own)]
         foreign = own * (BROKERS - 1) // BROKERS_A_GROUP
@@ -84,11 +84,11 @@ class Bench:
         self.sequences = [0] * len(self.rows_of)
         #: What the others have told, for the hash that they say of it.
         self.told = UsageMap()
-        self.numbering = Numbering()
-        self.numbering_of = [Numbering() for _ in self.rows_of]
-        self.numberings = Numberings()
-        book = PolicyBook({name: Group(name, Limit(Rates(QUOTA))) for name in names})
-        self._handle(PoliciesChanged(self.now, book), "book")
+        self.numbering = NameEncoder()
+        self.numbering_of = [NameEncoder() for _ in self.rows_of]
+        self.name_decoders = NameDecoders()
+        snapshot = PolicySnapshot({name: Group(name, Limit(Rates(QUOTA))) for name in names})
+        self._handle(PoliciesChanged(self.now, snapshot), "snapshot")
         self._handle(Started(self.now), "start")
 
     def round(self) -> None:
@@ -104,7 +104,7 @@ class Bench:
             for report in self.reports(place, told):
                 payload = encode(report, self.numbering_of[place])
                 with self.watch.measure("decode"):
-                    message = decode(payload, self.numberings, has_totals=False)
+                    message = decode(payload, self.name_decoders, has_totals=False)
                 self._handle(MessageReceived(self.now, message), "apply")
                 self._let_work(self.now)
         # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
@@ -136,10 +136,10 @@ class Bench:
             admitted_total=totals,
             wanted_total=totals,
         )
-        speaker = Speaker(f"broker-{place + 1:03}", 1)
-        report = Report(speaker, self.sequence, NS_PER_S, rows=rows)
+        sender = Sender(f"broker-{place + 1:03}", 1)
+        report = Report(sender, self.sequence, NS_PER_S, rows=rows)
         self.told.apply(report)
-        return replace(report, rows_hash=self.told.hash_of(speaker.broker))
+        return replace(report, rows_hash=self.told.hash_of(sender.broker))
 
     def reports(self, place: int, groups: Any) -> Iterator[Report]:
         """The same in as many reports as it takes."""
@@ -172,7 +172,7 @@ class Bench:
         with self.watch.measure("encode"):
             payload = encode(message, self.numbering)
         with self.watch.measure("decode"):
-            message = decode(payload, self.numberings, has_totals=False)
+            message = decode(payload, self.name_decoders, has_totals=False)
         self._handle(MessageReceived(self.now, message), "read_back")
 
 

@@ -36,7 +36,7 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
 from rgd.core.exchange.messages import Report
 from rgd.wire.codec import encode
-from rgd.wire.numbering import Numbering
+from rgd.wire.name_dictionary import NameEncoder
 
 #: Single questions a second, whose latency is measured, and questions in an array.
 PROBES_PER_S: Final = 400
@@ -63,7 +63,7 @@ class Others:
 
     def __init__(self, changed: float) -> None:
         self._bench = Bench(1, changed)
-        self._numberings = [Numbering() for _ in range(BROKERS - 1)]
+        self._name_decoders = [NameEncoder() for _ in range(BROKERS - 1)]
         self._sequence = 0
 
     def round(self) -> list[bytes]:
@@ -76,7 +76,7 @@ class Others:
             dice = self._bench.dice.random(len(groups))
             told = groups if is_first else groups[dice < self._bench.changed]
             report = self._report(place, told, is_first=is_first)
-            payloads.append(encode(report, self._numberings[place]))
+            payloads.append(encode(report, self._name_decoders[place]))
         return payloads
 
     def _report(self, place: int, told: Sequence[int], *, is_first: bool) -> Report:

@@ -25,12 +25,12 @@ import numpy as np
 
 from bench.harness import best_s, run
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import Report, RoundRecord, Speaker
+from rgd.core.exchange.messages import Report, RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
 from rgd.wire.codec import decode, encode
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.pulsar_usage import (
     GroupUsage,
     StockReport,
@@ -48,7 +48,7 @@ GROUPS: Final = 5_000
 #: Totals are those of so many periods.
 UPTIME_PERIODS: Final = 3600
 PERIOD_NS: Final = 1_000_311_420
-SPEAKER: Final = Speaker("broker-1", 1 << 60)
+SPEAKER: Final = Sender("broker-1", 1 << 60)
 
 Told = TypeVar("Told")
 
@@ -142,30 +142,30 @@ def figures_of(
 
 def steady_figures(rows: UsageColumns) -> dict[str, float]:
     """A round's report where the names were told before and numbers stand for them."""
-    numbering, numberings = Numbering(), Numberings()
-    decode_report(encode(report_of(rows), numbering), numberings)
+    numbering, name_decoders = NameEncoder(), NameDecoders()
+    decode_report(encode(report_of(rows), numbering), name_decoders)
     # Names travel with every full report, so this one is none.
     report = replace(report_of(rows), full=False)
     return figures_of(
         "steady_",
         report,
         lambda told: encode(told, numbering),
-        lambda data: decode_report(data, numberings),
+        lambda data: decode_report(data, name_decoders),
     )
 
 
 def rates_figures(rows: UsageColumns) -> dict[str, float]:
     """The same read as a daemon does, which has no use for totals."""
-    numbering, numberings = Numbering(), Numberings()
-    decode(encode(report_of(rows), numbering), numberings)
+    numbering, name_decoders = NameEncoder(), NameDecoders()
+    decode(encode(report_of(rows), numbering), name_decoders)
     data = encode(replace(report_of(rows), full=False), numbering)
-    took_s = best_s(lambda: decode(data, numberings, has_totals=False))
+    took_s = best_s(lambda: decode(data, name_decoders, has_totals=False))
     return {"steady_rates_decode_rows_per_s": round(GROUPS / took_s)}
 
 
-def decode_report(data: bytes, numberings: Numberings | None = None) -> Report:
+def decode_report(data: bytes, name_decoders: NameDecoders | None = None) -> Report:
     """Read what must be a report."""
-    message = decode(data, numberings)
+    message = decode(data, name_decoders)
     assert isinstance(message, Report)
     return message
 

@@ -159,7 +159,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 class _Progress:
-    """Says on a terminal how far it is."""
+    """ResponseSpec on a terminal how far it is."""
 
     def __init__(self, total: int, unit: str = "rounds") -> None:
         self._total = total

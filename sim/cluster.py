@@ -14,9 +14,9 @@ import numpy as np
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, Rates, rate_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Kind
 from sim.arrivals import Arrivals, PoissonArrivals, RegularArrivals
 from sim.caller import (
@@ -57,7 +57,7 @@ class Cluster:
         self._dice = np.random.default_rng([seed, 2])
         self.world = World(seed=seed, network=_network_of(scenario), make_brain=make_brain)
         self.settings = BrokerSettings(
-            Speaker("", 0),
+            Sender("", 0),
             round_ns=scenario.round_ns,
             burst_ns=scenario.burst_ms * NS_PER_MS,
         )
@@ -73,7 +73,7 @@ class Cluster:
             scenario.quota_per_daemon * scenario.daemons,
             scenario.bytes_per_daemon * scenario.daemons,
         )
-        self.book = _book_of(self.keys, self.quota)
+        self.snapshot = _book_of(self.keys, self.quota)
         #: The member at each place, None before it first starts; by place.
         self.members: list[Member | None] = [None] * scenario.daemons
         #: Members that are no more, for their logs.
@@ -153,12 +153,12 @@ class Cluster:
             self.gone.append(former)
         settings = replace(
             self.settings,
-            speaker=Speaker(self.brokers[place], self.world.dice.getrandbits(62)),
+            sender=Sender(self.brokers[place], self.world.dice.getrandbits(62)),
             stored_peers=frozenset() if former is None else frozenset(former.remembered),
         )
         clock = self._clock() if former is None else former.clock
         member = self.members[place] = self.world.add(
-            settings, self.book, clock=clock, address=self.names[place]
+            settings, self.snapshot, clock=clock, address=self.names[place]
         )
         for row in self.callers:
             row[place].member = member
@@ -287,9 +287,9 @@ def _network_of(scenario: Scenario) -> Network:
     )
 
 
-def _book_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicyBook:
+def _book_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicySnapshot:
     rates = Rates(rate_of(quota[0]), rate_of(quota[1]))
-    return PolicyBook({key.group: Group(key.group, Limit(rates)) for key in keys})
+    return PolicySnapshot({key.group: Group(key.group, Limit(rates)) for key in keys})
 
 
 def _caller_of(

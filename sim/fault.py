@@ -21,7 +21,7 @@ class Deed(StrEnum):
     TWIN = "twin"
     #: Somebody writes messages in their names, one every `amount_ns`.
     FORGE = "forge"
-    #: Says goodbye; starts again at the end.
+    #: ResponseSpec goodbye; starts again at the end.
     LEAVE = "leave"
     #: Falls silent; starts again at the end, with another incarnation.
     CRASH = "crash"

@@ -7,7 +7,7 @@ sequence. Which one it is is the world's dice.
 from random import Random
 
 from rgd.core.broker.broker import Broker
-from rgd.core.exchange.messages import Claim, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Claim, Goodbye, Hello, Message, Report, Sender
 
 #: A sequence that nobody reaches.
 ABSURD = (1 << 63) - 1
@@ -15,8 +15,8 @@ ABSURD = (1 << 63) - 1
 
 def forgery(broker: Broker, dice: Random) -> Message:
     """One forged message in the name of a broker."""
-    me, sequence = broker.identity.speaker, broker.sequence
-    invented = Speaker(f"invented-{dice.randrange(1000)}", dice.getrandbits(62))
+    me, sequence = broker.identity.sender, broker.sequence
+    invented = Sender(f"invented-{dice.randrange(1000)}", dice.getrandbits(62))
     forgeries: list[Message] = [
         # It wants nothing any more.
         Report(me, ABSURD, 1, full=True),
@@ -27,8 +27,8 @@ def forgery(broker: Broker, dice: Random) -> Message:
         Goodbye(me),
         Report(me, sequence + 1, 1, claim=Claim.YIELDED),
         # Another daemon has its name, which does not know of it.
-        Hello(Speaker(me.broker, 0)),
-        Report(Speaker(me.broker, 0), ABSURD, 1, full=True),
+        Hello(Sender(me.broker, 0)),
+        Report(Sender(me.broker, 0), ABSURD, 1, full=True),
         # There are others.
         Hello(invented),
         Goodbye(invented),

@@ -5,7 +5,7 @@ daemon's own core is one (`CoreBrain`); rivals to compare it with (`sim.rivals`)
 the same clock, network and load.
 
 Law: the world never looks into a brain or a message; what a brain publishes comes back, as it is,
-in `MessageReceived` of everybody who hears it, the speaker too. Times that a brain sees are those of
+in `MessageReceived` of everybody who hears it, the sender too. Times that a brain sees are those of
 its own monotonic clock (`sim.clock`), never the world's.
 """
 

@@ -28,7 +28,7 @@ from rgd.core.broker.events import (
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
@@ -71,7 +71,7 @@ class World:
     def add(
         self,
         settings: BrokerSettings,
-        book: PolicyBook,
+        snapshot: PolicySnapshot,
         *,
         clock: Clock | None = None,
         address: str | None = None,
@@ -82,13 +82,13 @@ class World:
         """
         clock = clock or Clock()
         brain = self.make_brain(settings, clock.local_time(self.now))
-        member = Member(address or settings.speaker.broker, brain, clock)
+        member = Member(address or settings.sender.broker, brain, clock)
         self.members[member.name] = member
         brain.listen(
             lambda: self.at(self.now, self._tell_unreported, member),
             lambda: self._schedule_wake(member),
         )
-        self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), book)))
+        self._carry_out(member, brain.handle(PoliciesChanged(clock.local_time(self.now), snapshot)))
         return member
 
     def start(self, member: Member) -> None:
@@ -115,10 +115,10 @@ class World:
         """Let somebody who is no member write a message, in whosever name."""
         self._broadcast(FORGER, message)
 
-    def set_book(self, book: PolicyBook) -> None:
-        """Put a policy book in force everywhere."""
+    def set_policies(self, snapshot: PolicySnapshot) -> None:
+        """Put a policy snapshot in force everywhere."""
         for member in self.members.values():
-            self.tell(member, PoliciesChanged(member.clock.local_time(self.now), book))
+            self.tell(member, PoliciesChanged(member.clock.local_time(self.now), snapshot))
 
     # What happens.
 

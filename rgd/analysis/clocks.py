@@ -62,8 +62,8 @@ class Clocks:
 
     def time_of(self, entry: Entry, record: RoundRecord) -> int:
         """The time of a record, ms since 1970: as stamped, unless that clock was off."""
-        speaker = record.speaker
-        course = self.courses.get((speaker.broker, incarnation_name(speaker.incarnation)))
+        sender = record.sender
+        course = self.courses.get((sender.broker, incarnation_name(sender.incarnation)))
         if course is None:
             return entry.timestamp
         local = np.array([local_ms(record, entry.publish_time)])

@@ -161,15 +161,15 @@ class Continuity:
 
     def note(self, logged: Logged) -> None:
         """Add the next record of the segment."""
-        speaker = logged.record.speaker
-        key = (speaker.broker, speaker.incarnation)
+        sender = logged.record.sender
+        key = (sender.broker, sender.incarnation)
         run = self._runs.get(key)
         if run is None:
             record = logged.record
             began_ms = round(logged.timestamp_ms - record.period_ns / NS_PER_MS)
             run = Run(
-                speaker.broker,
-                incarnation_name(speaker.incarnation),
+                sender.broker,
+                incarnation_name(sender.incarnation),
                 record.sequence,
                 record.sequence,
                 self._round_ms,

@@ -144,4 +144,4 @@ def _of_tenant(
 
 
 def _one(part: PolicyPart, text: tuple[str, str]) -> PolicyPart:
-    return PolicyPart(part.speaker, part.policies_hash, (text,))
+    return PolicyPart(part.sender, part.policies_hash, (text,))

@@ -79,8 +79,8 @@ def _row(logged: Logged, seen: Sequence[tuple[str, int, int]]) -> tuple[Any, ...
     record = logged.record
     is_monotonic = record.ended_ns > 0
     return (
-        record.speaker.broker,
-        incarnation_name(record.speaker.incarnation),
+        record.sender.broker,
+        incarnation_name(record.sender.incarnation),
         record.sequence,
         logged.clock_ms,
         local_ms(record, logged.clock_ms),

@@ -85,9 +85,9 @@ def _of_records(segment: str, records: list[Logged]) -> dict[str, Any]:
         "offset": pa.array([logged.offset for logged in records], pa.int64()),
         "index": pa.array([logged.index for logged in records], pa.int64()),
         "broker_timestamp": pa.array([logged.timestamp_ms for logged in records], pa.int64()),
-        "broker": _text([record.speaker.broker for record in logged_records]),
+        "broker": _text([record.sender.broker for record in logged_records]),
         "incarnation": _text(
-            [incarnation_name(record.speaker.incarnation) for record in logged_records]
+            [incarnation_name(record.sender.incarnation) for record in logged_records]
         ),
         "sequence": pa.array([record.sequence for record in logged_records], pa.int64()),
         "period_ms": pa.array(

@@ -184,7 +184,7 @@ def _java(master: str | None, scratch: Path) -> Iterator["SparkSession"]:
         context = SparkContext(conf=conf, gateway=gateway)
     except (PySparkException, Py4JError, OSError) as exc:
         _end_java(gateway)
-        raise SparkMissing(f"Spark did not start: {_last_words(words) or exc}") from exc
+        raise SparkMissing(f"Spark did not start: {_last_messages(words) or exc}") from exc
     context.setLogLevel("ERROR")
     try:
         yield SparkSession(context)
@@ -239,7 +239,7 @@ def _places(master: str | None, scratch: Path) -> dict[str, str]:
     }
 
 
-def _last_words(words: Path) -> str:
+def _last_messages(words: Path) -> str:
     """What Java said was wrong, or said last."""
     if not words.exists():
         return ""

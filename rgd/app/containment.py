@@ -29,7 +29,7 @@ INTERNAL_ERRORS_MAX: Final = 120
 WINDOW_S: Final = 60
 
 #: Most code locations whose traceback is logged; errors at further ones are only counted.
-PLACES_MAX: Final = 100
+SITES_MAX: Final = 100
 
 #: Longest traceback and longest description that are logged, in characters.
 TRACEBACK_CHARS_MAX: Final = 8_000
@@ -114,7 +114,7 @@ class InternalErrors:
 
     def _log_once(self, where: str, error: Exception, about: str) -> None:
         place = (where, type(error), *_innermost(error))
-        if place in self._logged or len(self._logged) >= PLACES_MAX:
+        if place in self._logged or len(self._logged) >= SITES_MAX:
             return
         self._logged.add(place)
         told = "".join(traceback.format_exception(error))

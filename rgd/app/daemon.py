@@ -44,8 +44,8 @@ from rgd.core.broker.events import (
 from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
 from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
@@ -88,7 +88,7 @@ class RgdDaemon(Looks):
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
         self.core = core
-        self.broker = core.settings.speaker.broker
+        self.broker = core.settings.sender.broker
         self.cluster = cluster
         self.parts = parts
         self.now = parts.clock.now
@@ -109,7 +109,7 @@ class RgdDaemon(Looks):
         core.limiter.on_unreported = self._on_unreported
         core.limiter.touched.on_first = self._poked.set
         # Before any door opens: nothing is decided without policies.
-        self._on_book(parts.policies.book(), 0)
+        self._on_snapshot(parts.policies.snapshot(), 0)
 
     # The doors (rgd.ports.daemon); those that only look are in `looks`.
 
@@ -245,7 +245,7 @@ class RgdDaemon(Looks):
 
     async def _follow_policies(self) -> None:
         with suppress(ExchangeClosed):
-            await self.parts.policies.follow(self._on_book)
+            await self.parts.policies.follow(self._on_snapshot)
 
     # Events in, effects out.
 
@@ -266,7 +266,7 @@ class RgdDaemon(Looks):
         except InvariantBroken as broken:
             self.errors.note("core", broken, about=type(event).__name__)
             if isinstance(event, Stopping) and not self.core.name.is_lost:
-                effects = (Publish(Goodbye(self.core.identity.speaker)),)
+                effects = (Publish(Goodbye(self.core.identity.sender)),)
         for effect in effects:
             try:
                 self._carry_out(effect)
@@ -322,10 +322,10 @@ class RgdDaemon(Looks):
         is_large = isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX
         await asyncio.sleep(SLICE_REST_S if is_large else 0)
 
-    def _on_book(self, book: PolicyBook, policies_hash: int) -> None:
+    def _on_snapshot(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         known = self.parts.policies.is_known
-        self.recorder.policies(book, policies_hash)
-        self._handle(PoliciesChanged(self.now(), book, policies_hash, known))
+        self.recorder.policies(snapshot, policies_hash)
+        self._handle(PoliciesChanged(self.now(), snapshot, policies_hash, known))
 
     def _on_unreported(self) -> None:
         self._demand_unreported = True

@@ -162,7 +162,7 @@ class LogKeeper:
     # The figures (docs/metrics.md).
 
     def samples(self) -> list[Sample]:
-        """The figures as they stand now."""
+        """The current figures."""
         return [] if self._is_closed else [*self._of_cursors(), *self._of_tier()]
 
     def _of_cursors(self) -> Iterator[Sample]:

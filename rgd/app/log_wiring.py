@@ -32,36 +32,36 @@ def log_keeper(
         ConfigError: the log's folder cannot be used.
         Unavailable: the tier needs what is not installed.
     """
-    told = settings.log
+    log_settings = settings.log
     place = LogPlace(
         folder,
-        told.name,
+        log_settings.name,
         settings.broker.name,
-        exposes_metadata=told.exposingBrokerEntryMetadataToClientEnabled,
+        exposes_metadata=log_settings.exposingBrokerEntryMetadataToClientEnabled,
     )
     holding = CursorSettings(
-        hold_s=told.cursor_hold_s,
-        hold_bytes=told.cursor_hold_bytes,
-        on_overrun=told.cursor_on_overrun,
+        hold_s=log_settings.cursor_hold_s,
+        hold_bytes=log_settings.cursor_hold_bytes,
+        on_overrun=log_settings.cursor_on_overrun,
     )
     uploader = None
-    if told.tier_url is not None:
-        uploader = _uploader(told, told.tier_url, folder, log, clock)
+    if log_settings.tier_url is not None:
+        uploader = _uploader(log_settings, log_settings.tier_url, folder, log, clock)
     return LogKeeper(place, log, Cursors(folder, holding, clock.now), clock, uploader)
 
 
-def tier_settings(told: LogSettings) -> TierSettings:
+def tier_settings(log_settings: LogSettings) -> TierSettings:
     """The uploader's settings."""
     return TierSettings(
-        name=told.name,
-        bytes_per_s=told.tier_bytes_per_s or None,
-        local_s=told.tier_local_s,
-        delete_delay_s=told.tier_delete_delay_s,
+        name=log_settings.name,
+        bytes_per_s=log_settings.tier_bytes_per_s or None,
+        local_s=log_settings.tier_local_s,
+        delete_delay_s=log_settings.tier_delete_delay_s,
         limits=Limits(
-            retention_ms=round(told.retention_s * _MS_PER_S),
-            retention_bytes=told.retention_bytes or None,
+            retention_ms=round(log_settings.retention_s * _MS_PER_S),
+            retention_bytes=log_settings.retention_bytes or None,
         ),
-        gap_max_ms=round(told.segment_age_s * _MS_PER_S),
+        gap_max_ms=round(log_settings.segment_age_s * _MS_PER_S),
     )
 
 
@@ -91,7 +91,7 @@ def _backoff() -> Backoff:
 
 
 def _uploader(
-    told: LogSettings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
+    log_settings: LogSettings, tier_url: str, folder: Path, log: SegmentedLog, clock: SystemClock
 ) -> Uploader:
     parts = TierParts(
         objects=Objects(tier_url),
@@ -101,7 +101,9 @@ def _uploader(
         on_event=tell_tier,
     )
     try:
-        return Uploader(folder, parts, tier_settings(told), new_log=f"{clock.unix_ms():014}")
+        return Uploader(
+            folder, parts, tier_settings(log_settings), new_log=f"{clock.unix_ms():014}"
+        )
     except OSError as error:
         why = f"expected a folder that can be written: {error.strerror}"
         raise ConfigError(Fault(str(folder), "log.dir", why)) from error

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from rgd.app.containment import InternalErrors, contained
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 from rgd.core.views.explain import explain
 from rgd.core.views.groups import group_slice, group_view
@@ -24,9 +24,9 @@ class Looks:
     errors: InternalErrors
     now: Callable[[], Nanos]
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self.core.sharing.book
+        return self.core.sharing.snapshot
 
     @contained("view")
     def group(self, name: str) -> GroupView:
@@ -40,7 +40,7 @@ class Looks:
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""
-        return [self.core.settings.speaker.broker, *self.core.peers.names()]
+        return [self.core.settings.sender.broker, *self.core.peers.names()]
 
     @contained("view")
     def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:

@@ -7,7 +7,7 @@ What is lost is counted by the log (`rgd_log_lost_total`). Logging never holds l
 
 from rgd.app.containment import InternalErrors
 from rgd.core.exchange.messages import PoliciesInForce, RoundRecord
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import UsageLog
 
 
@@ -18,17 +18,17 @@ class Recorder:
         self._usage_log = usage_log
         self._errors = errors
         #: Policies that are in force and not logged yet.
-        self._policies: tuple[PolicyBook, int] | None = None
+        self._policies: tuple[PolicySnapshot, int] | None = None
 
-    def policies(self, book: PolicyBook, policies_hash: int) -> None:
+    def policies(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         """Take note of the policies in force."""
-        self._policies = (book, policies_hash)
+        self._policies = (snapshot, policies_hash)
 
     def add(self, record: RoundRecord, unix_ms: int) -> None:
         """Log a round, stamped with the broker's time."""
         policies, self._policies = self._policies, None
         if policies is not None:
-            in_force = PoliciesInForce(record.speaker, *policies)
+            in_force = PoliciesInForce(record.sender, *policies)
             self._usage_log.append(in_force, broker_timestamp_ms=unix_ms)
         self._usage_log.append(record, broker_timestamp_ms=unix_ms)
 

@@ -55,7 +55,7 @@ class Telemetry:
         yield Sample("rgd_peers", (), len(core.peers))
         for name in core.peers.names():
             peer = core.peers.get(name)
-            age_ns = 0 if peer is None else now - peer.heard_at
+            age_ns = 0 if peer is None else now - peer.received_at
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)

@@ -20,7 +20,7 @@ from rgd.core.exchange.messages import Message, Report
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeError
 from rgd.wire.codec import decode, encode, plain_bytes
 from rgd.wire.errors import WireError
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 #: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
 OUTBOX_MAX: Final = 256
@@ -48,7 +48,7 @@ class Traffic:
         #: Dropped reports, by reason; failed sends under `unsent`.
         self.dropped: Counter[str] = Counter()
         #: The name dictionaries of the wire: ours, and those of all senders.
-        self._numbering, self._numberings = Numbering(), Numberings()
+        self._numbering, self._name_decoders = NameEncoder(), NameDecoders()
         #: Senders whose dictionaries are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
         self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
@@ -104,12 +104,14 @@ class Traffic:
         """The message of a payload; None, and counted, if it is invalid."""
         # Totals are for people and logs; a daemon computes with rates.
         if self._kept is not None:
-            self._numberings.keep(self._kept)
+            self._name_decoders.keep(self._kept)
             self._kept = None
         try:
             if plain_bytes(payload) > INLINE_BYTES_MAX:
-                return await asyncio.to_thread(decode, payload, self._numberings, has_totals=False)
-            return decode(payload, self._numberings, has_totals=False)
+                return await asyncio.to_thread(
+                    decode, payload, self._name_decoders, has_totals=False
+                )
+            return decode(payload, self._name_decoders, has_totals=False)
         except WireError as error:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))

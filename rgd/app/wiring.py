@@ -42,7 +42,7 @@ from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.units import NS_PER_MS
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
@@ -156,8 +156,8 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     clock = SystemClock()
     folder = log_folder(settings.log.dir, settings.broker.name)
     known = KnownPeers(folder / "peers.json")
-    speaker = Speaker(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
-    core = Broker(core_settings(settings, speaker, known.load()), clock.now())
+    sender = Sender(settings.broker.name, secrets.randbits(INCARNATION_BITS) or 1)
+    core = Broker(core_settings(settings, sender, known.load()), clock.now())
     timings: list[Exposition] = []
 
     def observe_round(seconds: float) -> None:
@@ -196,23 +196,23 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
 
 
 def core_settings(
-    settings: Settings, speaker: Speaker, stored_peers: frozenset[str]
+    settings: Settings, sender: Sender, stored_peers: frozenset[str]
 ) -> BrokerSettings:
     """The core's settings, in the core's units."""
     exchange, shares = settings.exchange, settings.shares
     return BrokerSettings(
-        speaker=speaker,
+        sender=sender,
         weight=settings.broker.weight_milli,
         round_ns=exchange.round_ms * NS_PER_MS,
         min_interval_ns=exchange.min_interval_ms * NS_PER_MS,
-        settle_max_ns=exchange.settle_max_ms * NS_PER_MS,
+        damping_max_ns=exchange.settle_max_ms * NS_PER_MS,
         tolerance_ppm=round(exchange.tolerance * 1_000_000),
         full_every_rounds=exchange.full_every_rounds,
         expiry_rounds=exchange.expiry_rounds,
         isolation_hold_rounds=exchange.isolation_hold_rounds,
         on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
-        stored_peers=stored_peers - {speaker.broker},
+        stored_peers=stored_peers - {sender.broker},
         policies_patience_ns=patience_ns(settings),
         on_unknown=settings.policies.unknown,
         policy=shares.policy,

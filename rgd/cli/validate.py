@@ -17,7 +17,7 @@ from rgd.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from rgd.config.document import Document
-    from rgd.core.policies.book import PolicyBook
+    from rgd.core.policies.snapshot import PolicySnapshot
 
 
 def validate(
@@ -51,18 +51,18 @@ def _check(file: Path, *, insecure: bool) -> str:
 
     document = read_document(file)
     if _is_groups_file(document):
-        book = groups.book_of(document)
+        snapshot = groups.snapshot_of(document)
         document.faults.raise_if_any()
-        return _holds(book)
+        return _holds(snapshot)
     check_credential_files(load.settings_of(document, insecure=insecure), str(file))
     return "process settings"
 
 
-def _holds(book: "PolicyBook") -> str:
+def _holds(snapshot: "PolicySnapshot") -> str:
     """A summary of a policy snapshot."""
     from rgd.core.policies.model import NOT_SET
 
-    attach, limits, backlogs = book.attach, book.limits, book.backlogs
+    attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
     attached = len(attach.tenants) + len(attach.namespaces) + len(attach.topics)
     limited = (
         len(limits.topics)
@@ -74,7 +74,7 @@ def _holds(book: "PolicyBook") -> str:
     )
     quotas = len(backlogs.namespaces) + len(backlogs.topics)
     words = [
-        f"{len(book.groups)} groups",
+        f"{len(snapshot.groups)} groups",
         f"{attached} attachments",
         f"{limited} limits",
         f"{quotas} backlog quotas",

@@ -1,11 +1,11 @@
-"""The groups file: groups, their attachments, and further limits, as a `PolicyBook`.
+"""The groups file: groups, their attachments, and further limits, as a `PolicySnapshot`.
 
 Law: a file is accepted or refused as a whole, with all faults at once (file, line, dotted key,
 expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true` (design 2).
 
 The format is design 11's, and strict: an unknown key, a misspelt group, `true` in place of a number
 or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
-`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `book_hash` the
+`group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `policies_hash` the
 hash, and `document` the YAML. `groups_apart` reads a file without blocking an event loop.
 `rgd.app` decides when to read it again.
 """
@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from rgd.config.book_hash import book_hash
 from rgd.config.document import Document, read_document
 from rgd.config.faults import KeyPath, shown
 from rgd.config.group_entries import KIND_KEYS, check_name, choice, filled_mapping, limit_of
 from rgd.config.group_limits import backlogs_of, limits_of
-from rgd.core.policies.book import PolicyBook
+from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import Attachments, Group, SharePolicyName, TopicSplit
 from rgd.core.policies.names import check_entity, parse_namespace, parse_topic
+from rgd.core.policies.snapshot import PolicySnapshot
 
-__all__ = ["TOP_KEYS", "book_hash", "book_of", "load_groups"]
+__all__ = ["TOP_KEYS", "load_groups", "policies_hash", "snapshot_of"]
 
 #: The keys at the top of a groups file; `rgd validate` distinguishes it from a settings file by them.
 TOP_KEYS: Final = ("groups", "attach", "limits", "backlog_quotas")
@@ -41,25 +41,25 @@ _ATTACH_CHECKS: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-def load_groups(path: Path) -> PolicyBook:
+def load_groups(path: Path) -> PolicySnapshot:
     """Read a groups file.
 
     Raises:
         ConfigError: the file cannot be used; carries every fault.
     """
     document = read_document(path)
-    book = book_of(document)
+    snapshot = snapshot_of(document)
     document.faults.raise_if_any()
-    return book
+    return snapshot
 
 
-def book_of(document: Document) -> PolicyBook:
+def snapshot_of(document: Document) -> PolicySnapshot:
     """The policy snapshot of a document; an empty one if the document has faults."""
     at = KeyPath(document.faults)
     if document.value is None:
         # A file that is being written may be empty; it must not lift every limit.
         at.wrong(f"expected {_TOP_KEYS_TEXT}, got an empty file; `{{}}` says no groups")
-        return PolicyBook()
+        return PolicySnapshot()
     top = at.mapping(document.value)
     at.check_keys(top, TOP_KEYS)
     groups_at = at.below("groups")
@@ -72,8 +72,8 @@ def book_of(document: Document) -> PolicyBook:
     backlogs = backlogs_of(top.get("backlog_quotas"), at.below("backlog_quotas"))
     if document.faults.found:
         # Names that are none cannot be indexed.
-        return PolicyBook()
-    return PolicyBook(groups, attach, limits, backlogs=backlogs)
+        return PolicySnapshot()
+    return PolicySnapshot(groups, attach, limits, backlogs=backlogs)
 
 
 # --- groups ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ file, so that `await asyncio.to_thread(load_groups_apart, path)` delays no reque
 Parsing takes seconds of Python, and a thread that needs the interpreter all the time slows every
 answer down. So a separate process (it runs `main`) reads, checks and hashes a large file, and
 sends the policy snapshot in slices; this process only joins them. Two single calls over all values remain:
-freeing the previous snapshot (`let_go` does it in slices) and the garbage collector's visit of all new
+freeing the previous snapshot (`release` does it in slices) and the garbage collector's visit of all new
 values, which `_uncollected` prevents.
 """
 
@@ -24,9 +24,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final
 
-from rgd.config.groups import book_hash, load_groups
-from rgd.core.policies.book import PolicyBook
+from rgd.config.groups import load_groups, policies_hash
 from rgd.core.policies.model import Attachments, Backlogs, Limits
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError, Fault
 
 #: A file up to this size is read by the caller's own thread, because that is faster than starting a process.
@@ -62,8 +62,8 @@ _FAULTS: Final = "faults"
 class LoadedGroups:
     """The content of a groups file."""
 
-    book: PolicyBook
-    #: `book_hash` of it.
+    snapshot: PolicySnapshot
+    #: `policies_hash` of it.
     hash: int
 
 
@@ -119,12 +119,12 @@ def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
         is_small = True  # `load_groups` reports the error.
     if is_small:
         try:
-            book = load_groups(path)
+            snapshot = load_groups(path)
         except ConfigError as error:
             if isinstance(error.__cause__, OSError):
                 raise GroupsUnread(*error.faults) from error
             raise
-        return LoadedGroups(book, book_hash(book))
+        return LoadedGroups(snapshot, policies_hash(snapshot))
     # The same modules as in this process, from the same folders; nothing of the working directory.
     script = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
     command = [sys.executable, "-P", "-c", script, str(path)]
@@ -139,13 +139,13 @@ def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
             raise GroupsUnread(Fault(str(path), "", expected)) from exc
 
 
-def let_go(books: list[PolicyBook]) -> None:
+def release(snapshots: list[PolicySnapshot]) -> None:
     """Empty a list with the last references to policy snapshots, and free their content in slices.
 
     To be called in a thread. A snapshot with other references stays unchanged.
     """
-    parts = [attrgetter(part)(book) for book in books for part in _PARTS + _INDEXED]
-    books.clear()
+    parts = [attrgetter(part)(snapshot) for snapshot in snapshots for part in _PARTS + _INDEXED]
+    snapshots.clear()
     while parts:
         held = [*_slices(parts[-1]), *_slices(parts[-1].values())]
         # This frees the dict; `held` still has its keys and values.
@@ -204,8 +204,8 @@ def _taken(stream: Iterable[tuple[str, Any]]) -> LoadedGroups:
     raise EOFError  # Without an end the stream is incomplete.
 
 
-def _book_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicyBook:
-    return PolicyBook(
+def _book_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicySnapshot:
+    return PolicySnapshot(
         groups=parts["groups"],
         attach=Attachments(**_below("attach", parts)),
         limits=Limits(broker=broker, **_below("limits", parts)),
@@ -224,15 +224,15 @@ def _below(section: str, parts: dict[str, dict[Any, Any]]) -> dict[str, Any]:
 def _messages(path: Path) -> Iterator[tuple[str, Any]]:
     """The messages of the other process, in order."""
     try:
-        book = load_groups(path)
+        snapshot = load_groups(path)
     except ConfigError as error:
         yield _FAULTS, error.faults
         return
-    end = (book.limits.broker, book_hash(book))
+    end = (snapshot.limits.broker, policies_hash(snapshot))
     # By identity, so that one object there becomes one object here.
     index_of: dict[int, int] = {}
     for part in _PARTS:
-        for entries in _slices(attrgetter(part)(book).items()):
+        for entries in _slices(attrgetter(part)(snapshot).items()):
             new = {id(value): value for _, value in entries if id(value) not in index_of}
             yield _VALUES, list(new.values())
             index_of.update(zip(new, range(len(index_of), len(index_of) + len(new)), strict=True))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rgd.core.buckets.decision import Answer, Request, Together
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
 
 
@@ -47,7 +47,7 @@ class Daemon(Protocol):
     def names_resolved(self) -> int:
         """The number of requests so far that were the first of their name, which cost much more."""
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
 
     def group(self, name: str) -> GroupView:

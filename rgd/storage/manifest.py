@@ -1,6 +1,6 @@
 """What a segment of a tier holds, as the JSON object beside it says.
 
-Law: a manifest is written once, after its segment, and never changed: where it stands, the segment is
+Law: a manifest is written once, after its segment, and never changed: where it exists, the segment is
 there whole. So readers and retention learn all that they need without reading a segment.
 """
 
@@ -43,15 +43,15 @@ def decode_manifest(data: bytes, name: str) -> TieredSegment:
         TierDamaged: it is none; a later version is none either.
     """
     try:
-        told = json.loads(data[:MANIFEST_BYTES_MAX])
+        decoded = json.loads(data[:MANIFEST_BYTES_MAX])
     except ValueError as error:
         raise TierDamaged(f"{name}: not a manifest: {error}") from error
-    if not isinstance(told, dict) or told.get("version") != VERSION:
+    if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
         raise TierDamaged(f"{name}: not a manifest of version {VERSION}")
-    return segment_from(told, name)
+    return segment_from(decoded, name)
 
 
-def segment_from(told: dict[str, object], name: str) -> TieredSegment:
+def segment_from(decoded: dict[str, object], name: str) -> TieredSegment:
     """A segment from the fields of an object.
 
     Raises:
@@ -59,7 +59,7 @@ def segment_from(told: dict[str, object], name: str) -> TieredSegment:
     """
     values: list[int] = []
     for field in fields(TieredSegment):
-        value = told.get(field.name)
+        value = decoded.get(field.name)
         if type(value) is not int or not 0 <= value <= _INT_MAX:
             raise TierDamaged(f"{name}: {field.name}: expected a whole number, got {value!r}")
         values.append(value)

@@ -5,11 +5,11 @@
     PLACE/<log.name>/<broker>/<log>/00000000000000000000.json     its manifest, created last
     PLACE/<log.name>/<broker>/<log>/00000000000000000000.deleted  it is about to be deleted, created first
 
-`<log>` tells the logs of one broker apart: a broker that lost its disk numbers from 0 again.
+`<log>` separates the logs of one broker: a broker that lost its disk numbers from 0 again.
 
 Law: a segment counts as uploaded if and only if its manifest is there, and as gone as soon as it is
 marked. Everything is created and nothing overwritten, so that a crash after any step, or two uploaders at
-once, loses nothing and doubles nothing: whoever comes second finds the same bytes, or is told
+once, loses nothing and doubles nothing: the second one finds the same bytes, or gets
 `TierConflict`. Deleting removes the mark last; a mark without a segment is a deletion to finish.
 """
 

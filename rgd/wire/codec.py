@@ -8,7 +8,7 @@ decodes more than `MESSAGE_MAX` bytes, nor more than a fixed multiple of the rec
 (`rgd.wire.compression`), and the amount is known before it begins (`plain_bytes`).
 
 Rows are columns (`rgd.wire.columns`), and a body is compressed if that makes it smaller. With a dictionary,
-`encode` and `decode` use numbers in place of names (`rgd.wire.numbering`). A state that is
+`encode` and `decode` use numbers in place of names (`rgd.wire.name_dictionary`). A state that is
 too large for one message is divided before (`rgd.core.exchange.report_parts`).
 `rgd.wire.pulsar_usage` has the messages of stock Pulsar brokers.
 """
@@ -28,8 +28,8 @@ from rgd.core.exchange.messages import (
     Hello,
     Message,
     Report,
+    Sender,
     Span,
-    Speaker,
 )
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
@@ -37,7 +37,7 @@ from rgd.wire.columns import encode_rows, read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
 from rgd.wire.keys import is_in_order, read_keys
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 VERSION: Final = 1
 #: Largest message in bytes, as sent and as decompressed: the limit of an exchange
@@ -57,7 +57,7 @@ def in_order(message: Message) -> Message:
     return replace(message, rows=message.rows.in_order())
 
 
-def encode(message: Message, numbering: Numbering | None = None) -> bytes:
+def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
     """Encode a message; with the sender's dictionary, if it has one.
 
     Raises:
@@ -87,7 +87,7 @@ def plain_bytes(data: bytes) -> int:
 
 
 def decode(
-    data: bytes, numberings: Numberings | None = None, *, has_totals: bool = True
+    data: bytes, name_decoders: NameDecoders | None = None, *, has_totals: bool = True
 ) -> Message:
     """Read a message; where it has numbers, with what was heard before.
 
@@ -104,7 +104,7 @@ def decode(
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, _Reading(numberings or Numberings(), has_totals))
+    return _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -121,9 +121,9 @@ def _is_compressed(data: bytes) -> bool:
     return flags == _FLAG_ZSTD
 
 
-def _proto_of(message: Message, numbering: Numbering | None) -> usage_pb2.Message:
-    speaker = message.speaker
-    proto = usage_pb2.Message(broker=check_broker(speaker.broker), incarnation=speaker.incarnation)
+def _proto_of(message: Message, numbering: NameEncoder | None) -> usage_pb2.Message:
+    sender = message.sender
+    proto = usage_pb2.Message(broker=check_broker(sender.broker), incarnation=sender.incarnation)
     match message:
         case Report():
             _write_report(message, proto.report, numbering)
@@ -139,7 +139,7 @@ def _proto_of(message: Message, numbering: Numbering | None) -> usage_pb2.Messag
     return proto
 
 
-def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering | None) -> None:
+def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncoder | None) -> None:
     proto.sequence = check_count(report.sequence, "sequence")
     proto.period_ns = check_count(report.period_ns, "period")
     proto.full = report.full
@@ -167,7 +167,7 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: Numbering 
 class _Reading(NamedTuple):
     """How a report's rows are read."""
 
-    numberings: Numberings
+    name_decoders: NameDecoders
     has_totals: bool
 
 
@@ -175,17 +175,17 @@ def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
         raise Malformed(Reason.MISSING, "message: has nothing that this version knows")
-    speaker = Speaker(check_broker(proto.broker), proto.incarnation)
+    sender = Sender(check_broker(proto.broker), proto.incarnation)
     if what == "report":
-        return _read_report(speaker, proto.report, reading)
-    return _READERS[what](speaker, proto)
+        return _read_report(sender, proto.report, reading)
+    return _READERS[what](sender, proto)
 
 
-def _read_report(speaker: Speaker, report: usage_pb2.Report, reading: _Reading) -> Report:
+def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> Report:
     period_ns = check_count(report.period_ns, "period")
-    rows = _read_rows(speaker, report, reading)
+    rows = _read_rows(sender, report, reading)
     return Report(
-        speaker=speaker,
+        sender=sender,
         sequence=check_count(report.sequence, "sequence"),
         period_ns=period_ns,
         rows=NO_USAGE if rows is None else rows,
@@ -219,16 +219,14 @@ def _read_claim(number: int) -> Claim:
         raise Malformed(Reason.BAD_NUMBER, f"claim: {exc}") from exc
 
 
-def _read_rows(
-    speaker: Speaker, report: usage_pb2.Report, reading: _Reading
-) -> UsageColumns | None:
+def _read_rows(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> UsageColumns | None:
     """The rows; None where a name was missed."""
     if not report.HasField("names"):
         keys: _Keys | None = read_keys(report.rows)
     elif report.rows.groups:
         raise Malformed(Reason.BAD_STRUCTURE, "rows: both names and numbers")
     else:
-        keys = reading.numberings.read(speaker, report)
+        keys = reading.name_decoders.read(sender, report)
     if keys is None:
         return None
     groups, kinds = keys
@@ -241,10 +239,10 @@ def _read_rows(
     )
 
 
-_READERS: Final[dict[str, Callable[[Speaker, usage_pb2.Message], Message]]] = {
-    "hello": lambda speaker, _: Hello(speaker),
-    "goodbye": lambda speaker, _: Goodbye(speaker),
-    "ask": lambda speaker, proto: Ask(
-        speaker, check_broker(proto.ask.broker), full=not proto.ask.any_word
+_READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {
+    "hello": lambda sender, _: Hello(sender),
+    "goodbye": lambda sender, _: Goodbye(sender),
+    "ask": lambda sender, proto: Ask(
+        sender, check_broker(proto.ask.broker), full=not proto.ask.any_word
     ),
 }

@@ -7,7 +7,7 @@ is 0 to `COUNT_MAX`, sums included.
 
 Demand is written as its difference to admitted work, which is mostly 0. A rate that equals a whole
 count in the period is written as that count. Rates of demand are of that kind, and compressed
-counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.numbering` name or
+counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
 number the groups.
 """
 

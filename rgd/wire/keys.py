@@ -3,7 +3,7 @@
 Law: `read_keys` returns the input of `write_keys`, and neither accepts a row twice: names are in
 strictly ascending order, and a group has at most one row of each kind, publish before dispatch.
 
-Reports use numbers in place of names: `rgd.wire.numbering`, which writes the kinds in the same way.
+Reports use numbers in place of names: `rgd.wire.name_dictionary`, which writes the kinds in the same way.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Policies in the usage log: keys and values as in the policies table (proto: Policies).
 
-Law: of the parts of one record, `policies_from` gives back every policy of the book that they were made
+Law: of the parts of one record, `policies_from` gives back every policy of the snapshot that they were made
 from, except those that `left_out` counts. So a log alone has every group's quota over
 time, and the tenants charged for it.
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.records import Value, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire import record_pb2
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.frame import PAYLOAD_MAX
@@ -34,7 +34,7 @@ KEYS_MAX: Final = 200_000
 class PolicyPart:
     """An entry of policies: all of them, or a part of a large record."""
 
-    speaker: Speaker
+    sender: Sender
     #: As `Report.policies_hash`.
     policies_hash: int
     #: Values are JSON, as in the policies table.
@@ -57,15 +57,15 @@ class PolicyTexts:
         """The policies that were taken last; groups come first, then attachments."""
         return {key: text for key, (_, text) in self._texts.items()}
 
-    def take(self, book: PolicyBook) -> dict[str, str]:
-        """Take the policies of a book; answer with what changed: deleted ones become null.
+    def take(self, snapshot: PolicySnapshot) -> dict[str, str]:
+        """Take the policies of a snapshot; answer with what changed: deleted ones become null.
 
         Raises:
             Malformed: a policy cannot be written.
         """
         before, now = self._texts, {}
         changed: dict[str, str] = {}
-        for record in records_of(book, _WRITER):
+        for record in records_of(snapshot, _WRITER):
             key, value = record.key, record.value
             known = before.get(key)
             if known is None or known[0] is not value:
@@ -79,7 +79,7 @@ class PolicyTexts:
 
 
 def parts_of_policies(
-    speaker: Speaker,
+    sender: Sender,
     policies_hash: int,
     texts: Mapping[str, str],
     *,
@@ -103,7 +103,7 @@ def parts_of_policies(
     else:
         left_out = 0
     return [
-        PolicyPart(speaker, policies_hash, tuple(run), is_change, left_out, place, len(runs))
+        PolicyPart(sender, policies_hash, tuple(run), is_change, left_out, place, len(runs))
         for place, run in enumerate(runs, 1)
     ]
 
@@ -142,8 +142,8 @@ def policies_from(parts: Iterable[PolicyPart]) -> Iterator[tuple[str, Value]]:
 def policies_to_dict(part: PolicyPart) -> dict[str, Json]:
     """An entry of policies in plain values; what is no JSON as text."""
     return {
-        "broker": part.speaker.broker,
-        "incarnation": part.speaker.incarnation,
+        "broker": part.sender.broker,
+        "incarnation": part.sender.incarnation,
         "policies_hash": f"{part.policies_hash:016x}" if part.policies_hash else None,
         "part": part.part,
         "parts": part.parts,

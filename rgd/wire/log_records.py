@@ -12,7 +12,7 @@ deleted. Rows are differences, and payloads are compressed; Pulsar reads the com
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rgd.core.exchange.messages import Loggable, PoliciesInForce, RoundRecord, Speaker
+from rgd.core.exchange.messages import Loggable, PoliciesInForce, RoundRecord, Sender
 from rgd.wire import record_pb2
 from rgd.wire.chain import KEY_EVERY, Chain
 from rgd.wire.checks import check_broker, check_count
@@ -85,7 +85,7 @@ class LogEncoder:
         if policies is None:
             return []
         return parts_of_policies(
-            policies.speaker,
+            policies.sender,
             policies.policies_hash,
             self._texts.all(),
             is_change=False,
@@ -101,13 +101,13 @@ class LogEncoder:
             return [logged]
         if isinstance(logged, RoundRecord):
             return list(parts_of(logged))
-        changes = self._texts.take(logged.book)
+        changes = self._texts.take(logged.snapshot)
         is_first, self._policies = self._policies is None, logged
         if not has_segment or not (changes or is_first):
             return []
         return list(
             parts_of_policies(
-                logged.speaker,
+                logged.sender,
                 logged.policies_hash,
                 changes,
                 is_change=not is_first,
@@ -183,8 +183,8 @@ def _stored(body: bytes) -> tuple[bytes, tuple[tuple[str, str], ...], bytes]:
 
 def _policies_proto(part: PolicyPart) -> record_pb2.RoundRecord:
     proto = record_pb2.RoundRecord(
-        broker=check_broker(part.speaker.broker),
-        incarnation=part.speaker.incarnation,
+        broker=check_broker(part.sender.broker),
+        incarnation=part.sender.incarnation,
         policies_hash=check_count(part.policies_hash, "policies_hash"),
         part=part.part,
         parts=part.parts,
@@ -198,7 +198,7 @@ def _policies_part(proto: record_pb2.RoundRecord) -> PolicyPart:
     if not 1 <= proto.part <= proto.parts <= PARTS_MAX:
         raise Malformed(Reason.BAD_NUMBER, f"part: expected 1 to {proto.parts}")
     return PolicyPart(
-        Speaker(check_broker(proto.broker), proto.incarnation),
+        Sender(check_broker(proto.broker), proto.incarnation),
         check_count(proto.policies_hash, "policies_hash"),
         read_texts(proto.policies),
         proto.policies.changes,

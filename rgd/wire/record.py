@@ -21,7 +21,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from rgd.core.exchange.columns import POLICIES, Codes, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate, SharePolicyName
 from rgd.core.shares.columns import NO_RATE
@@ -115,8 +115,8 @@ def write_header(record: RoundRecord) -> record_pb2.RoundRecord:
     part, parts = _checked_part(record.part, record.parts)
     try:
         proto = record_pb2.RoundRecord(
-            broker=check_broker(record.speaker.broker),
-            incarnation=record.speaker.incarnation,
+            broker=check_broker(record.sender.broker),
+            incarnation=record.sender.incarnation,
             sequence=check_count(record.sequence, "sequence"),
             period_ns=check_count(record.period_ns, "period"),
             isolated=record.isolated,
@@ -206,7 +206,7 @@ def header(proto: record_pb2.RoundRecord) -> RoundRecord:
     peers = [(peer.broker, peer.sequence) for peer in proto.peers[: PEERS_MAX + 1]]
     part, parts = _checked_part(proto.part or 1, proto.parts or 1)
     return RoundRecord(
-        speaker=Speaker(check_broker(proto.broker), proto.incarnation),
+        sender=Sender(check_broker(proto.broker), proto.incarnation),
         sequence=check_count(proto.sequence, "sequence"),
         period_ns=check_count(proto.period_ns, "period"),
         peers=_checked_peers(peers),
@@ -228,8 +228,8 @@ def header(proto: record_pb2.RoundRecord) -> RoundRecord:
 def record_to_dict(record: RoundRecord) -> dict[str, Json]:
     """A record in plain values: rates in units per second, null for unlimited."""
     return {
-        "broker": record.speaker.broker,
-        "incarnation": record.speaker.incarnation,
+        "broker": record.sender.broker,
+        "incarnation": record.sender.incarnation,
         "sequence": record.sequence,
         "period_ms": record.period_ns / NS_PER_MS,
         "part": record.part,

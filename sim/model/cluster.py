@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.model.fluid import FluidBuckets
-from sim.model.rule import CountedWanting, EstimatedWanting, Rule, Wanting
+from sim.model.rule import CountedDemand, EstimatedDemand, Rule, Wanting
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ class Cluster:
     def __init__(self, quota: Ints, brokers: int, settings: Settings) -> None:
         self.rule = Rule(quota, brokers, settings.floor_ppm)
         self._wanting: Wanting = (
-            EstimatedWanting(quota, brokers) if settings.estimates else CountedWanting()
+            EstimatedDemand(quota, brokers) if settings.estimates else CountedDemand()
         )
         self._buckets = FluidBuckets(self.rule.first_shares(), settings.burst_ms)
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import REFUSED_BY, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import MILLI, NS_PER_S
 from sim.model.cluster import Cluster, Settings
@@ -38,8 +38,8 @@ def write_logs(
     """
     chunk = Chunk(workload, 0, groups)
     cluster = Cluster(chunk.quota, workload.brokers, settings)
-    book = _book_of(chunk.quota)
-    brokers = [_Broker(folder, place, book, chunk.quota) for place in range(workload.brokers)]
+    snapshot = _book_of(chunk.quota)
+    brokers = [_Broker(folder, place, snapshot, chunk.quota) for place in range(workload.brokers)]
     for number, demand in enumerate(chunk.rounds(), 1):
         share = cluster.shares.copy()
         admitted = np.minimum(cluster.round(demand.offered), demand.offered)
@@ -50,10 +50,10 @@ def write_logs(
     return sum(broker.writer.index for broker in brokers)
 
 
-def _book_of(quota: Ints) -> PolicyBook:
+def _book_of(quota: Ints) -> PolicySnapshot:
     """Every group with its quota, attached to a tenant of its own."""
     names = [_name(place) for place in range(len(quota))]
-    return PolicyBook(
+    return PolicySnapshot(
         {
             name: Group(name, Limit(publish=Rates(messages=rate)))
             for name, rate in zip(names, quota.tolist(), strict=True)
@@ -69,14 +69,14 @@ def _name(place: int) -> str:
 class _Broker:
     """One broker's log, and what it has counted."""
 
-    def __init__(self, folder: Path, place: int, book: PolicyBook, quota: Ints) -> None:
+    def __init__(self, folder: Path, place: int, snapshot: PolicySnapshot, quota: Ints) -> None:
         name = f"broker-{place:03}"
         self.writer = SegmentWriter(folder / name, name)
         self._place = place
-        self._speaker = Speaker(name, place + 1)
-        self._book = book
+        self._speaker = Sender(name, place + 1)
+        self._book = snapshot
         self._quota = np.stack([quota, np.full(len(quota), NO_RATE)], axis=1)
-        self._names = tuple(book.groups)
+        self._names = tuple(snapshot.groups)
         self._admitted = np.zeros((len(quota), 2), np.int64)
         self._wanted = np.zeros((len(quota), 2), np.int64)
 

@@ -30,7 +30,7 @@ class Wanting(Protocol):
         ...
 
 
-class CountedWanting:
+class CountedDemand:
     """What was offered is what is wanted."""
 
     def end_round(self, offered: Ints, admitted: Ints) -> Ints:
@@ -38,7 +38,7 @@ class CountedWanting:
         return np.maximum(offered, admitted)
 
 
-class EstimatedWanting:
+class EstimatedDemand:
     """The core's estimator, one row for each broker in each group."""
 
     def __init__(self, quota: Ints, brokers: int) -> None:

@@ -71,7 +71,7 @@ class _Weights:
 class _Peer:
     """One other member."""
 
-    heard_at: Nanos
+    received_at: Nanos
     sequence: int = 0
     weights: dict[GroupKey, _Weights] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class FlowShare(Rival):
     def _end_round(self, now: Nanos) -> list[UsageRow]:
         expiry_ns = self.settings.expiry_rounds * self.settings.round_ns
         self._peers = {
-            name: peer for name, peer in self._peers.items() if now - peer.heard_at <= expiry_ns
+            name: peer for name, peer in self._peers.items() if now - peer.received_at <= expiry_ns
         }
         rows = [self._estimate(state, now) for state in self.limiter.states()]
         self._refresh(self._keys(), now)
@@ -118,8 +118,8 @@ class FlowShare(Rival):
         return smoothed(weight, ideal, self._alpha)
 
     def _hear(self, message: Message) -> None:
-        name = message.speaker.broker
-        if name == self.settings.speaker.broker:
+        name = message.sender.broker
+        if name == self.settings.sender.broker:
             return
         if isinstance(message, Goodbye):
             self._peers.pop(name, None)
@@ -129,8 +129,8 @@ class FlowShare(Rival):
 
     def _take(self, report: Report) -> None:
         now = self._now
-        peer = self._peers.setdefault(report.speaker.broker, _Peer(now))
-        peer.heard_at = now
+        peer = self._peers.setdefault(report.sender.broker, _Peer(now))
+        peer.received_at = now
         if report.sequence <= peer.sequence:
             return
         peer.sequence = report.sequence

@@ -117,7 +117,7 @@ class PulsarShipped(Rival):
             for row in message.rows:
                 known = self._usage.setdefault(GroupKey(row.group, row.kind), {})
                 admitted = row.admitted
-                known[message.speaker.broker] = Pair(
+                known[message.sender.broker] = Pair(
                     admitted.messages // MILLI, admitted.bytes // MILLI
                 )
 
@@ -125,7 +125,7 @@ class PulsarShipped(Rival):
         if not self._has_calculated:
             return quota
         usage = self.usage(key)
-        own = usage.get(self.settings.speaker.broker, Pair())
+        own = usage.get(self.settings.sender.broker, Pair())
         everybody = usage.values()
         return Rates(
             _rate(quota.messages, own.messages, sum(pair.messages for pair in everybody)),

@@ -33,8 +33,8 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Rates
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
 from sim.member import share_in, tokens_in
 
@@ -50,7 +50,7 @@ class Rival(ABC):
         self.limiter = Limiter(buckets, self._first_share)
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
         self.sequence = 0
-        self._book: PolicyBook = EMPTY_BOOK
+        self._book: PolicySnapshot = EMPTY_SNAPSHOT
         self._now = now
         self._round_end: Nanos | None = None
 
@@ -70,11 +70,11 @@ class Rival(ABC):
             case MessageReceived():
                 self._hear(event.message)
             case PoliciesChanged():
-                self._book = event.book
-                self.limiter.set_book(event.book, event.now)
+                self._book = event.snapshot
+                self.limiter.set_policies(event.snapshot, event.now)
                 self._refresh(self._keys(), event.now)
             case Stopping():
-                return (Publish(Goodbye(self.settings.speaker)),)
+                return (Publish(Goodbye(self.settings.sender)),)
             case DemandUnreported() | StateAnnounced():
                 pass
         return ()
@@ -139,7 +139,7 @@ class Rival(ABC):
 
     def _report(self, rows: list[UsageRow]) -> Report:
         return Report(
-            speaker=self.settings.speaker,
+            sender=self.settings.sender,
             sequence=self.sequence,
             period_ns=self.settings.round_ns,
             rows=UsageColumns.of(*rows),

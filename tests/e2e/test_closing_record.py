@@ -56,8 +56,8 @@ async def test_an_orderly_stop_writes_a_closing_record_and_a_kill_does_not(tmp_p
     assert [record.last for record in orderly] == [False] * (len(orderly) - 1) + [True]
     assert killed
     assert not any(record.last for record in killed)
-    assert {record.speaker.incarnation for record in orderly}.isdisjoint(
-        record.speaker.incarnation for record in killed
+    assert {record.sender.incarnation for record in orderly}.isdisjoint(
+        record.sender.incarnation for record in killed
     )
     ends = [record.ended_ns for record in (*orderly, *killed)]
     assert ends == sorted(ends)

@@ -27,27 +27,27 @@ from rgd.core.broker.settings import BrokerSettings, OnIsolation
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
 
 pytestmark = pytest.mark.slow
 
-ME = Speaker("b1", 5)
+ME = Sender("b1", 5)
 
 #: Most wakes in one moment: a round ends in a slice for each group, and what was held for too long
 #: before anybody looked is given up at once.
 WAKES_MAX = 3
 SPEAKERS = [
-    Speaker("b0", 1),
-    Speaker("b0", 2),
-    Speaker("b2", 1),
-    Speaker("b1", 9),
-    Speaker("b1", 3),
+    Sender("b0", 1),
+    Sender("b0", 2),
+    Sender("b2", 1),
+    Sender("b1", 9),
+    Sender("b1", 3),
 ]
 
 rates = st.sampled_from([0, 1_000, 30_000, 500_000])
@@ -60,13 +60,13 @@ rows = st.builds(
     rates,
 )
 reports = st.builds(
-    lambda speaker, sequence, told, full, is_whole, claim, names_us: Report(
-        speaker,
+    lambda sender, sequence, told, full, is_whole, claim, names_us: Report(
+        sender,
         sequence,
         1,
         UsageColumns.of(*told),
         full,
-        told_hash(row for row in told if not row.is_idle) if is_whole else 7,
+        advertised_hash(row for row in told if not row.is_idle) if is_whole else 7,
         claim=claim,
         rival=ME.incarnation if names_us else 0,
     ),
@@ -136,7 +136,7 @@ class Life:
         return effects
 
     def note(self, message: Message) -> None:
-        assert message.speaker == ME
+        assert message.sender == ME
         if isinstance(message, Report):
             assert message.sequence == self.sequence + 1
             self.sequence = message.sequence
@@ -177,14 +177,14 @@ class Life:
         try:
             self.broker.limiter.acquire(request, Nanos(self.now))
         except UnknownGroup:
-            assert group not in self.broker.sharing.book.groups
+            assert group not in self.broker.sharing.snapshot.groups
         self.live(DemandUnreported(Nanos(self.now)))
 
     def change(self, chosen: list[Group]) -> None:
-        book = PolicyBook({group.name: group for group in chosen})
-        self.live(PoliciesChanged(Nanos(self.now), book))
+        snapshot = PolicySnapshot({group.name: group for group in chosen})
+        self.live(PoliciesChanged(Nanos(self.now), snapshot))
         for state in self.broker.limiter.states():
-            if book.groups[state.key.group].blocked:
+            if snapshot.groups[state.key.group].blocked:
                 assert state.share == Rates(0, 0)
 
 

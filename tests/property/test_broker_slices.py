@@ -24,15 +24,15 @@ from rgd.core.broker.events import (
 )
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.exchange.messages import Hello, Report, Speaker
+from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 
-ME = Speaker("b1", 5)
+ME = Sender("b1", 5)
 GROUPS = ["g0", "g1", "g2", "g3"]
-BOOK = PolicyBook({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
+BOOK = PolicySnapshot({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
 
 #: Between two slices somebody asks for something, or nobody.
 happenings = st.lists(
@@ -103,7 +103,7 @@ def test_requests_between_the_slices_are_counted_once(
             while life.broker.rounds.is_ending:
                 life.live(Woken(Nanos(now)))
             # Who has heard the whole of a round holds what the peers should.
-            assert life.mirror.hash_of("b1") == life.broker.rounds.told_hash
+            assert life.mirror.hash_of("b1") == life.broker.rounds.advertised_hash
         life.live(Stopping(Nanos(now + NS_PER_MS)))
         assert life.logged == +life.granted
 

@@ -13,8 +13,8 @@ from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import NOTHING, Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_MS, Dimension, Kind, Nanos
 
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
@@ -135,7 +135,7 @@ def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside d
 
 
 @st.composite
-def houses(draw: st.DrawFn) -> tuple[PolicyBook, list[PlainLevel]]:
+def houses(draw: st.DrawFn) -> tuple[PolicySnapshot, list[PlainLevel]]:
     """Policies, and the plain levels of each limit in them."""
     limits = {name: draw(LIMITS) for name in ("broker", *GROUPS, "topics", "subscriptions")}
     groups = {
@@ -146,7 +146,7 @@ def houses(draw: st.DrawFn) -> tuple[PolicyBook, list[PlainLevel]]:
     attached = [{at: name} if name in groups else {} for at, name in
                 (("acme", "tenant"), (NAMESPACE, "space"), (TOPICS[1] or "", "topic"))]  # fmt: skip
     of_topics, of_subscriptions = limits["topics"], limits["subscriptions"]
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         groups,
         Attachments(*attached),
         Limits(
@@ -164,7 +164,7 @@ def houses(draw: st.DrawFn) -> tuple[PolicyBook, list[PlainLevel]]:
         PlainLevel(Level.RESOURCE_GROUP, name, group.quota.publish, group.shadow)
         for name, group in groups.items()
     ]
-    return book, levels
+    return snapshot, levels
 
 
 #: The same amounts often: what was refused a moment ago is asked again.
@@ -193,12 +193,12 @@ ASKS = st.lists(
 class Walker:
     """The levels of every name, by the walk."""
 
-    def __init__(self, book: PolicyBook, levels: list[PlainLevel]) -> None:
-        self.book, self.levels = book, levels
+    def __init__(self, snapshot: PolicySnapshot, levels: list[PlainLevel]) -> None:
+        self.snapshot, self.levels = snapshot, levels
         self.limits: dict[tuple[str, ...], PlainLevel] = {}
 
     def of(self, request: Request, now: int) -> list[PlainLevel]:
-        topic, limits = request.topic, self.book.limits
+        topic, limits = request.topic, self.snapshot.limits
         found = [one for one in self.levels if one.group != "topic" or topic == TOPICS[1]]
         if topic is not None:
             found += self._limit(Level.TOPIC, limits.namespaces, (topic,), now)
@@ -220,15 +220,15 @@ class Walker:
 
 @given(houses(), ASKS)
 def test_the_fast_path_answers_and_leaves_what_a_plain_walk_does(
-    house: tuple[PolicyBook, list[PlainLevel]], asks: list[tuple[Request, int]]
+    house: tuple[PolicySnapshot, list[PlainLevel]], asks: list[tuple[Request, int]]
 ) -> None:
-    book, levels = house
+    snapshot, levels = house
     limiter, walker, now = (
         Limiter(SETTINGS, lambda one, kind, _: one.rates(kind)),
         Walker(*house),
         0,
     )
-    limiter.set_book(book, Nanos(0))
+    limiter.set_policies(snapshot, Nanos(0))
     for request, gap_ns in asks:
         now += gap_ns
         assert limiter.acquire(request, Nanos(now)) == walk(walker.of(request, now), request, now)

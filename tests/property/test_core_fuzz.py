@@ -45,12 +45,11 @@ from rgd.core.exchange.messages import (
     Message,
     Report,
     RoundRecord,
+    Sender,
     Span,
-    Speaker,
 )
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -63,6 +62,7 @@ from rgd.core.policies.model import (
     SharePolicyName,
     TopicSplit,
 )
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import (
     COUNT_MAX,
     MILLI,
@@ -79,14 +79,14 @@ from rgd.core.units import (
 from rgd.wire.codec import decode, encode
 from rgd.wire.frame import Entry
 from rgd.wire.log_records import LogEncoder, LogReader
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.record import in_order
 
-ME: Final = Speaker("b1", 5)
+ME: Final = Sender("b1", 5)
 #: Peers, a daemon under our name on either side of our incarnation, and who writes in our name.
 SPEAKERS: Final = [
-    *[Speaker("b0", 1), Speaker("b0", 2), Speaker("b2", 1), Speaker("b3", 7)],
-    *[Speaker("b1", 4), Speaker("b1", 9), ME],
+    *[Sender("b0", 1), Sender("b0", 2), Sender("b2", 1), Sender("b3", 7)],
+    *[Sender("b1", 4), Sender("b1", 9), ME],
 ]
 GROUPS: Final = ["gold", "silver", "lead"]
 TENANT: Final = "acme"
@@ -125,8 +125,8 @@ groups = st.builds(
     st.sampled_from([None, *TopicSplit]),
 )
 local_limits = st.builds(LocalLimit, st.none() | pairs_of_rates, st.none() | pairs_of_rates)
-books = st.builds(
-    lambda some, tenant, namespaces, topics, broker, of_topics, of_subscriptions: PolicyBook(
+snapshots = st.builds(
+    lambda some, tenant, namespaces, topics, broker, of_topics, of_subscriptions: PolicySnapshot(
         {group.name: group for group in some},
         Attachments(tenant, namespaces, topics),
         Limits(broker, of_topics, of_subscriptions),
@@ -175,13 +175,13 @@ rows = st.builds(
     st.builds(Pair, amounts, amounts),
 )
 reports = st.builds(
-    lambda speaker, sequence, told, is_whole, weight, members, part, name: Report(
-        speaker,
+    lambda sender, sequence, told, is_whole, weight, members, part, name: Report(
+        sender,
         sequence,
         NS_PER_S,
         UsageColumns.of(*told),
         part[0],
-        told_hash(row for row in told if not row.is_idle) if is_whole else 7,
+        advertised_hash(row for row in told if not row.is_idle) if is_whole else 7,
         weight,
         members=members,
         span=part[1],
@@ -245,15 +245,17 @@ class Core(RuleBasedStateMachine):
         self.is_heard = True
         self.is_known = True
         self.said: list[Message] = []
-        self.numbering, self.numberings = Numbering(), Numberings()
+        self.numbering, self.name_decoders = NameEncoder(), NameDecoders()
         self.log, self.reader = LogEncoder(), LogReader()
         self.broker = Broker(BrokerSettings(ME), Nanos(0))
 
-    @initialize(chosen=settings_of_brokers, book=books, begin=st.sampled_from([0, 10**15, 10**18]))
-    def begin(self, chosen: BrokerSettings, book: PolicyBook, begin: int) -> None:
+    @initialize(
+        chosen=settings_of_brokers, snapshot=snapshots, begin=st.sampled_from([0, 10**15, 10**18])
+    )
+    def begin(self, chosen: BrokerSettings, snapshot: PolicySnapshot, begin: int) -> None:
         self.now = begin
         self.broker = Broker(chosen, Nanos(begin))
-        self.live(PoliciesChanged(Nanos(begin), book))
+        self.live(PoliciesChanged(Nanos(begin), snapshot))
         self.live(Started(Nanos(begin)))
 
     # What may happen.
@@ -309,15 +311,15 @@ class Core(RuleBasedStateMachine):
     def cut_off(self, heard: bool) -> None:
         self.is_heard = heard
 
-    @rule(book=books, policies_hash=st.sampled_from([0, 1, POLICIES_HASH_MAX]))
-    def change_policies(self, book: PolicyBook, policies_hash: int) -> None:
+    @rule(snapshot=snapshots, policies_hash=st.sampled_from([0, 1, POLICIES_HASH_MAX]))
+    def change_policies(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
         self.is_known = True
-        self.live(PoliciesChanged(Nanos(self.now), book, policies_hash))
+        self.live(PoliciesChanged(Nanos(self.now), snapshot, policies_hash))
 
     @rule()
     def lose_policies(self) -> None:
         self.is_known = False
-        self.live(PoliciesChanged(Nanos(self.now), EMPTY_BOOK, known=False))
+        self.live(PoliciesChanged(Nanos(self.now), EMPTY_SNAPSHOT, known=False))
 
     @rule()
     def call_out(self) -> None:
@@ -333,7 +335,7 @@ class Core(RuleBasedStateMachine):
         try:
             answer = self.broker.limiter.acquire(request, Nanos(self.now))
         except UnknownGroup:
-            assert request.group not in self.broker.sharing.book.groups
+            assert request.group not in self.broker.sharing.snapshot.groups
             return
         if isinstance(answer, TooLarge):
             assert 1 <= answer.most <= COUNT_MAX
@@ -403,7 +405,7 @@ class Core(RuleBasedStateMachine):
                 self.said.append(self.round_trip(effect.message))
 
     def round_trip(self, message: Message) -> Message:
-        again = decode(encode(message, self.numbering), self.numberings)
+        again = decode(encode(message, self.numbering), self.name_decoders)
         plain = decode(encode(message))
         if isinstance(message, Report):
             assert isinstance(plain, Report)

@@ -1,7 +1,7 @@
-"""The rate in force is the least of the targets of the last `settle_ns`, whatever happens when.
+"""The rate in force is the least of the targets of the last `damping_ns`, whatever happens when.
 
 The model keeps every target and looks back over the window. Where more increases wait than are kept, a
-rate may come into force later than the model's, never earlier, and at the latest `settle_ns` after the
+rate may come into force later than the model's, never earlier, and at the latest `damping_ns` after the
 last target. Not covered: where targets come from (tests/unit/core/broker/test_sharing.py).
 """
 

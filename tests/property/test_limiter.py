@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, to_milli
 from tests.support.meters import window_of
 
@@ -32,11 +32,11 @@ def some_rates(draw: st.DrawFn) -> Rates:
 
 
 @st.composite
-def books(draw: st.DrawFn) -> PolicyBook:
+def snapshots(draw: st.DrawFn) -> PolicySnapshot:
     groups = {name: Group(name, Limit(draw(some_rates()))) for name in ("gold", "trial")}
     names = st.none() | st.sampled_from(["gold", "trial"])
     attached = [draw(names) for _ in range(3)]
-    return PolicyBook(
+    return PolicySnapshot(
         groups,
         Attachments(
             *(
@@ -70,17 +70,17 @@ ASKS = st.lists(
 )
 
 
-def full_limiter(book: PolicyBook) -> Limiter:
+def full_limiter(snapshot: PolicySnapshot) -> Limiter:
     limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-    limiter.set_book(book, Nanos(0))
+    limiter.set_policies(snapshot, Nanos(0))
     # Buckets are made when a name is first asked for.
     limiter.acquire(Request(messages=0, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
     return limiter
 
 
-@given(book=books(), asks=ASKS)
-def test_no_level_grants_more_than_its_own_bound(book: PolicyBook, asks: list[Ask]) -> None:
-    limiter, now = full_limiter(book), 0
+@given(snapshot=snapshots(), asks=ASKS)
+def test_no_level_grants_more_than_its_own_bound(snapshot: PolicySnapshot, asks: list[Ask]) -> None:
+    limiter, now = full_limiter(snapshot), 0
     granted = {Dimension.MESSAGES: 0, Dimension.BYTES: 0}
     largest = {Dimension.MESSAGES: 0, Dimension.BYTES: 0}
     for ask in asks:
@@ -105,8 +105,8 @@ def test_no_level_grants_more_than_its_own_bound(book: PolicyBook, asks: list[As
         ):
             granted[dimension] += units
             largest[dimension] = max(largest[dimension], units)
-    everything = [book.limits.broker.publish, book.limits.topics[TOPIC].publish]
-    everything += [group.quota.publish for group in book.groups_of(NAMESPACE, TOPIC)]
+    everything = [snapshot.limits.broker.publish, snapshot.limits.topics[TOPIC].publish]
+    everything += [group.quota.publish for group in snapshot.groups_of(NAMESPACE, TOPIC)]
     for limit in everything:
         assert limit is not None
         for dimension in Dimension:
@@ -116,9 +116,11 @@ def test_no_level_grants_more_than_its_own_bound(book: PolicyBook, asks: list[As
                 assert granted[dimension] <= most
 
 
-@given(book=books(), asks=ASKS)
-def test_what_is_refused_takes_nothing_from_any_bucket(book: PolicyBook, asks: list[Ask]) -> None:
-    limiter, now = full_limiter(book), 0
+@given(snapshot=snapshots(), asks=ASKS)
+def test_what_is_refused_takes_nothing_from_any_bucket(
+    snapshot: PolicySnapshot, asks: list[Ask]
+) -> None:
+    limiter, now = full_limiter(snapshot), 0
     for ask in asks:
         now += ask.gap_ns
         request = Request(messages=ask.messages, bytes=ask.bytes, namespace=NAMESPACE, topic=TOPIC)
@@ -128,9 +130,9 @@ def test_what_is_refused_takes_nothing_from_any_bucket(book: PolicyBook, asks: l
             assert tokens(limiter, now) == before
 
 
-@given(book=books(), asks=ASKS)
-def test_asking_again_after_retry_after_succeeds(book: PolicyBook, asks: list[Ask]) -> None:
-    limiter, now = full_limiter(book), 0
+@given(snapshot=snapshots(), asks=ASKS)
+def test_asking_again_after_retry_after_succeeds(snapshot: PolicySnapshot, asks: list[Ask]) -> None:
+    limiter, now = full_limiter(snapshot), 0
     for ask in asks:
         request = Request(
             messages=ask.messages,
@@ -150,10 +152,10 @@ def test_asking_again_after_retry_after_succeeds(book: PolicyBook, asks: list[As
 @given(messages=st.integers(1, 100))
 def test_a_group_that_is_attached_three_times_is_charged_once(messages: int) -> None:
     gold = Group("gold", Limit(Rates(to_milli(1000))))
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": gold}, Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"})
     )
-    limiter = full_limiter(book)
+    limiter = full_limiter(snapshot)
     limiter.acquire(Request(messages=messages, namespace=NAMESPACE, topic=TOPIC), Nanos(0))
     state = limiter.state(GroupKey("gold", Kind.PUBLISH))
     assert state is not None
@@ -161,12 +163,12 @@ def test_a_group_that_is_attached_three_times_is_charged_once(messages: int) -> 
 
 
 def test_the_most_stringent_level_is_named() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": Group("gold", Limit(Rates(to_milli(100))))},
         Attachments(namespaces={NAMESPACE: "gold"}),
         Limits(topics={TOPIC: LocalLimit(Rates(to_milli(10)))}),
     )
-    limiter = full_limiter(book)
+    limiter = full_limiter(snapshot)
     request = Request(messages=10, namespace=NAMESPACE, topic=TOPIC)
     assert limiter.acquire(request, Nanos(0)).granted  # type: ignore[union-attr]
     refused = limiter.acquire(request, Nanos(0))
@@ -176,11 +178,11 @@ def test_the_most_stringent_level_is_named() -> None:
 
 
 def test_a_shadow_group_counts_and_refuses_nothing() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": Group("gold", Limit(Rates(to_milli(10))), shadow=True)},
         Attachments(namespaces={NAMESPACE: "gold"}),
     )
-    limiter = full_limiter(book)
+    limiter = full_limiter(snapshot)
     for _ in range(10):
         answer = limiter.acquire(Request(messages=5, namespace=NAMESPACE), Nanos(0))
         assert isinstance(answer, Decision)
@@ -192,11 +194,11 @@ def test_a_shadow_group_counts_and_refuses_nothing() -> None:
 
 
 def test_a_request_above_ten_seconds_of_the_quota_is_too_large() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": Group("gold", Limit(Rates(to_milli(10))))},
         Attachments(namespaces={NAMESPACE: "gold"}),
     )
-    limiter = full_limiter(book)
+    limiter = full_limiter(snapshot)
     assert limiter.acquire(Request(messages=101, namespace=NAMESPACE), Nanos(0)) == TooLarge(
         Level.RESOURCE_GROUP, "gold", Dimension.MESSAGES, 100
     )
@@ -206,17 +208,17 @@ def test_a_request_above_ten_seconds_of_the_quota_is_too_large() -> None:
 
 
 def test_a_blocked_group_refuses_and_says_one_round() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": Group("gold", blocked=True)}, Attachments(namespaces={NAMESPACE: "gold"})
     )
-    answer = full_limiter(book).acquire(Request(namespace=NAMESPACE), Nanos(0))
+    answer = full_limiter(snapshot).acquire(Request(namespace=NAMESPACE), Nanos(0))
     assert isinstance(answer, Decision)
     assert not answer.granted
     assert answer.retry_after_ms == SETTINGS.round_ms
 
 
 def test_a_name_that_nobody_attached_is_granted_and_counted() -> None:
-    limiter = full_limiter(PolicyBook())
+    limiter = full_limiter(PolicySnapshot())
     answer = limiter.acquire(Request(messages=7, namespace=NAMESPACE), Nanos(0))
     assert answer == Decision(granted=True, messages=7, bytes=0, governed=False)
     assert limiter.ungoverned_total == 2
@@ -232,13 +234,13 @@ def test_a_name_that_nobody_attached_is_granted_and_counted() -> None:
 def test_a_group_wants_no_more_than_the_topics_limit_lets_through(
     topic_rate: int, share: int, asked: int, messages: int, attempt: int
 ) -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": Group("gold", Limit(Rates(to_milli(1000))))},
         Attachments(namespaces={NAMESPACE: "gold"}),
         Limits(topics={TOPIC: LocalLimit(Rates(to_milli(topic_rate)))}),
     )
     limiter = Limiter(SETTINGS, lambda group, kind, _: Rates(to_milli(share)))
-    limiter.set_book(book, Nanos(0))
+    limiter.set_policies(snapshot, Nanos(0))
     request = Request(messages=messages, namespace=NAMESPACE, topic=TOPIC, attempt=attempt)
     end = 4 * NS_PER_S
     for now in range(0, end, NS_PER_S // asked):

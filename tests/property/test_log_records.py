@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import REFUSED_BY, ShareColumns
-from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Speaker
+from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, SharePolicyName
 from rgd.core.policies.records import PolicyRecord, PolicyRecords, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire.chain import KEY_EVERY
 from rgd.wire.errors import Reason, WireError
@@ -80,7 +80,7 @@ def round_of(sequence: int, groups: int = 1) -> RoundRecord:
         )
         for place in range(groups)
     ]
-    return RoundRecord(Speaker("b1", 1), sequence, 1_000_000_000, ShareColumns.of(*rows))
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(*rows))
 
 
 def entry_of(encoder: LogEncoder, item: Item) -> Entry:
@@ -192,9 +192,9 @@ def test_policies_come_back_whole_and_as_changes(policies: list[PolicyRecord]) -
     for count in range(len(policies) + 1):
         if count:
             kept.put(policies[count - 1])
-        book = kept.book()
-        expected = {one.key: one.value for one in records_of(book, "x")}
-        for item in encoder.items_of(PoliciesInForce(Speaker("b1", 1), book, count)):
+        snapshot = kept.snapshot()
+        expected = {one.key: one.value for one in records_of(snapshot, "x")}
+        for item in encoder.items_of(PoliciesInForce(Sender("b1", 1), snapshot, count)):
             part = reader.read(entry_of(encoder, item))
             assert isinstance(part, PolicyPart)
             assert part.is_change == (count > 0)
@@ -207,7 +207,7 @@ def test_policies_come_back_whole_and_as_changes(policies: list[PolicyRecord]) -
 def test_policies_beyond_the_limit_are_left_out_and_counted() -> None:
     groups = {f"g{place}": Group(f"g{place}") for place in range(100)}
     encoder = LogEncoder(policies_bytes_max=200)
-    (part,) = encoder.items_of(PoliciesInForce(Speaker("b1", 1), PolicyBook(groups), 1))
+    (part,) = encoder.items_of(PoliciesInForce(Sender("b1", 1), PolicySnapshot(groups), 1))
     assert isinstance(part, PolicyPart)
     assert part.left_out == 100 - len(part.texts)
     assert 0 < len(part.texts) < 100

@@ -1,7 +1,7 @@
 """Namespaces, topics and tenants move between groups under load: each request is counted once.
 
 A real broker, policies as records, requests between the changes, rounds in slices: what the groups'
-its counters counted is what the callers were told, in exactly the groups that the newest book names.
+its counters counted is what the callers were told, in exactly the groups that the newest snapshot names.
 Not covered: what a request is granted (test_limiter.py), several brokers (tests/simulation).
 """
 
@@ -18,7 +18,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets import levels as levels_module
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.records import PolicyRecords, Value
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, Pair, to_milli
@@ -50,7 +50,7 @@ class House:
         self.is_told_late = is_told_late
         self.now = 0
         self.records = PolicyRecords()
-        self.broker = Broker(BrokerSettings(Speaker("b1", 1)), Nanos(0))
+        self.broker = Broker(BrokerSettings(Sender("b1", 1)), Nanos(0))
         #: What each life of a group told its callers; a life ends when it is deleted.
         self.admitted: Counter[GroupKey] = Counter()
         self.refused: Counter[GroupKey] = Counter()
@@ -69,10 +69,10 @@ class House:
     def write(self, key: str, value: Value) -> None:
         """Change one policy, as an admin does."""
         self.records.apply(self.records.next(key, value, "b1"))
-        book = self.records.book()
-        self.broker.handle(PoliciesChanged(Nanos(self.now), book))
+        snapshot = self.records.snapshot()
+        self.broker.handle(PoliciesChanged(Nanos(self.now), snapshot))
         for counts in (self.admitted, self.refused):
-            for key_of_group in [one for one in counts if one.group not in book.groups]:
+            for key_of_group in [one for one in counts if one.group not in snapshot.groups]:
                 del counts[key_of_group]
 
     def change(self) -> None:
@@ -110,7 +110,7 @@ class House:
             subscription=dice.choice([None, "s"]),
             partial=dice.random() < 0.3,
         )
-        groups = self.records.book().groups_of(namespace, topic)
+        groups = self.records.snapshot().groups_of(namespace, topic)
         answer = self.broker.limiter.acquire(request, Nanos(self.now))
         assert isinstance(answer, Decision)
         self.asked += 1

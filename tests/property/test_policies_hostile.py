@@ -67,7 +67,7 @@ async def write_raw(bus: MemoryBus, *written: tuple[str, bytes]) -> None:
 
 
 def agree(one: TablePolicies, other: TablePolicies) -> bool:
-    is_same = one.book() == other.book() and one._ledger.hash == other._ledger.hash
+    is_same = one.snapshot() == other.snapshot() and one._ledger.hash == other._ledger.hash
     return is_same and not one._ledger.misplaced and not other._ledger.misplaced
 
 
@@ -85,8 +85,8 @@ async def survive(before: Changes, after: Changes, *, is_compacted: bool) -> Non
         async with following(late):
             await late.change("tenant:acme", lambda _known: "gold")
             await until(lambda: agree(early, late))
-            assert early.book().groups["gold"] == gold(7000)
-            assert early.book().attach.tenants["acme"] == "gold"
+            assert early.snapshot().groups["gold"] == gold(7000)
+            assert early.snapshot().attach.tenants["acme"] == "gold"
     # What is repaired is repaired once by each: nobody writes for ever.
     assert len(bus.records) <= 3 * (len(before) + len(after)) + 6
 
@@ -120,7 +120,7 @@ async def test_a_revision_out_of_reach_and_then_a_low_one_end_nobody() -> None:
         await write_raw(bus, (GOLD, raw(2**63 - 1)), (GOLD, raw(1)))
         await policies.change("tenant:acme", lambda _known: "gold")
         # As if the one out of reach had never been there.
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
         assert policies.figures().refused == 2
     assert table(bus, "broker-2").figures().refused == 0
 
@@ -134,7 +134,7 @@ async def test_a_refused_record_that_hides_a_policy_does_not_stay_the_last() -> 
         await until(lambda: bus.table[GOLD] != raw(2**63 - 1, 9))
         bus.compact()
         async with following(late):
-            assert late.book().groups == {"gold": gold(1000)}
+            assert late.snapshot().groups == {"gold": gold(1000)}
 
 
 async def test_the_highest_revision_that_can_be_forged_locks_nobody_out() -> None:
@@ -146,11 +146,11 @@ async def test_the_highest_revision_that_can_be_forged_locks_nobody_out() -> Non
             await one.change(GOLD, lambda _known, number=number: gold(number))  # type: ignore[misc]
             await other.change(GOLD, lambda known: replace(known, blocked=True))  # type: ignore[type-var]
         blocked = replace(gold(3000), blocked=True)
-        await until(lambda: one.book().groups == other.book().groups == {"gold": blocked})
+        await until(lambda: one.snapshot().groups == other.snapshot().groups == {"gold": blocked})
         bus.compact()
         late = table(bus, "late")
         async with following(late):
-            assert late.book().groups == {"gold": blocked}
+            assert late.snapshot().groups == {"gold": blocked}
 
 
 @given(values=st.permutations([1000, 2000, None, 1000]))

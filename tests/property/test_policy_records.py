@@ -1,4 +1,4 @@
-"""Policy records of several writers: any order, any doubling, the same book.
+"""Policy records of several writers: any order, any doubling, the same snapshot.
 
 Not covered: two records of one key, revision and writer that differ: a writer numbers its own.
 """
@@ -61,9 +61,11 @@ def test_any_order_and_any_doubling_make_the_same_book(
 ) -> None:
     again = data.draw(st.permutations(written))
     doubled = [*again, *data.draw(st.permutations(again))]
-    books = [table(records).book() for records in (written, again, doubled)]
-    assert books[0] == books[1] == books[2]
-    assert names_of(books[0].index) == names_of(books[1].index) == names_of(books[2].index)
+    snapshots = [table(records).snapshot() for records in (written, again, doubled)]
+    assert snapshots[0] == snapshots[1] == snapshots[2]
+    assert (
+        names_of(snapshots[0].index) == names_of(snapshots[1].index) == names_of(snapshots[2].index)
+    )
 
 
 @given(st.lists(records(), max_size=30))
@@ -75,7 +77,7 @@ def test_what_wins_is_the_highest_of_what_arrived(written: list[PolicyRecord]) -
         # Only a record above it is taken in.
         assert not made.apply(highest)
         assert made.next(key, None, "a").revision == highest.revision + 1
-        assert table([highest]).book() == table(mine).book()
+        assert table([highest]).snapshot() == table(mine).snapshot()
 
 
 def names_of(index: PolicyIndex) -> list[dict[str, set[str]]]:
@@ -96,14 +98,14 @@ def test_the_index_says_what_a_walk_through_the_book_says(written: list[PolicyRe
     indexed = []
     for record in written:
         made.apply(record)
-        book = made.book()
-        indexed.append((book.index, names_of(book.index)))
+        snapshot = made.snapshot()
+        indexed.append((snapshot.index, names_of(snapshot.index)))
         # The same policies, with nothing kept of them: the index is made from the whole. A namespace
         # exists once named, and that of a deleted policy shows in the records alone.
-        whole = names_of(replace(book, named=book.namespaces()).index)
+        whole = names_of(replace(snapshot, named=snapshot.namespaces()).index)
         assert indexed[-1][1] == whole
-        assert namespaces_of(made) == book.namespaces()
-        assert book.namespaces() == frozenset().union(*indexed[-1][1][3].values())
+        assert namespaces_of(made) == snapshot.namespaces()
+        assert snapshot.namespaces() == frozenset().union(*indexed[-1][1][3].values())
     # What was given out stays as it was.
     assert all(names_of(index) == names for index, names in indexed)
 

@@ -15,14 +15,14 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange import report_parts
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX, part_of_state, parts_of_rows
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
 
-ME = Speaker("me", 1)
+ME = Sender("me", 1)
 
 keys = st.builds(
     GroupKey,
@@ -46,10 +46,10 @@ def row(key: GroupKey, amount: int = 5) -> UsageRow:
 def passed(told: list[GroupKey], amount: int = 5) -> list[Report]:
     """A pass over a state."""
     index = GroupIndex()
-    slots = np.array([index.place(key) for key in told], np.int64)
+    slots = np.array([index.slot(key) for key in told], np.int64)
     reports: list[Report] = []
     begin: int | None = 0
-    rows_hash = told_hash(row(key, amount) for key in told)
+    rows_hash = advertised_hash(row(key, amount) for key in told)
     while begin is not None:
         part = part_of_state(index, slots, begin)
         rows = UsageColumns.of(*(row(index.keys[slot], amount) for slot in part.slots.tolist()))

@@ -27,17 +27,17 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Goodbye, Hello, Report, Speaker
+from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.usage_map import HeldRow, UsageMap
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.usage_map import StoredRow, UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
 
 pytestmark = pytest.mark.slow
 
-ME = Speaker("me", 1)
+ME = Sender("me", 1)
 PEERS = ["p1", "p2"]
 #: The first four may have policies.
 GROUPS = [f"g{number}" for number in range(12)]
@@ -69,7 +69,7 @@ Told = dict[GroupKey, UsageRow]
 @contextmanager
 def few_slots() -> Iterator[None]:
     with (
-        mock.patch.object(group_index_module, "PLACES_MAX", 8),
+        mock.patch.object(group_index_module, "SLOTS_MAX", 8),
         mock.patch.object(group_index_module, "UNKNOWN_MAX", 6),
         mock.patch.object(usage_map_module, "UNKNOWN_ROWS_MAX", 4),
         mock.patch.object(slots_module, "SLICE_SLOTS", 4),
@@ -90,7 +90,7 @@ class Life:
         self.latest: dict[str, Report] = {}
         self.sequence = 0
         self.incarnation = 1
-        self.book = PolicyBook({})
+        self.snapshot = PolicySnapshot({})
         self.live(Started(Nanos(0)))
 
     def live(self, event: Event) -> None:
@@ -103,15 +103,15 @@ class Life:
         known |= {GroupKey(row.group, row.kind): row for row in told}
         self.told[peer] = {key: row for key, row in known.items() if not row.is_idle}
         self.sequence += 1
-        speaker = Speaker(peer, self.incarnation)
+        sender = Sender(peer, self.incarnation)
         numbers = np.array([GROUPS.index(row.group) for row in told], np.int64)
         columns = replace(UsageColumns.of(*told), groups=NumberedNames(GROUPS, numbers))
-        self.latest[peer] = Report(speaker, self.sequence, NS_PER_S, columns, full=full)
+        self.latest[peer] = Report(sender, self.sequence, NS_PER_S, columns, full=full)
         self.live(MessageReceived(Nanos(self.now), self.latest[peer]))
 
     def again(self, peer: str) -> None:
         """The very same columns, as a steady broker's come."""
-        if peer in self.latest and self.latest[peer].speaker.incarnation == self.incarnation:
+        if peer in self.latest and self.latest[peer].sender.incarnation == self.incarnation:
             self.report_columns(peer, self.latest[peer])
 
     def report_columns(self, peer: str, latest: Report) -> None:
@@ -127,29 +127,27 @@ class Life:
         self.live(MessageReceived(Nanos(self.now), self.latest[peer]))
 
     def goodbye(self, peer: str) -> None:
-        self.live(MessageReceived(Nanos(self.now), Goodbye(Speaker(peer, self.incarnation))))
+        self.live(MessageReceived(Nanos(self.now), Goodbye(Sender(peer, self.incarnation))))
         self.told = {name: ({} if name == peer else told) for name, told in self.told.items()}
         self.latest.clear()
         # Each of them starts again, for who said goodbye under a number is not heard under it.
         self.incarnation += 1
         for name in PEERS:
-            self.live(
-                MessageReceived(Nanos(self.now), Goodbye(Speaker(name, self.incarnation - 1)))
-            )
-            self.live(MessageReceived(Nanos(self.now), Hello(Speaker(name, self.incarnation))))
+            self.live(MessageReceived(Nanos(self.now), Goodbye(Sender(name, self.incarnation - 1))))
+            self.live(MessageReceived(Nanos(self.now), Hello(Sender(name, self.incarnation))))
             self.told[name] = {}
 
     def policies(self, names: set[str]) -> None:
         groups = {name: Group(name, Limit(Rates(100_000), Rates(50_000))) for name in names}
-        self.book = PolicyBook(groups)
-        self.live(PoliciesChanged(Nanos(self.now), self.book))
+        self.snapshot = PolicySnapshot(groups)
+        self.live(PoliciesChanged(Nanos(self.now), self.snapshot))
 
     def ask(self, group: str, count: int) -> None:
         request = Request(messages=count, group=group)
         try:
             self.broker.limiter.acquire(request, Nanos(self.now))
         except UnknownGroup:
-            assert group not in self.book.groups
+            assert group not in self.snapshot.groups
 
     def wait(self, milliseconds: int) -> None:
         until = self.now + milliseconds * NS_PER_MS
@@ -166,7 +164,7 @@ class Life:
         for peer in PEERS:
             held = dict(broker.usage.rows_of(peer))
             model = {
-                key: HeldRow(row.topics, row.admitted, row.wanted)
+                key: StoredRow(row.topics, row.admitted, row.wanted)
                 for key, row in self.told[peer].items()
             }
             assert held.items() <= model.items()
@@ -187,12 +185,12 @@ class Life:
                 UsageRow(key.group, key.kind, row.topics, row.admitted, row.wanted, Pair(), Pair())
                 for key, row in self.broker.usage.rows_of(name).items()
             ]
-            fresh.apply(Report(Speaker(name, 1), 1, NS_PER_S, UsageColumns.of(*told), full=True))
+            fresh.apply(Report(Sender(name, 1), 1, NS_PER_S, UsageColumns.of(*told), full=True))
             assert fresh.hash_of(name) == self.broker.usage.hash_of(name)
         for state in self.broker.limiter.states():
             assert self.broker.usage.rows(state.key) == fresh.rows(state.key)
             quota = self.broker.sharing.quota(state.key)
-            assert quota == self.book.groups[state.key.group].rates(state.key.kind)
+            assert quota == self.snapshot.groups[state.key.group].rates(state.key.kind)
             if self.broker.sharing.slot_of(state.key) < 0:
                 # Never the whole quota.
                 assert (state.share.messages or 0) * len(self.broker.sharing.brokers) <= (
@@ -215,7 +213,7 @@ class Life:
             if index.find(key) is not None
         }
         assert given <= used
-        assert index.unknown == sum(key.group not in self.book.groups for key in given)
+        assert index.unknown == sum(key.group not in self.snapshot.groups for key in given)
 
 
 @given(happenings)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
 from rgd.core.exchange.usage_map import UsageMap
@@ -74,7 +74,7 @@ def tell(
 ) -> UsageColumns:
     """What is picked of these rows."""
     columns = UsageColumns.of(*rows)
-    places = index.places(columns.groups, columns.kinds)
+    places = index.slots(columns.groups, columns.kinds)
     return columns.take(suppression.pick(places, columns, anyway=anyway))
 
 
@@ -93,17 +93,17 @@ def test_what_is_believed_is_never_further_off_than_the_rules_allow(
         told = []
         if is_early:
             told.append(tell(suppression, index, rows[:1], anyway=False))
-            mirror.apply(Report(Speaker("me", 1), number, 1, told[0]))
+            mirror.apply(Report(Sender("me", 1), number, 1, told[0]))
         suppression.next_round()
         picked = [
             tell(suppression, index, rows[at : at + slices], anyway=True)
             for at in range(0, len(rows), slices)
         ]
-        keys = [index.keys[place] for place in suppression.told_places().tolist()]
+        keys = [index.keys[place] for place in suppression.advertised_slots().tolist()]
         gone = [key for key in keys if key not in truth]
-        picked.append(suppression.forget(np.array([index.place(key) for key in gone], np.int64)))
+        picked.append(suppression.forget(np.array([index.slot(key) for key in gone], np.int64)))
         report = UsageColumns.join(picked)
-        mirror.apply(Report(Speaker("me", 1), number, 1, report))
+        mirror.apply(Report(Sender("me", 1), number, 1, report))
         last_told |= {
             GroupKey(row.group, row.kind): number for one in (*told, report) for row in one
         }
@@ -112,7 +112,7 @@ def test_what_is_believed_is_never_further_off_than_the_rules_allow(
         assert {key: tuple(row) for key, row in believed.items()} == {
             key: (row.topics, row.admitted, row.wanted) for key, row in told_rows.items()
         }
-        assert mirror.hash_of("me") == suppression.told_hash
+        assert mirror.hash_of("me") == suppression.advertised_hash
         # A zero is never believed to be more, nor more to be a zero.
         assert set(believed) == {key for key, row in truth.items() if not row.is_idle}
         for key, held in believed.items():

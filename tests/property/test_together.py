@@ -18,8 +18,8 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Decision, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, Dimension, Nanos
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
@@ -33,7 +33,7 @@ LIMITS = st.builds(Rates, RATES, RATES)
 
 
 @st.composite
-def books(draw: st.DrawFn) -> PolicyBook:
+def snapshots(draw: st.DrawFn) -> PolicySnapshot:
     groups = {
         name: Group(
             name,
@@ -44,7 +44,7 @@ def books(draw: st.DrawFn) -> PolicyBook:
         for name in ("tenant", "space")
     }
     topic_limit = draw(st.none() | LIMITS)
-    return PolicyBook(
+    return PolicySnapshot(
         groups,
         Attachments({"acme": "tenant"}, {NAMESPACES[0]: "space"}),
         Limits(
@@ -108,7 +108,7 @@ def left(limiter: Limiter, now: Nanos) -> object:
         for one in limiter.states()
     ]
     tokens = [[level.tokens(dimension, now) for dimension in Dimension] for level in levels]
-    refused = [level.cuts and level.cuts.since_start() for level in levels]
+    refused = [level.refusals and level.refusals.since_start() for level in levels]
     return tokens, counted, refused, [one.state.key for one in limiter.touched], limiter.urgent  # type: ignore[attr-defined]
 
 
@@ -121,11 +121,11 @@ COUNTED = {
 class Granting(SmallDaemon):
     """Counts the arrays that were granted together."""
 
-    def __init__(self, book: PolicyBook, *, together: bool) -> None:
-        super().__init__(book)
+    def __init__(self, snapshot: PolicySnapshot, *, together: bool) -> None:
+        super().__init__(snapshot)
         self.grants_together = together
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-        self.limiter.set_book(book, self.now)
+        self.limiter.set_policies(snapshot, self.now)
         self.granted = 0
         # New names are decided one by one.
         for namespace in NAMESPACES:
@@ -150,22 +150,22 @@ def answers(daemon: SmallDaemon, arrays: Iterable[bytes]) -> list[bytes]:
     return asyncio.run(ask_all())
 
 
-@given(books(), ARRAYS)
+@given(snapshots(), ARRAYS)
 def test_an_array_is_answered_as_its_items_one_by_one(
-    book: PolicyBook, arrays: list[list[dict[str, object]]]
+    snapshot: PolicySnapshot, arrays: list[list[dict[str, object]]]
 ) -> None:
     bodies = [said(items) for items in arrays]
-    together, alone = Granting(book, together=True), Granting(book, together=False)
+    together, alone = Granting(snapshot, together=True), Granting(snapshot, together=False)
     assert answers(together, bodies) == answers(alone, bodies)
     assert left(together.limiter, together.now) == left(alone.limiter, alone.now)
 
 
 def test_an_array_that_fits_is_granted_together() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"space": Group("space", Limit(Rates(400 * MILLI)))},
         Attachments(namespaces={NAMESPACES[0]: "space"}),
     )
-    daemon = Granting(book, together=True)
+    daemon = Granting(snapshot, together=True)
     body = json.dumps([{"tenant": "acme", "namespace": "orders", "messages": 5}] * 10).encode()
     # Twice all is there, and then too little is left.
     told = answers(daemon, [body, body, body])
@@ -174,12 +174,12 @@ def test_an_array_that_fits_is_granted_together() -> None:
 
 
 def test_questions_that_raise_half_way_take_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"space": Group("space", Limit(Rates(400 * MILLI)))},
         Attachments(namespaces={NAMESPACES[0]: "space"}),
     )
     limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-    limiter.set_book(book, Nanos(0))
+    limiter.set_policies(snapshot, Nanos(0))
     request = Request(namespace=NAMESPACES[0])
     assert isinstance(limiter.acquire(request, Nanos(0)), Decision)
     (state,) = limiter.states()

@@ -16,8 +16,8 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import BucketSettings, GroupKey, LevelState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, to_milli
 
 pytestmark = pytest.mark.slow
@@ -85,15 +85,15 @@ class House:
         self.share = Rates(to_milli(200), to_milli(300))
         self.group = Group("gold", Limit(QUOTA), topic_split=mode)
         self.limiter = Limiter(SETTINGS, lambda _group, _kind, _now: self.share)
-        self.set_book()
+        self.set_policies()
         # The group's own buckets are made when it is first asked for.
         self.step(0, Ask(None, 0, 0, partial=False, greedy=False))
 
     def at(self) -> Nanos:
         return Nanos(self.now)
 
-    def set_book(self) -> None:
-        self.limiter.set_book(PolicyBook({"gold": self.group}), self.at())
+    def set_policies(self) -> None:
+        self.limiter.set_policies(PolicySnapshot({"gold": self.group}), self.at())
 
     def step(self, gap_ns: int, step: Step) -> Decision | None:
         self.now += gap_ns
@@ -103,7 +103,7 @@ class House:
                 self.limiter.set_share(GOLD, self.share, self.at())
             case TopicSplit():
                 self.group = replace(self.group, topic_split=step)
-                self.set_book()
+                self.set_policies()
             case None:
                 self.limiter.end_round(self.at())
             case Ask():

@@ -1,6 +1,6 @@
 """The usage map, whatever is lost, doubled or overtaken on the way: all end with the same map.
 
-The receivers are real brokers; the speakers are lists of what they told, round by round. Not
+The receivers are real brokers; the senders are lists of what they told, round by round. Not
 covered: a network with time (tests/simulation).
 """
 
@@ -20,12 +20,12 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Hello, Report, Speaker
+from rgd.core.exchange.messages import Ask, Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
-from rgd.core.exchange.usage_map import HeldRow, UsageMap
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.rows_hash import advertised_hash
+from rgd.core.exchange.usage_map import StoredRow, UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.slow
 BROKERS = ("a", "b", "c")
 GROUPS = ("gold", "silver")
 KEYS = [GroupKey(group, kind) for group in GROUPS for kind in Kind]
-ME = Speaker("me", 1)
+ME = Sender("me", 1)
 #: When a receiver believes the map: it has listened for a namesake.
 BEGIN = Nanos(NS_PER_S)
-BOOK = PolicyBook({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
+BOOK = PolicySnapshot({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
 
 amounts = st.sampled_from([Pair(), Pair(5), Pair(0, 7), Pair(900, 900)])
 rows = st.builds(
@@ -76,9 +76,9 @@ tellings = st.lists(
 Told = dict[GroupKey, UsageRow]
 
 
-def held(told: Told) -> dict[GroupKey, HeldRow]:
+def held(told: Told) -> dict[GroupKey, StoredRow]:
     """What a map keeps of it."""
-    return {key: HeldRow(row.topics, row.admitted, row.wanted) for key, row in told.items()}
+    return {key: StoredRow(row.topics, row.admitted, row.wanted) for key, row in told.items()}
 
 
 def tell(told: Told, rows_told: Sequence[UsageRow], *, full: bool) -> Told:
@@ -114,7 +114,7 @@ def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
             model[telling.broker] = {}
         else:
             rows_told = UsageColumns.of(*telling.rows)
-            report = Report(Speaker(telling.broker, 1), 1, 1, rows_told, telling.full)
+            report = Report(Sender(telling.broker, 1), 1, 1, rows_told, telling.full)
             after = tell(before, telling.rows, full=telling.full)
             found = usage_map.apply(report).tolist()
             assert {usage_map.index.keys[place] for place in found} == moved(before, after)
@@ -123,7 +123,7 @@ def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
         assert usage_map.brokers() == {broker for broker, told in model.items() if told}
     for broker in BROKERS:
         assert usage_map.rows_of(broker) == held(model.get(broker, {}))
-        assert usage_map.hash_of(broker) == told_hash(model.get(broker, {}).values())
+        assert usage_map.hash_of(broker) == advertised_hash(model.get(broker, {}).values())
     for key in KEYS:
         assert usage_map.rows(key) == {
             broker: held(told)[key] for broker, told in model.items() if key in told
@@ -136,7 +136,7 @@ def test_the_map_is_what_each_broker_told_last_by_whatever_way_it_is_read(
 def test_the_hash_knows_no_order(told: list[UsageRow], dice: Random) -> None:
     shuffled = told.copy()
     dice.shuffle(shuffled)
-    assert told_hash(shuffled) == told_hash(told)
+    assert advertised_hash(shuffled) == advertised_hash(told)
 
 
 @st.composite
@@ -144,12 +144,12 @@ def reports_of(draw: st.DrawFn, broker: str) -> list[Report]:
     """What one broker says, in its own order; the last is a heartbeat."""
     told: Told = {}
     said = []
-    speaker = Speaker(broker, 1)
+    sender = Sender(broker, 1)
     for sequence, change in enumerate(draw(st.lists(changes, max_size=6)), start=1):
         told = tell(told, change, full=False)
-        rows_hash = told_hash(told.values())
-        said.append(Report(speaker, sequence, 1, UsageColumns.of(*change), rows_hash=rows_hash))
-    last = Report(speaker, len(said) + 1, 1, rows_hash=told_hash(told.values()))
+        rows_hash = advertised_hash(told.values())
+        said.append(Report(sender, sequence, 1, UsageColumns.of(*change), rows_hash=rows_hash))
+    last = Report(sender, len(said) + 1, 1, rows_hash=advertised_hash(told.values()))
     return [*said, last]
 
 
@@ -168,7 +168,7 @@ def receiver() -> Broker:
     broker.handle(PoliciesChanged(Nanos(0), BOOK))
     broker.handle(Started(Nanos(0)))
     broker.handle(MessageReceived(Nanos(0), Hello(ME)))
-    broker.handle(MessageReceived(Nanos(0), Hello(Speaker("first", 1))))
+    broker.handle(MessageReceived(Nanos(0), Hello(Sender("first", 1))))
     broker.handle(Woken(BEGIN))
     assert broker.mode is Mode.LIVE
     return broker

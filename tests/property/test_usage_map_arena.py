@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
 
@@ -38,7 +38,7 @@ rows = st.builds(
 )
 reports = st.builds(
     lambda broker, told, full: Report(
-        Speaker(broker, 1), 1, 1, rows=UsageColumns.of(*told), full=full
+        Sender(broker, 1), 1, 1, rows=UsageColumns.of(*told), full=full
     ),
     st.sampled_from(BROKERS),
     st.lists(rows, max_size=12, unique_by=lambda row: (row.group, row.kind)),
@@ -48,7 +48,7 @@ reports = st.builds(
 STEADY = tuple(tuple(GROUPS[place::-1] + GROUPS[:place:-1]) for place in (3, 5, 8))
 steady_reports = st.builds(
     lambda broker, groups, amounts_told, full: Report(
-        Speaker(broker, 1),
+        Sender(broker, 1),
         1,
         1,
         rows=replace(
@@ -76,7 +76,7 @@ Model = dict[str, dict[GroupKey, UsageRow]]
 
 def changes(model: Model, report: Report) -> set[GroupKey]:
     """What the report changes, by the words of PIP-82."""
-    own = model.setdefault(report.speaker.broker, {})
+    own = model.setdefault(report.sender.broker, {})
     told = {GroupKey(row.group, row.kind): row for row in report.rows}
     changed = set()
     for key in list(own):
@@ -120,22 +120,22 @@ def check(script: list[Report | str]) -> None:
             expected = changes(model, happening)
         found = [usage_map.index.keys[place] for place in places.tolist()]
         assert (set(found), len(found)) == (expected, len(expected))
-        broker = happening if isinstance(happening, str) else happening.speaker.broker
+        broker = happening if isinstance(happening, str) else happening.sender.broker
         if len(expected) % 2:
             # Asked for now and then, so that it is known at some reports and not at others.
             own = model.get(broker, {})
-            assert usage_map.hash_of(broker) == told_hash(own.values())
+            assert usage_map.hash_of(broker) == advertised_hash(own.values())
     for broker in BROKERS:
         own = model.get(broker, {})
         held = usage_map.rows_of(broker)
         assert {key: tuple(row) for key, row in held.items()} == {
             key: (row.topics, row.admitted, row.wanted) for key, row in own.items()
         }
-        assert usage_map.hash_of(broker) == told_hash(own.values())
+        assert usage_map.hash_of(broker) == advertised_hash(own.values())
         assert usage_map.count_of(broker) == len(own)
         for key, row in held.items():
             assert usage_map.rows(key)[broker] == row
-    places = usage_map.index.places(GROUPS, np.zeros(len(GROUPS), np.uint8))
+    places = usage_map.index.slots(GROUPS, np.zeros(len(GROUPS), np.uint8))
     gathered = usage_map.gather(places)
     counted = Counter(
         key.group for own in model.values() for key in own if key.kind is Kind.PUBLISH

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, RoundRecord, Speaker
+from rgd.core.exchange.messages import Message, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.units import Kind, Pair
@@ -27,7 +27,7 @@ from rgd.wire.frame import (
     headers_and_payload,
     peek_broker_entry_metadata,
 )
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.policies import decode_policy, encode_policy
 from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_report
 from tests.support import wire_values
@@ -60,8 +60,8 @@ def read(decode: Callable[[bytes], object], data: bytes) -> object:
     return None
 
 
-EVIL = Speaker("evil", 1)
-HONEST = Report(Speaker("honest", 1), 1, 1_000_000_000)
+EVIL = Sender("evil", 1)
+HONEST = Report(Sender("honest", 1), 1, 1_000_000_000)
 SOME = UsageColumns.of(
     UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5), Pair(), Pair()),
     UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9), Pair(), Pair()),
@@ -139,22 +139,22 @@ def test_a_changed_body_in_a_frame_is_refused_or_still_sound(
 def test_changed_reports_with_numbers_are_refused_or_sound_and_spoil_nobody_elses(
     frames: list[tuple[Report, bool, list[tuple[float, int]], bool]],
 ) -> None:
-    numbering, numberings = Numbering(), Numberings()
-    other, honest = Numbering(), replace(HONEST, rows=SOME)
-    codec.decode(codec.encode(honest, other), numberings)
+    numbering, name_decoders = NameEncoder(), NameDecoders()
+    other, honest = NameEncoder(), replace(HONEST, rows=SOME)
+    codec.decode(codec.encode(honest, other), name_decoders)
     for report, is_mine, at, is_in_frame in frames:
-        said = replace(report, speaker=EVIL) if is_mine else report
+        said = replace(report, sender=EVIL) if is_mine else report
         plain = codec.encode(said, numbering)
         body = turned(zstd.decompress(plain[2:]) if plain[1] else plain[2:], at)
         data = framed(body) if is_in_frame else plain[:1] + b"\x00" + body
-        value = read(lambda data: codec.decode(data, numberings), data)
+        value = read(lambda data: codec.decode(data, name_decoders), data)
         if isinstance(value, Report):
             keys = list(zip(value.rows.groups, value.rows.kinds.tolist(), strict=True))
             assert len(set(keys)) == len(keys)
             assert codec.decode(codec.encode(value)) == codec.in_order(value)
-        assert numberings.cost >= 0
-    if all(report.speaker.broker != HONEST.speaker.broker for report, *_ in frames):
-        assert codec.decode(codec.encode(honest, other), numberings) == honest
+        assert name_decoders.cost >= 0
+    if all(report.sender.broker != HONEST.sender.broker for report, *_ in frames):
+        assert codec.decode(codec.encode(honest, other), name_decoders) == honest
 
 
 @given(value=wire_values.round_records, at=flips, keep=st.floats(0, 1))

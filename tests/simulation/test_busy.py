@@ -11,9 +11,9 @@ import pytest
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.rounds import SLICE_GROUPS
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, to_milli
 from sim.member import Member
 from sim.world import World
@@ -41,11 +41,11 @@ def ask_every_second(world: World, member: Member, second: int) -> None:
 def test_two_daemons_busy_beyond_a_round_do_not_expire_each_other() -> None:
     world = World(seed=1)
     limit = Limit(Rates(to_milli(1000.0)))
-    book = PolicyBook({name: Group(name, limit) for name in GROUPS})
+    snapshot = PolicySnapshot({name: Group(name, limit) for name in GROUPS})
     members = []
     for number in range(2):
-        speaker = Speaker(f"broker-{number}", world.dice.getrandbits(62))
-        members.append(world.add(replace(SETTINGS, speaker=speaker), book))
+        sender = Sender(f"broker-{number}", world.dice.getrandbits(62))
+        members.append(world.add(replace(SETTINGS, sender=sender), snapshot))
         world.start(members[-1])
     world.run_until(QUIET_S * NS_PER_S)
     busiest = 0

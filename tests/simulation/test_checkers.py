@@ -110,7 +110,7 @@ class Stingy(CoreBrain):
 
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
         super().__init__(settings, now)
-        if settings.speaker.broker == "broker-001":
+        if settings.sender.broker == "broker-001":
             refusal = Decision(granted=False, messages=0, bytes=0, retry_after_ms=1)
             self.limiter = _Gate(self.limiter, lambda _request, _now: refusal)  # type: ignore[assignment]
 
@@ -141,7 +141,7 @@ class Stubborn(CoreBrain):
 
     def shares(self, key: GroupKey) -> dict[str, Rates] | None:
         names = self.broker.sharing.brokers
-        return dict.fromkeys(names, Rates(hash(self.broker.settings.speaker.incarnation) % 10**6))
+        return dict.fromkeys(names, Rates(hash(self.broker.settings.sender.incarnation) % 10**6))
 
 
 def _crash(ground: Ground) -> tuple[Fault, ...]:

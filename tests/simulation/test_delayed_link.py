@@ -23,7 +23,7 @@ def test_a_link_that_is_delayed_and_drains_is_lost_once_and_back_once(
     # On a topic messages stay in order.
     cluster = Cluster([QUOTA] * 3, quota=QUOTA, network=Network(is_ordered=True))
     cluster.settings = type(cluster.settings)(
-        cluster.settings.speaker, isolation_hold_rounds=hold_rounds, expiry_rounds=40
+        cluster.settings.sender, isolation_hold_rounds=hold_rounds, expiry_rounds=40
     )
     name = cluster.add(QUOTA).name
     cluster.run_s(6)

@@ -64,11 +64,11 @@ class FaultyCluster:
             if second % 10 == 4:
                 self.restart(2)
             if second % 7 == 0:
-                self.cluster.set_book(gold_book(QUOTA * (1 - 0.1 * (second % 2))))
+                self.cluster.set_policies(gold_book(QUOTA * (1 - 0.1 * (second % 2))))
             # Without `Cluster.run_s`, which validates: a recovery may be waiting.
             self.cluster.world.run_until(self.cluster.world.now + NS_PER_S)
         self.injector.stop()
-        self.cluster.set_book(gold_book(QUOTA))
+        self.cluster.set_policies(gold_book(QUOTA))
 
     def want(self, rates: Sequence[float]) -> None:
         """Ask the members for so much."""

@@ -99,7 +99,7 @@ def test_one_cut_off_holds_its_share_and_then_acts_as_told(
     sums = watch_conservation(cluster)
     cluster.run_s(5.5)
     cluster.cut_off(0)
-    # Heard last at 5; said at 6, missing at 7.1, held until the others give it up.
+    # Receipt last at 5; said at 6, missing at 7.1, held until the others give it up.
     cluster.run_s(1.5)
     assert cluster.mode_of(0) is Mode.LIVE
     cluster.run_s(0.9)
@@ -219,7 +219,7 @@ def test_back_in_reach_the_peers_are_asked_first_and_there_is_no_burst() -> None
     cluster.heal()
     cluster.run_s(0.6)
     member = cluster.members[0]
-    # Heard again at 16, and what it may grant until the answers are in is its equal part.
+    # Receipt again at 16, and what it may grant until the answers are in is its equal part.
     assert cluster.mode_of(0) is Mode.REJOINING
     assert share_of(member) == pytest.approx(QUOTA / 3)
     cluster.run_s(2)

@@ -12,8 +12,8 @@ import pytest
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.events import PoliciesChanged
 from rgd.core.buckets.level import GroupKey
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, to_milli
 from sim.member import Member
 from tests.simulation.worlds import (
@@ -44,7 +44,7 @@ def cluster() -> Cluster:
 
 
 def test_a_lower_quota_is_in_force_in_the_same_moment(cluster: Cluster) -> None:
-    cluster.set_book(gold_book(120))
+    cluster.set_policies(gold_book(120))
     assert sum(cluster.shares()) == 120
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([45, 45, 30], rel=0.02)
@@ -55,7 +55,7 @@ def test_a_lower_quota_is_in_force_in_the_same_moment(cluster: Cluster) -> None:
 def test_a_higher_quota_is_in_force_when_it_has_settled(cluster: Cluster) -> None:
     cluster.loads[0].set_rate(1000)
     cluster.run_s(1)
-    cluster.set_book(gold_book(600))
+    cluster.set_policies(gold_book(600))
     cluster.run_s(0.12)
     assert sum(cluster.shares()) == pytest.approx(600)
     cluster.run_s(2)
@@ -64,11 +64,11 @@ def test_a_higher_quota_is_in_force_when_it_has_settled(cluster: Cluster) -> Non
 
 
 def test_a_block_lets_nothing_through_and_its_end_no_burst(cluster: Cluster) -> None:
-    cluster.set_book(gold_book(QUOTA, blocked=True))
+    cluster.set_policies(gold_book(QUOTA, blocked=True))
     cluster.run_s(3)
     assert cluster.admitted_s(5, 8) == [0, 0, 0]
     assert cluster.shares() == [0, 0, 0]
-    cluster.set_book(gold_book(QUOTA))
+    cluster.set_policies(gold_book(QUOTA))
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
     # What was refused meanwhile is not made up for: an empty bucket grants its rate.
@@ -76,26 +76,26 @@ def test_a_block_lets_nothing_through_and_its_end_no_burst(cluster: Cluster) -> 
 
 
 def test_a_deleted_group_limits_nobody_and_is_forgotten_by_all(cluster: Cluster) -> None:
-    cluster.set_book(PolicyBook())
+    cluster.set_policies(PolicySnapshot())
     cluster.run_s(2)
     assert cluster.admitted_s(5, 7) == pytest.approx([QUOTA, 60, 30], rel=0.01)
     assert all(not member.broker.usage.rows(GOLD) for member in cluster.members)
-    cluster.set_book(gold_book(QUOTA))
+    cluster.set_policies(gold_book(QUOTA))
     cluster.run_s(3)
     assert cluster.shares() == pytest.approx([210, 60, 30], rel=0.02)
 
 
-def two_groups(of_namespace: str) -> PolicyBook:
+def two_groups(of_namespace: str) -> PolicySnapshot:
     """Two groups, the namespace in one of them."""
     groups = {name: Group(name, Limit(Rates(to_milli(QUOTA)))) for name in ("gold", "trial")}
-    return PolicyBook(groups, Attachments(namespaces={NAMESPACE: of_namespace}))
+    return PolicySnapshot(groups, Attachments(namespaces={NAMESPACE: of_namespace}))
 
 
 def test_a_namespace_that_moves_is_counted_in_one_group_for_each_request(cluster: Cluster) -> None:
     for round_number in range(6):
-        cluster.set_book(two_groups("trial" if round_number % 2 == 0 else "gold"))
+        cluster.set_policies(two_groups("trial" if round_number % 2 == 0 else "gold"))
         cluster.run_s(0.7)
-    cluster.set_book(two_groups("trial"))
+    cluster.set_policies(two_groups("trial"))
     cluster.run_s(3)
     assert cluster.shares(TRIAL) == pytest.approx([210, 60, 30], rel=0.02)
     for member, load in zip(cluster.members, cluster.loads, strict=True):
@@ -128,7 +128,7 @@ def test_what_a_topics_own_limit_refuses_does_not_make_its_group_hoard_share() -
     limits = Limits(topics={REQUEST.topic: LocalLimit(Rates(to_milli(30)))})
     first = cluster.members[0]
     cluster.world.tell(
-        first, PoliciesChanged(cluster.world.now, replace(cluster.book, limits=limits))
+        first, PoliciesChanged(cluster.world.now, replace(cluster.snapshot, limits=limits))
     )
     cluster.run_s(10)
     assert cluster.shares()[1] == pytest.approx(QUOTA - 30, rel=0.02)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
@@ -116,7 +116,7 @@ def test_a_word_of_ours_that_we_alone_missed_is_made_good_in_the_next_round() ->
 
 
 def test_a_policy_of_pip_82_gets_there_as_well() -> None:
-    settings = BrokerSettings(Speaker("", 0), policy=SharePolicyName.RESIDUAL)
+    settings = BrokerSettings(Sender("", 0), policy=SharePolicyName.RESIDUAL)
     cluster = Cluster([270, 270], quota=QUOTA, settings=settings)
     cluster.run_s(8)
     assert sum(cluster.admitted_s(5, 8)) == pytest.approx(QUOTA, rel=0.05)

@@ -43,7 +43,7 @@ def test_once_all_have_answered_they_do_not_wait_two_rounds() -> None:
     missing_one = Cluster(
         [900.0] * 3,
         quota=QUOTA,
-        settings=type(cluster.settings)(cluster.settings.speaker, expected_brokers=4),
+        settings=type(cluster.settings)(cluster.settings.sender, expected_brokers=4),
     )
     cluster.run_s(1)
     missing_one.run_s(1.9)

@@ -186,7 +186,7 @@ def test_two_that_each_had_an_exchange_settle_it_when_it_is_one_again(seed: int)
     cluster.heal()
     cluster.run_s(2.5)
     names = (cluster.members[0], cluster.members[3])
-    low, high = sorted(names, key=lambda member: member.broker.identity.speaker.incarnation)
+    low, high = sorted(names, key=lambda member: member.broker.identity.sender.incarnation)
     assert (has_yielded(low), has_yielded(high)) == (False, True)
     cluster.run_s(11)
     assert (low.halted is None, high.halted is None) == (True, False)
@@ -232,7 +232,7 @@ def test_goodbyes_forged_in_all_names_lift_the_quota_for_a_moment_once() -> None
     cluster = busy()
     for _ in range(100):
         for member in cluster.members:
-            cluster.world.forge(Goodbye(member.broker.identity.speaker))
+            cluster.world.forge(Goodbye(member.broker.identity.sender))
         cluster.run_s(0.1)
     assert most_admitted(cluster, 5) <= 1.05
     cluster.run_s(2)
@@ -243,12 +243,12 @@ def test_goodbyes_forged_in_all_names_lift_the_quota_for_a_moment_once() -> None
 def test_a_report_forged_in_the_name_of_one_costs_it_two_rounds_at_most() -> None:
     cluster = busy()
     victim = cluster.members[0]
-    me = victim.broker.identity.speaker
+    me = victim.broker.identity.sender
     cluster.world.forge(Report(me, (1 << 63) - 1, 1, full=True))
     cluster.world.forge(Report(me, victim.broker.sequence + 1, 1, full=True))
     cluster.run_s(2)
     assert victim.broker.identity.forged_total >= 1
-    assert victim.broker.identity.speaker != me
+    assert victim.broker.identity.sender != me
     assert cluster.agrees()
     assert cluster.shares() == pytest.approx([100] * 3, rel=0.02)
 
@@ -273,7 +273,7 @@ def test_whatever_zombies_and_forgers_do_one_daemon_of_each_name_is_left(seed: i
     outcome = run(SCENARIOS["zombies"], seed=seed)
     assert outcome.violations == []
     live = outcome.cluster.live
-    names = Counter(member.broker.settings.speaker.broker for member in live)
+    names = Counter(member.broker.settings.sender.broker for member in live)
     assert names == {"broker-000": 1, "broker-001": 1, "broker-002": 1}
     assert {member.broker.mode for member in live} == {Mode.LIVE}
     away = sum(fault.deed in (Deed.CUT, Deed.SLOW) for fault in outcome.cluster.faults)

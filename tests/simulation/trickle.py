@@ -10,9 +10,9 @@ from typing import Any
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.network import Network
 from sim.world import BrainMaker, World
@@ -44,7 +44,7 @@ class Trickle:
         self._ticks_per_s = ticks_per_s
         names = [f"group-{place:04d}" for place in range(len(quotas))]
         self.keys = [GroupKey(name, Kind.PUBLISH) for name in names]
-        book = PolicyBook(
+        snapshot = PolicySnapshot(
             {
                 name: Group(name, Limit(Rates(to_milli(quota))))
                 for name, quota in zip(names, quotas, strict=True)
@@ -53,10 +53,8 @@ class Trickle:
         round_ns = round_s * NS_PER_S
         self.members = [
             self.world.add(
-                BrokerSettings(
-                    Speaker(f"broker-{place:04d}", place), round_ns=round_ns, **settings
-                ),
-                book,
+                BrokerSettings(Sender(f"broker-{place:04d}", place), round_ns=round_ns, **settings),
+                snapshot,
             )
             for place in range(brokers)
         ]

@@ -14,9 +14,9 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.load import Load
 from sim.member import Member
@@ -24,15 +24,15 @@ from sim.network import Network
 from sim.world import World
 
 GOLD = GroupKey("gold", Kind.PUBLISH)
-SETTINGS = BrokerSettings(Speaker("", 0))
+SETTINGS = BrokerSettings(Sender("", 0))
 NAMESPACE = "acme/orders"
 REQUEST = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/eu")
 
 
-def gold_book(quota: float, *, blocked: bool = False) -> PolicyBook:
+def gold_book(quota: float, *, blocked: bool = False) -> PolicySnapshot:
     """One group of so many messages a second, attached to the namespace acme/orders."""
     group = Group("gold", Limit(Rates(to_milli(quota))), blocked=blocked)
-    return PolicyBook({"gold": group}, Attachments(namespaces={NAMESPACE: "gold"}))
+    return PolicySnapshot({"gold": group}, Attachments(namespaces={NAMESPACE: "gold"}))
 
 
 class Cluster:
@@ -50,7 +50,7 @@ class Cluster:
     ) -> None:
         self.world = World(seed=seed, network=network)
         self.settings = settings or SETTINGS
-        self.book = gold_book(quota)
+        self.snapshot = gold_book(quota)
         self.members: list[Member] = []
         self.loads: list[Load] = []
         for rate in rates:
@@ -81,9 +81,9 @@ class Cluster:
 
         Where the name is taken it is a restart; with an address of its own it is a second one.
         """
-        speaker = Speaker(name or f"broker-{len(self.members)}", self.world.dice.getrandbits(62))
-        settings = replace(self.settings, speaker=speaker, stored_peers=stored_peers)
-        member = self.world.add(settings, self.book, address=address)
+        sender = Sender(name or f"broker-{len(self.members)}", self.world.dice.getrandbits(62))
+        settings = replace(self.settings, sender=sender, stored_peers=stored_peers)
+        member = self.world.add(settings, self.snapshot, address=address)
         self.members.append(member)
         self.world.start(member)
         self.loads.append(Load(self.world, member, REQUEST, rate, retries=retries).start())
@@ -110,10 +110,10 @@ class Cluster:
         """Give everybody the exchange back."""
         self.world.network.cut.clear()
 
-    def set_book(self, book: PolicyBook) -> None:
+    def set_policies(self, snapshot: PolicySnapshot) -> None:
         """Put policies in force everywhere, newcomers included."""
-        self.book = book
-        self.world.set_book(book)
+        self.snapshot = snapshot
+        self.world.set_policies(snapshot)
 
     def run_s(self, seconds: float) -> None:
         """Let time pass, and every member check itself at the end."""
@@ -141,7 +141,7 @@ class Cluster:
         return [share_of(member, key) for member in self.members]
 
     def agrees(self, key: GroupKey = GOLD) -> bool:
-        """Whether all live members believe the same rates of the same brokers, and the same book."""
+        """Whether all live members believe the same rates of the same brokers, and the same snapshot."""
         views = [_view(member, key) for member in self.live]
         return self.modes() == {Mode.LIVE} and all(view == views[0] for view in views)
 
@@ -149,7 +149,7 @@ class Cluster:
 def _view(member: Member, key: GroupKey) -> object:
     broker = member.broker
     rates = {name: (row.wanted, row.admitted) for name, row in broker.usage.rows(key).items()}
-    return broker.sharing.brokers, rates, broker.sharing.book
+    return broker.sharing.brokers, rates, broker.sharing.snapshot
 
 
 def share_of(member: Member, key: GroupKey = GOLD) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rgd.core.exchange.columns import ShareColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Milli, Pair, to_milli
@@ -95,7 +95,7 @@ class LogMaker:
         rows = self._pass(usages)
         known = [peer for peer in self.peers if peer.sequence]
         record = RoundRecord(
-            speaker=Speaker(self.broker, self.incarnation),
+            sender=Sender(self.broker, self.incarnation),
             sequence=self.sequence,
             period_ns=(self.period_ms + self._standing_ms) * NS_PER_MS,
             rows=ShareColumns.of(*rows),
@@ -115,7 +115,7 @@ class LogMaker:
         self.sequence += 1
         for part, usages in enumerate(parts, 1):
             record = RoundRecord(
-                speaker=Speaker(self.broker, self.incarnation),
+                sender=Sender(self.broker, self.incarnation),
                 sequence=self.sequence,
                 period_ns=self.period_ms * NS_PER_MS,
                 rows=ShareColumns.of(*[self._row(usage) for usage in usages]),

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.app.policies.table import TablePolicies
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.policies import decode_policy, encode_policy
@@ -53,7 +53,7 @@ async def nothing_to_prepare() -> None:
 def table(
     store: PolicyStore | MemoryBus,
     writer: str,
-    seed: PolicyBook | None = EMPTY_BOOK,
+    seed: PolicySnapshot | None = EMPTY_SNAPSHOT,
     *,
     repair_s: float = 0.001,
     kept: PoliciesKept | None = None,
@@ -131,10 +131,10 @@ async def write(bus: MemoryBus, *records: PolicyRecord) -> None:
     await store.close()
 
 
-async def late_book(bus: MemoryBus) -> PolicyBook:
+async def late_book(bus: MemoryBus) -> PolicySnapshot:
     """What a daemon has in force that starts after a compaction."""
     bus.compact()
     late = table(bus, "late")
     await late.open()
     await late.close()
-    return late.book()
+    return late.snapshot()

@@ -26,8 +26,8 @@ from rgd.app.policies.table import TablePolicies
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
 from rgd.core.views.model import ExplainView
 from rgd.ports.daemon import Health
@@ -59,9 +59,9 @@ class RunningDaemon:
         """Why a name is limited."""
         return self._call(lambda: self.daemon.explain(name))
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self.daemon.book()
+        return self.daemon.snapshot()
 
     def _call(self, call: Callable[[], _Result]) -> _Result:
         """Do something on the daemon's own loop."""
@@ -75,7 +75,11 @@ class RunningDaemon:
 
 @contextmanager
 def running_daemon(
-    folder: Path, seed: PolicyBook, *, tokens: Tokens | None = None, unix_socket: Path | None = None
+    folder: Path,
+    seed: PolicySnapshot,
+    *,
+    tokens: Tokens | None = None,
+    unix_socket: Path | None = None,
 ) -> Iterator[RunningDaemon]:
     """Run a daemon that begins with these policies."""
     settings = HttpSettings(port=0, tokens=tokens or Tokens(), unix_socket=unix_socket)
@@ -99,7 +103,7 @@ def _run(running: RunningDaemon, settings: HttpSettings) -> Iterator[RunningDaem
         assert not thread.is_alive()
 
 
-def memory_daemon(folder: Path, seed: PolicyBook) -> RgdDaemon:
+def memory_daemon(folder: Path, seed: PolicySnapshot) -> RgdDaemon:
     """A daemon on a bus of its own, not run yet."""
     clock, bus = SystemClock(), MemoryBus()
 
@@ -120,7 +124,7 @@ def memory_daemon(folder: Path, seed: PolicyBook) -> RgdDaemon:
         remember=lambda _peers: None,
         observe_round=lambda _seconds: None,
     )
-    settings = BrokerSettings(Speaker(BROKER, 1), round_ns=ROUND_NS)
+    settings = BrokerSettings(Sender(BROKER, 1), round_ns=ROUND_NS)
     core = Broker(settings, clock.now())
     return RgdDaemon(core, parts, "standalone")
 

@@ -21,8 +21,8 @@ from rgd.core.exchange.messages import (
     Message,
     Report,
     RoundRecord,
+    Sender,
     Span,
-    Speaker,
 )
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import (
@@ -69,7 +69,7 @@ revisions = st.integers(0, 9) | st.integers(0, REVISION_MAX)
 pairs = st.builds(Pair, counts, counts)
 entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
 printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
-speakers = st.builds(Speaker, printable, u64s)
+senders = st.builds(Sender, printable, u64s)
 kinds = st.sampled_from(Kind)
 usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs, pairs, pairs)
 
@@ -88,7 +88,7 @@ _spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < 
 spans = st.just(ALL_ROWS) | _spans.map(lambda ends: Span(*ends))
 _reports = st.builds(
     Report,
-    speakers,
+    senders,
     sequence=counts,
     period_ns=periods_ns,
     rows=usage_columns,
@@ -105,9 +105,9 @@ reports = st.builds(
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
-    st.builds(Hello, speakers),
-    st.builds(Goodbye, speakers),
-    st.builds(Ask, speakers, printable),
+    st.builds(Hello, senders),
+    st.builds(Goodbye, senders),
+    st.builds(Ask, senders, printable),
 )
 
 #: A rate as a share or quota carries it.
@@ -123,7 +123,7 @@ share_rows = st.builds(
 )
 _round_records = st.builds(
     RoundRecord,
-    speakers,
+    senders,
     counts,
     periods_ns,
     st.lists(share_rows, max_size=6, unique_by=lambda row: _row_identity(row.usage)).map(

@@ -83,7 +83,7 @@ def _any_certificate() -> ssl.SSLContext:
 async def _answers(host: str, port: int, trust: ssl.SSLContext | None, timeout_s: float) -> bool:
     try:
         async with asyncio.timeout(timeout_s):
-            return await _speaks(host, port, trust)
+            return await _is_sending(host, port, trust)
     except (
         ssl.SSLError,
         ValueError,
@@ -93,7 +93,7 @@ async def _answers(host: str, port: int, trust: ssl.SSLContext | None, timeout_s
         return False
 
 
-async def _speaks(host: str, port: int, trust: ssl.SSLContext | None) -> bool:
+async def _is_sending(host: str, port: int, trust: ssl.SSLContext | None) -> bool:
     reader, writer = await asyncio.open_connection(host, port, ssl=trust)
     try:
         if trust is None:

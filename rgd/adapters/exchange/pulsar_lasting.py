@@ -152,7 +152,7 @@ class LastingSession:
         reason = self._why_dead()
         if reason is not None:
             await self._replace(reason)
-        elif self._is_heard_again():
+        elif self._is_received_again():
             LOGGER.warning("%s: works again", self._topic)
             self._told_at = self.trouble = self._logged = None
             self._backoff.reset()
@@ -176,7 +176,7 @@ class LastingSession:
             return self._session.fault
         return "what is published does not come back" if is_overdue else None
 
-    def _is_heard_again(self) -> bool:
+    def _is_received_again(self) -> bool:
         return self._told_at is not None and self._echo.read_back != self._told_at
 
     async def _replace(self, reason: str) -> None:
@@ -185,9 +185,9 @@ class LastingSession:
             LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
         self._told_at = self._echo.read_back
         self.trouble = f"the session with Pulsar is dead: {reason}"
-        while not self._is_heard_again():
+        while not self._is_received_again():
             await asyncio.sleep(self._backoff.next_s())
-            if self._is_heard_again() or await self._try_another():
+            if self._is_received_again() or await self._try_another():
                 return
 
     async def _try_another(self) -> bool:

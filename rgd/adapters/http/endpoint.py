@@ -26,7 +26,7 @@ class ArrayOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class ResponseSpec:
     """One answer: when it is given, and what it holds."""
 
     when: str
@@ -62,7 +62,7 @@ class Endpoint:
     handler: Handler
     summary: str
     #: By status. Those that any call may give are added by `openapi`.
-    answers: Mapping[int, Says]
+    answers: Mapping[int, ResponseSpec]
     #: The type of its JSON body; None: it takes none.
     body: Any = None
     #: Whether it may be called without a body.

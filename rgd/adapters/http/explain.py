@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.bodies import AKind, Name
-from rgd.adapters.http.endpoint import Endpoint, Query, Says
+from rgd.adapters.http.endpoint import Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply, encode, json_reply
 from rgd.adapters.http.strict import BodyDecoder
@@ -69,8 +69,10 @@ def explain_endpoints(explain: Explain) -> tuple[Endpoint, ...]:
             summary="Why is a name limited? Every limit that applies, in the order of decision.",
             query=_QUERY,
             answers={
-                200: Says("The limits, and what each cut in the last minute.", ExplainView),
-                400: Says("A parameter is missing, malformed or unknown; it is named.", Reason),
+                200: ResponseSpec("The limits, and what each cut in the last minute.", ExplainView),
+                400: ResponseSpec(
+                    "A parameter is missing, malformed or unknown; it is named.", Reason
+                ),
             },
         ),
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.bodies import APolicy, ARate, ATopicSplit, Flag
-from rgd.adapters.http.endpoint import Endpoint, Says
+from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.usual import BAD_BODY, NOT_NOW
@@ -82,8 +82,8 @@ def group_patch_endpoints(groups: GroupPatch) -> tuple[Endpoint, ...]:
             summary="Change what the body says of a group, and keep the rest.",
             body=GroupPatchBody,
             answers={
-                200: Says("The group, in force here.", GroupView),
-                201: Says("The group, which is new, in force here.", GroupView),
+                200: ResponseSpec("The group, in force here.", GroupView),
+                201: ResponseSpec("The group, which is new, in force here.", GroupView),
                 **BAD_BODY,
                 **NOT_NOW,
             },

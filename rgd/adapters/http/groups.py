@@ -42,7 +42,7 @@ class Groups:
     async def list(self, call: Call) -> Reply:
         """A page of groups, by name; a group that is deleted meanwhile is not in it."""
         page = page_of(call)
-        names, has_more = await page_names(self._daemon.book().groups, page, self._turns)
+        names, has_more = await page_names(self._daemon.snapshot().groups, page, self._turns)
         written: list[bytes] = []
         size = done = 0
         while done < len(names) and size <= PAGE_BYTES:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, Says
+from rgd.adapters.http.endpoint import ArrayOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, json_reply
 from rgd.adapters.http.shown import cut
@@ -37,7 +37,7 @@ CURSOR: Final = "/v1/log/cursors/{cursor}"
 
 _INTEGER: Final = {"type": "integer", "minimum": 0, "maximum": NUMBER_MAX}
 _QUERY: Final = (
-    Query("index", "Begin at this index; 0 if nothing is said.", _INTEGER),
+    Query("index", "Begin at this index; 0 by default.", _INTEGER),
     Query("time", "Begin at the first entry at or after this, ms since 1970.", _INTEGER),
     Query("cursor", "Begin where this reader acknowledged.", {"type": "string"}),
     Query(
@@ -49,10 +49,12 @@ _QUERY: Final = (
 _STARTS: Final = ("index", "time", "cursor")
 _NAMES: Final = frozenset(query.name for query in _QUERY)
 
-_NO_CURSOR: Final = {404: Says("No reader of this name has acknowledged anything.", Reason)}
-_NO_DISK: Final = {503: Says("The log's disk or its tier refuses now.", Reason)}
+_NO_CURSOR: Final = {404: ResponseSpec("No reader of this name has acknowledged anything.", Reason)}
+_NO_DISK: Final = {503: ResponseSpec("The log's disk or its tier refuses now.", Reason)}
 _REFUSED: Final = {
-    409: Says(f"There are {CURSORS_MAX} cursors already; or the index is not reached.", Reason)
+    409: ResponseSpec(
+        f"There are {CURSORS_MAX} cursors already; or the index is not reached.", Reason
+    )
 }
 
 
@@ -78,9 +80,9 @@ class Log:
 
     async def entries(self, call: Call) -> Reply:
         """Entries from a position on."""
-        told = _told(call)
-        limit = _number(told.get("limit", str(LIMIT_DEFAULT)), "limit", 1, ENTRIES_MAX)
-        return json_reply(await self._door.entries(self._start(told), limit))
+        query = _parameters(call)
+        limit = _number(query.get("limit", str(LIMIT_DEFAULT)), "limit", 1, ENTRIES_MAX)
+        return json_reply(await self._door.entries(self._start(query), limit))
 
     async def cursors(self, _call: Call) -> Reply:
         """Every reader's position."""
@@ -96,12 +98,12 @@ class Log:
         await self._door.forget(check_entity(call.path["cursor"], "cursor"))
         return NO_CONTENT
 
-    def _start(self, told: dict[str, str]) -> From:
-        if "time" in told:
-            return From(time_ms=_number(told["time"], "time", 0, NUMBER_MAX))
-        if "cursor" in told:
-            return From(self._door.cursor(check_entity(told["cursor"], "cursor")).index)
-        return From(_number(told.get("index", "0"), "index", 0, NUMBER_MAX))
+    def _start(self, query: dict[str, str]) -> From:
+        if "time" in query:
+            return From(time_ms=_number(query["time"], "time", 0, NUMBER_MAX))
+        if "cursor" in query:
+            return From(self._door.cursor(check_entity(query["cursor"], "cursor")).index)
+        return From(_number(query.get("index", "0"), "index", 0, NUMBER_MAX))
 
 
 def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
@@ -115,8 +117,10 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             summary="Entries of the usage log from an index, a time or a cursor, oldest first.",
             query=_QUERY,
             answers={
-                200: Says("The entries, and where to go on.", EntriesView),
-                400: Says("A parameter is malformed, unknown or contradicts another.", Reason),
+                200: ResponseSpec("The entries, and where to go on.", EntriesView),
+                400: ResponseSpec(
+                    "A parameter is malformed, unknown or contradicts another.", Reason
+                ),
                 **_NO_CURSOR,
                 **_NO_DISK,
             },
@@ -127,7 +131,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             scope=Scope.READ,
             handler=log.cursors,
             summary="How far the readers of the usage log have come, and what they hold back.",
-            answers={200: Says("By name.", ArrayOf(CursorView))},
+            answers={200: ResponseSpec("By name.", ArrayOf(CursorView))},
         ),
         Endpoint(
             method="PUT",
@@ -136,7 +140,7 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             handler=log.acknowledge,
             summary="Acknowledge entries of the usage log: retention need not wait for them.",
             body=CursorBody,
-            answers={200: Says("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK},
+            answers={200: ResponseSpec("Kept.", CursorView), **BAD_BODY, **_REFUSED, **_NO_DISK},
         ),
         Endpoint(
             method="DELETE",
@@ -144,29 +148,29 @@ def log_endpoints(log: Log) -> tuple[Endpoint, ...]:
             scope=Scope.ADMIN,
             handler=log.forget,
             summary="Forget a reader of the usage log.",
-            answers={204: Says("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK},
+            answers={204: ResponseSpec("Forgotten."), **BAD_NAME, **_NO_CURSOR, **_NO_DISK},
         ),
     )
 
 
-def _told(call: Call) -> dict[str, str]:
+def _parameters(call: Call) -> dict[str, str]:
     """The query, strictly.
 
     Raises:
         BadBody: naming the parameter.
     """
-    told: dict[str, str] = {}
+    query: dict[str, str] = {}
     for name, value in call.query.items():
         if name not in _NAMES:
             expected = ", ".join(query.name for query in _QUERY)
             raise BadBody(f"{cut(name)}: unknown parameter; expected one of {expected}")
-        if name in told:
+        if name in query:
             raise BadBody(f"{name}: expected once")
-        told[name] = value
-    starts = [name for name in _STARTS if name in told]
+        query[name] = value
+    starts = [name for name in _STARTS if name in query]
     if len(starts) > 1:
         raise BadBody(f"{starts[1]}: expected index, time or cursor, got {starts[0]} beside it")
-    return told
+    return query
 
 
 def _number(text: str, name: str, low: int, high: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.reply import JSON
 from rgd.version import __version__
 
@@ -27,21 +27,21 @@ _DESCRIPTION: Final = (
 )
 
 _ANY_CALL: Final = {
-    400: Says("The path or the query is no percent-encoded UTF-8.", Reason),
-    500: Says("A bug of ours; the daemon's log has the story.", Reason),
+    400: ResponseSpec("The path or the query is no percent-encoded UTF-8.", Reason),
+    500: ResponseSpec("A bug of ours; the daemon's log has the story.", Reason),
 }
 _NO_PROBE: Final = {
-    503: Says(
+    503: ResponseSpec(
         "Too many connections, or too much in work.", Reason, headers_if_any=("Retry-After",)
     ),
 }
 _WITH_TOKEN: Final = {
-    401: Says("No token, or an unknown one.", Reason, headers=("WWW-Authenticate",)),
-    403: Says("The token lacks the scope.", Reason, headers=("WWW-Authenticate",)),
+    401: ResponseSpec("No token, or an unknown one.", Reason, headers=("WWW-Authenticate",)),
+    403: ResponseSpec("The token lacks the scope.", Reason, headers=("WWW-Authenticate",)),
 }
 _WITH_BODY: Final = {
-    408: Says("The body did not come in time.", Reason),
-    413: Says("The body is too large.", Reason),
+    408: ResponseSpec("The body did not come in time.", Reason),
+    413: ResponseSpec("The body is too large.", Reason),
 }
 
 
@@ -103,7 +103,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return in_path + in_query
 
 
-def _response(says: Says, known: Mapping[Any, Any]) -> dict[str, Any]:
+def _response(says: ResponseSpec, known: Mapping[Any, Any]) -> dict[str, Any]:
     response: dict[str, Any] = {"description": says.when}
     if says.body is not None:
         response["content"] = {says.content_type: {"schema": _schema(says.body, known)}}
@@ -117,7 +117,7 @@ def _response(says: Says, known: Mapping[Any, Any]) -> dict[str, Any]:
     return response
 
 
-def _answers(endpoint: Endpoint) -> dict[int, Says]:
+def _answers(endpoint: Endpoint) -> dict[int, ResponseSpec]:
     """The endpoint's own answers, and those that any call of its sort may give."""
     answers = dict(_ANY_CALL) if endpoint.is_probe else _ANY_CALL | _NO_PROBE
     if endpoint.scope is not None:

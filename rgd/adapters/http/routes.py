@@ -19,7 +19,7 @@ from rgd.adapters.http.answers import (
     UnknownAnswer,
 )
 from rgd.adapters.http.bodies import AcquireBody, GroupBody
-from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, Says
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
@@ -82,24 +82,24 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
             summary="May so much pass? One question, or many in an array.",
             body=AnyOf((AcquireBody, ArrayOf(AcquireBody))),
             answers={
-                200: Says(
+                200: ResponseSpec(
                     "Granted, whole or in part; for an array the answers in order.",
                     AnyOf(
                         (AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))
                     ),
                 ),
-                400: Says("The body is malformed; the field is named.", Reason),
-                403: Says(
+                400: ResponseSpec("The body is malformed; the field is named.", Reason),
+                403: ResponseSpec(
                     "The token lacks the scope; or no limit applies and http.ungoverned is deny.",
                     Reason,
                 ),
-                404: Says("There is no such group.", Reason),
-                413: Says(
+                404: ResponseSpec("There is no such group.", Reason),
+                413: ResponseSpec(
                     "More than can ever be granted at once; or the body or the array is too large.",
                     AnyOf((TooLargeAnswer, Reason)),
                 ),
-                429: Says("Refused.", AcquireAnswer, headers=REFUSAL_HEADERS),
-                503: Says(
+                429: ResponseSpec("Refused.", AcquireAnswer, headers=REFUSAL_HEADERS),
+                503: ResponseSpec(
                     "No policies are known yet; or too many connections, or too much in work.",
                     AnyOf((UnknownAnswer, Reason)),
                     headers_if_any=UNKNOWN_HEADERS,
@@ -120,7 +120,9 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             summary="A page of groups: quota, share, usage map.",
             query=PAGE_QUERY,
             answers={
-                200: Says("The groups, by name.", list[GroupView], headers_if_any=("Link",)),
+                200: ResponseSpec(
+                    "The groups, by name.", list[GroupView], headers_if_any=("Link",)
+                ),
                 **BAD_PAGE,
             },
         ),
@@ -130,7 +132,7 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             scope=Scope.READ,
             handler=groups.get,
             summary="One group: quota, this broker's share, every row of the usage map.",
-            answers={200: Says("The group.", GroupView), **BAD_NAME, **NO_GROUP},
+            answers={200: ResponseSpec("The group.", GroupView), **BAD_NAME, **NO_GROUP},
         ),
         Endpoint(
             method="PUT",
@@ -139,7 +141,11 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             handler=groups.put,
             summary="Create a group, or replace it whole.",
             body=GroupBody,
-            answers={200: Says("The group, in force here.", GroupView), **BAD_BODY, **NOT_NOW},
+            answers={
+                200: ResponseSpec("The group, in force here.", GroupView),
+                **BAD_BODY,
+                **NOT_NOW,
+            },
         ),
         Endpoint(
             method="DELETE",
@@ -163,7 +169,9 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
             summary="A page of who is in the exchange, since when, how stale, stock or rgd.",
             query=PAGE_QUERY,
             answers={
-                200: Says("The brokers, by name.", list[BrokerView], headers_if_any=("Link",)),
+                200: ResponseSpec(
+                    "The brokers, by name.", list[BrokerView], headers_if_any=("Link",)
+                ),
                 **BAD_PAGE,
             },
         ),
@@ -180,8 +188,10 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             is_probe=True,
             summary="Metrics for Prometheus.",
             answers={
-                200: Says("In the format that Accept asks for.", str, content_type="text/plain"),
-                503: Says("Too many scrapes at once.", Reason, headers=("Retry-After",)),
+                200: ResponseSpec(
+                    "In the format that Accept asks for.", str, content_type="text/plain"
+                ),
+                503: ResponseSpec("Too many scrapes at once.", Reason, headers=("Retry-After",)),
             },
         ),
         Endpoint(
@@ -191,7 +201,7 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             handler=probes.healthz,
             is_probe=True,
             summary="Whether the process is alive.",
-            answers={200: Says("It is.", Alive)},
+            answers={200: ResponseSpec("It is.", Alive)},
         ),
         Endpoint(
             method="GET",
@@ -201,8 +211,8 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             is_probe=True,
             summary="Whether traffic should come here.",
             answers={
-                200: Says("Shares are known; `degraded` says what works less well.", Ready),
-                503: Says("Shares are not known yet, or it drains.", NotReady),
+                200: ResponseSpec("Shares are known; `degraded` says what works less well.", Ready),
+                503: ResponseSpec("Shares are not known yet, or it drains.", NotReady),
             },
         ),
         Endpoint(
@@ -211,6 +221,6 @@ def _probes(probes: Probes, openapi: Handler) -> tuple[Endpoint, ...]:
             scope=Scope.READ,
             handler=openapi,
             summary="This description.",
-            answers={200: Says("OpenAPI 3.1.", dict[str, Any])},
+            answers={200: ResponseSpec("OpenAPI 3.1.", dict[str, Any])},
         ),
     )

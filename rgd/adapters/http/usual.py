@@ -3,21 +3,23 @@
 from typing import Final
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import Says
+from rgd.adapters.http.endpoint import ResponseSpec
 
-DONE: Final = {204: Says("Done and in force here.")}
-BAD_NAME: Final = {400: Says("The name is malformed.", Reason)}
-BAD_BODY: Final = {400: Says("The name or the body is malformed; the field is named.", Reason)}
-BAD_PAGE: Final = {400: Says("A parameter is malformed or unknown; it is named.", Reason)}
-NO_GROUP: Final = {404: Says("There is no such group.", Reason)}
+DONE: Final = {204: ResponseSpec("Done and in force here.")}
+BAD_NAME: Final = {400: ResponseSpec("The name is malformed.", Reason)}
+BAD_BODY: Final = {
+    400: ResponseSpec("The name or the body is malformed; the field is named.", Reason)
+}
+BAD_PAGE: Final = {400: ResponseSpec("A parameter is malformed or unknown; it is named.", Reason)}
+NO_GROUP: Final = {404: ResponseSpec("There is no such group.", Reason)}
 #: Whoever changes policies may meet these.
 NOT_NOW: Final = {
-    409: Says("Something else owns the policies (a file, a stock Pulsar).", Reason),
-    503: Says("The policies table cannot be written now.", Reason),
+    409: ResponseSpec("Something else owns the policies (a file, a stock Pulsar).", Reason),
+    503: ResponseSpec("The policies table cannot be written now.", Reason),
 }
 #: Whoever deletes a group, in place of the 409 of `NOT_NOW`.
 IN_USE: Final = {
-    409: Says(
+    409: ResponseSpec(
         "Something is attached to the group; or something else owns the policies (a file, a stock Pulsar).",
         Reason,
     )

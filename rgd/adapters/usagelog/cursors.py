@@ -120,10 +120,10 @@ class Cursors:
 
     def _set(self, known: Mapping[str, Cursor]) -> None:
         draft = self._path.with_suffix(f".{os.getpid()}")
-        told = {name: cursor.index for name, cursor in known.items()}
+        positions = {name: cursor.index for name, cursor in known.items()}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(told), encoding="utf-8")
+            draft.write_text(json.dumps(positions), encoding="utf-8")
             draft.replace(self._path)
         except OSError as error:
             raise LogUnwritable(self._path, error) from error
@@ -132,10 +132,10 @@ class Cursors:
 
 def _read(path: Path) -> dict[str, int]:
     try:
-        told = json.loads(path.read_bytes())
+        stored = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(stored, dict):
         return {}
-    sound = {name: index for name, index in told.items() if type(index) is int and index >= 0}
+    sound = {name: index for name, index in stored.items() if type(index) is int and index >= 0}
     return dict(list(sound.items())[:CURSORS_MAX])

@@ -106,7 +106,7 @@ def faults_at(place: str, done: Callable[[int], None]) -> Iterator[str]:
 
     Args:
         place: a folder, a segment file or a tier.
-        done: told the bytes of each segment once it is checked.
+        done: receives the bytes of each segment once it is checked.
 
     Raises:
         LogNotFound, LogUnreadable, TierError, OSError: they cannot be read.

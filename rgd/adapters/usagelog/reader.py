@@ -96,7 +96,7 @@ def read_sources(
 
 
 def read_segment(source: Source, offset: int = 0) -> Iterator[LogEntry | DamagedEntry]:
-    """Everything in one segment from an offset on, where a length stands."""
+    """Everything in one segment from an offset on, where a length is."""
     # Asked before reading: it may be closed meanwhile.
     may_grow = source.may_grow()
     reader = SegmentReader(offset)

@@ -278,7 +278,7 @@ def tier_at(
 
 
 def _has_manifests(folder: Path) -> bool:
-    """Whether a folder is a tier: a manifest tells."""
+    """Whether a folder is a tier: it has a manifest."""
     if not folder.is_dir():
         return False
     return any(path.stem.isdecimal() for path in folder.rglob("[0-9]*" + MANIFEST))

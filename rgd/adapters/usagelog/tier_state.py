@@ -177,15 +177,15 @@ def _encode(state: TierState) -> bytes:
 def _read(path: Path, place: str) -> TierState | None:
     """The stored state of a place; None: there is none that can be read, which is as good as none."""
     try:
-        told = json.loads(path.read_bytes())
-        if told["version"] != STATE_VERSION:
+        decoded = json.loads(path.read_bytes())
+        if decoded["version"] != STATE_VERSION:
             return None
         segments, marked = (
-            tuple(segment_from(one, path.name) for one in told[name])
+            tuple(segment_from(one, path.name) for one in decoded[name])
             for name in ("segments", "marked")
         )
-        is_same = told["place"] == place
-        log, uploaded = told["log"], told["uploaded"]
+        is_same = decoded["place"] == place
+        log, uploaded = decoded["log"], decoded["uploaded"]
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, TierDamaged):
         return None
     is_sound = is_same and isinstance(log, str) and log.isalnum()

@@ -2,7 +2,7 @@
 
 Law: oldest first, one at a time, each step repeatable: a segment leaves the disk only once its manifest is
 in the tier, and the tier only once it was marked. Nothing here is waited for by whoever writes or limits.
-A tier that fails raises one alarm, is tried again after a growing pause, and its end is told once too.
+A tier that fails raises one alarm, is tried again after a growing pause, and its end is reported once.
 On average at most `bytes_per_s` go up, one segment in one piece: a segment is created whole or not at all.
 
 What the tier holds is in `tier_state`, its objects are `rgd.storage`'s business, which segments go is
@@ -47,7 +47,7 @@ _NO_CURSORS: Final[Callable[[], Mapping[str, int]]] = dict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSettings:
-    """What the uploader is told."""
+    """The settings of the uploader."""
 
     #: `log.name`; the tier's objects are below it.
     name: str = "usage"

@@ -439,7 +439,7 @@ def size_of(item: Loggable) -> int:
         return len(item)
     if isinstance(item, RoundRecord):
         return ROW_BYTES * (1 + len(item.rows) + len(item.peers))
-    # The book is in memory anyway.
+    # The snapshot is in memory anyway.
     return ROW_BYTES
 
 

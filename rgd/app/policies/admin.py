@@ -2,13 +2,13 @@
 
 Law: the conditions are checked on every attempt, so a concurrent change of another daemon is
 seen. Policies of different keys are not changed atomically. If a group is deleted while another
-daemon attaches a name to it, the attachment remains and charges nothing (`PolicyBook.groups_of`).
+daemon attaches a name to it, the attachment remains and charges nothing (`PolicySnapshot.groups_of`).
 """
 
 from rgd.app.policies.source import Policies
 from rgd.core.errors import GroupInUse, UnknownGroup
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import GROUP, Value
+from rgd.core.policies.snapshot import PolicySnapshot
 
 
 async def delete_group(policies: Policies, name: str) -> None:
@@ -23,7 +23,7 @@ async def delete_group(policies: Policies, name: str) -> None:
     def delete(known: Value) -> None:
         if known is None:
             raise UnknownGroup(name)
-        _require_unused(policies.book(), name)
+        _require_unused(policies.snapshot(), name)
 
     await policies.change(GROUP + name, delete)
 
@@ -37,15 +37,15 @@ async def attach(policies: Policies, key: str, group: str | None) -> None:
     """
 
     def attached(_known: Value) -> str | None:
-        if group is not None and group not in policies.book().groups:
+        if group is not None and group not in policies.snapshot().groups:
             raise UnknownGroup(group)
         return group
 
     await policies.change(key, attached)
 
 
-def _require_unused(book: PolicyBook, group: str) -> None:
-    attached = book.index.attached_to(group)
+def _require_unused(snapshot: PolicySnapshot, group: str) -> None:
+    attached = snapshot.index.attached_to(group)
     for what, names in (
         ("tenant", attached.tenants),
         ("namespace", attached.namespaces),

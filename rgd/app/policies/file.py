@@ -13,12 +13,12 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import Figures, OnBook
+from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.config.groups import load_groups
-from rgd.config.groups_apart import GroupsUnread, Reading, let_go, load_groups_apart
+from rgd.config.groups_apart import GroupsUnread, Reading, load_groups_apart, release
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
 
 #: Time between two checks of the groups file.
@@ -51,7 +51,7 @@ class FilePolicies:
         # Before the read, so that the next check sees a concurrent write.
         self._stamp: object = _stamp(path)
         loaded = load_groups_apart(path)
-        self._book, self._hash = loaded.book, loaded.hash
+        self._book, self._hash = loaded.snapshot, loaded.hash
         self._trouble: str | None = None
 
     #: It was read before anything else.
@@ -67,11 +67,11 @@ class FilePolicies:
         """Whether the current file is not in force."""
         return Figures(is_old=self._trouble is not None)
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies of the last valid file."""
         return self._book
 
-    async def follow(self, on_book: OnBook) -> None:
+    async def follow(self, on_book: OnSnapshot) -> None:
         """Read the file again whenever it changes."""
         on_book(self._book, self._hash)
         unread: object = None
@@ -102,7 +102,7 @@ class FilePolicies:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def _reload(self, on_book: OnBook) -> bool:
+    async def _reload(self, on_book: OnSnapshot) -> bool:
         """Load the current file; False if it could not be read, whatever its content."""
         try:
             return await self._take_up(on_book)
@@ -110,7 +110,7 @@ class FilePolicies:
             self._trouble = "the last good ones stay in force: internal error while it was read"
             raise
 
-    async def _take_up(self, on_book: OnBook) -> bool:
+    async def _take_up(self, on_book: OnSnapshot) -> bool:
         reading = Reading()
         try:
             loaded = await asyncio.to_thread(load_groups_apart, self._path, reading)
@@ -121,9 +121,9 @@ class FilePolicies:
         except ConfigError as error:
             self._tell_refused(error)
             return not isinstance(error, GroupsUnread)
-        on_book(loaded.book, loaded.hash)
+        on_book(loaded.snapshot, loaded.hash)
         before = [self._book]
-        self._book, self._hash = loaded.book, loaded.hash
+        self._book, self._hash = loaded.snapshot, loaded.hash
         self._trouble = None
         _log.info(
             "reloaded groups file",
@@ -132,7 +132,7 @@ class FilePolicies:
             hash=f"{self._hash:016x}",
         )
         # This is the last reference, and freeing a large snapshot takes long.
-        await asyncio.to_thread(let_go, before)
+        await asyncio.to_thread(release, before)
         return True
 
     def _tell_refused(self, error: ConfigError) -> None:
@@ -146,7 +146,7 @@ class FilePolicies:
             _log.error("refused groups file", fault=str(fault)[:FAULT_CHARS_MAX])
 
 
-def seed_of(path: Path | None) -> PolicyBook | None:
+def seed_of(path: Path | None) -> PolicySnapshot | None:
     """The snapshot by which a groups file seeds a table; None if there is no file."""
     return None if path is None else load_groups(path)
 

@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import (
     KEYS_MAX,
     REVISION_MAX,
@@ -27,6 +26,7 @@ from rgd.core.policies.records import (
     PolicyRecords,
     Value,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.errors import WireError
 from rgd.wire.policies import policy_digest
 
@@ -38,7 +38,7 @@ class Taken(NamedTuple):
 
     #: Whether it is now the one of its key that counts.
     counts: bool
-    #: Whether the book changed with it: a seed that is read back changes nothing.
+    #: Whether the snapshot changed with it: a seed that is read back changes nothing.
     is_news: bool
 
 
@@ -128,9 +128,9 @@ class Ledger:
         """Every record that counts; those of revision 0 are only the groups file's, not a table's."""
         return self._records.all()
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The snapshot of the records."""
-        return self._records.book()
+        return self._records.snapshot()
 
     @property
     def hash(self) -> int:

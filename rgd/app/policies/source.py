@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import PolicySnapshot
 
 #: Receives each new snapshot and its hash (0: no policies are known).
-OnBook = Callable[[PolicyBook, int], None]
+OnSnapshot = Callable[[PolicySnapshot, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Policies(Protocol):
     def figures(self) -> Figures:
         """The counters so far."""
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
 
-    async def follow(self, on_book: OnBook) -> None:
+    async def follow(self, on_book: OnSnapshot) -> None:
         """Report every change until cancelled."""
 
     async def change(self, key: str, change: Change) -> None:

@@ -22,14 +22,14 @@ from typing import Final
 
 import structlog
 
-from rgd.app.policies.source import Figures, OnBook
+from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.stock_topics import SeenTopics
-from rgd.config.groups import book_hash
+from rgd.config.groups import policies_hash
 from rgd.core.buckets.decision import Name
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
 from rgd.core.policies.records import Change
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.stock import (
     NO_QUOTAS,
     Reading,
@@ -67,7 +67,7 @@ class Origins:
     stock: StockPulsar
     store: StockStore
     #: In force until Pulsar was read once, by this run or an earlier one. None: there is none.
-    stand_in: PolicyBook | None
+    stand_in: PolicySnapshot | None
     names_asked: NamesAsked
 
 
@@ -84,13 +84,13 @@ class PulsarAdminPolicies:
             self._known = replace(self._known, topics={})
         #: A description of the policies in force while Pulsar cannot be read.
         self._in_force = "what the last run read"
-        self._book, self._hash = book_of(self._known), hash_of(self._known)
+        self._book, self._hash = snapshot_of(self._known), hash_of(self._known)
         if stored is None:
             self._in_force = "nothing"
-            self._book, self._hash = EMPTY_BOOK, 0
+            self._book, self._hash = EMPTY_SNAPSHOT, 0
             if origins.stand_in is not None:
                 self._in_force = "the groups file"
-                self._book, self._hash = origins.stand_in, book_hash(origins.stand_in)
+                self._book, self._hash = origins.stand_in, policies_hash(origins.stand_in)
         #: Whether any policies are known.
         self._is_known = stored is not None or origins.stand_in is not None
         self._is_read = False
@@ -106,11 +106,11 @@ class PulsarAdminPolicies:
         #: The names asked for before the last change of policies, which the limiter has forgotten.
         self._asked_before: Sequence[Name] = ()
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
         return self._book
 
-    async def follow(self, on_book: OnBook) -> None:
+    async def follow(self, on_book: OnSnapshot) -> None:
         """Poll until cancelled, and report every change."""
         on_book(self._book, self._hash)
         loop = asyncio.get_running_loop()
@@ -124,7 +124,7 @@ class PulsarAdminPolicies:
             pause_s = self._settings.poll_s * (1 - JITTER * self._dice.random()) - took_s
             await asyncio.sleep(max(pause_s, took_s))
 
-    async def poll(self, on_book: OnBook) -> None:
+    async def poll(self, on_book: OnSnapshot) -> None:
         """Read Pulsar once, and put changes in force."""
         asked = [*self._asked_before, *self._origins.names_asked()]
         self._asked_before = ()
@@ -174,7 +174,7 @@ class PulsarAdminPolicies:
         """Close the connections."""
         await self._origins.stock.close()
 
-    async def _take(self, reading: Reading, on_book: OnBook) -> None:
+    async def _take(self, reading: Reading, on_book: OnSnapshot) -> None:
         self._tell_faults(reading.faults)
         is_news = not self._is_read or await asyncio.to_thread(
             _differ, reading.policies, self._known
@@ -182,18 +182,18 @@ class PulsarAdminPolicies:
         if not is_news:
             self._known = reading.policies
             return
-        book, policies_hash = await asyncio.to_thread(_digest, reading.policies)
+        snapshot, policies_hash = await asyncio.to_thread(_digest, reading.policies)
         self._asked_before = self._origins.names_asked()
         # Set before the callback, which reads `is_known`.
         was_known, self._is_known = self._is_known, True
         try:
-            on_book(book, policies_hash)
+            on_book(snapshot, policies_hash)
         except BaseException:
             self._is_known = was_known
             raise
         # Only policies in force count as known, so an exception before this line leads to another try.
         self._is_read, self._known = True, reading.policies
-        self._book, self._hash = book, policies_hash
+        self._book, self._hash = snapshot, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
 
     def _topics_to_read(self, asked: Sequence[Name]) -> dict[str, frozenset[str]]:
@@ -244,10 +244,10 @@ class PulsarAdminPolicies:
             self._trouble = f"{len(faults)} answers cannot be used, what was known stays: {first}"
 
 
-def book_of(stock: StockPolicies) -> PolicyBook:
+def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
     """The snapshot of a stock Pulsar's policies."""
     namespaces, topics = stock.namespaces, stock.topics
-    return PolicyBook(
+    return PolicySnapshot(
         groups=dict(stock.groups),
         attach=Attachments(
             namespaces={
@@ -311,7 +311,7 @@ def hash_of(stock: StockPolicies) -> int:
         for at in range(0, len(names), PIECE)
     ]
     for piece in pieces:
-        digest.update(book_hash(book_of(piece)).to_bytes(8, "big"))
+        digest.update(policies_hash(snapshot_of(piece)).to_bytes(8, "big"))
     return (int.from_bytes(digest.digest(), "big") >> 1) or 1
 
 
@@ -319,5 +319,5 @@ def _differ(one: StockPolicies, other: StockPolicies) -> bool:
     return one != other
 
 
-def _digest(stock: StockPolicies) -> tuple[PolicyBook, int]:
-    return book_of(stock), hash_of(stock)
+def _digest(stock: StockPolicies) -> tuple[PolicySnapshot, int]:
+    return snapshot_of(stock), hash_of(stock)

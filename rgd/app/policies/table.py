@@ -27,10 +27,10 @@ from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import REPAIR_S, Repairing
-from rgd.app.policies.source import Figures, OnBook
+from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.writing import PUTS_MAX, Writing
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown, PolicyStore
 from rgd.ports.policies import PoliciesKept
 from rgd.wire.errors import UnknownVersion, WireError
@@ -82,7 +82,7 @@ class TablePolicies:
         self,
         store: PolicyStore,
         writer: str,
-        seed: PolicyBook | None,
+        seed: PolicySnapshot | None,
         *,
         prepare: Callable[[], Awaitable[None]],
         kept: PoliciesKept | None = None,
@@ -92,12 +92,12 @@ class TablePolicies:
         self._writer = writer
         self._prepare = prepare
         self._refusals = Refusals()
-        seeds = records_of(EMPTY_BOOK if seed is None else seed, writer)
+        seeds = records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)
         self._seeds = {record.key: record for record in seeds}
         known = None if kept is None else kept_records(kept, self._refusals)
         self._ledger = Ledger(self._seeds.values(), known or ())
         #: Until a change, the groups file's own snapshot object, not a copy of its content.
-        self._book = self._ledger.book() if known or seed is None else seed
+        self._book = self._ledger.snapshot() if known or seed is None else seed
         self._in_force = _in_force(known, seed)
         self._is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
@@ -107,9 +107,9 @@ class TablePolicies:
         self._filling = Filling(self._ledger, writer, put, self._refusals)
         self._repairing = Repairing(self._ledger, writer, put, self._refusals, every_s=repair_s)
         self._keeping = None if kept is None else Keeping(kept, self._ledger.known)
-        self._on_book: OnBook | None = None
+        self._on_snapshot: OnSnapshot | None = None
         #: The last reported snapshot and hash.
-        self._reported: tuple[PolicyBook, int] | None = None
+        self._reported: tuple[PolicySnapshot, int] | None = None
         #: Whether `_book` lacks applied records.
         self._is_book_old = False
         self._is_open = False
@@ -151,7 +151,7 @@ class TablePolicies:
             lost=self.lost,
         )
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The table's policies, and those of the groups file that the table lacks."""
         return self._book
 
@@ -180,13 +180,13 @@ class TablePolicies:
         await self._take_all(records)
         self._note_open()
 
-    async def follow(self, on_book: OnBook) -> None:
+    async def follow(self, on_book: OnSnapshot) -> None:
         """Report every change until cancelled, write missing records, repair misplaced ones.
 
         Raises:
             ExchangeClosed: the table was closed.
         """
-        self._on_book = on_book
+        self._on_snapshot = on_book
         self._reported = None
         self._report()
         closed: ExchangeClosed | None = None
@@ -251,13 +251,13 @@ class TablePolicies:
     def _report(self) -> None:
         """Report the snapshot in force and its hash, if either has changed."""
         current = (self._book, self._hash)
-        if self._on_book is not None and (
+        if self._on_snapshot is not None and (
             self._reported is None
             or self._reported[0] is not current[0]
             or self._reported[1] != current[1]
         ):
             self._reported = current
-            self._on_book(*current)
+            self._on_snapshot(*current)
 
     async def _reach(self) -> None:
         """Open the table; log once that it is unreachable, and once that it is back."""
@@ -346,7 +346,7 @@ class TablePolicies:
         if read and self._keeping is not None:
             self._keeping.note_change()
         if self._is_book_old:
-            self._book = self._ledger.book()
+            self._book = self._ledger.snapshot()
             self._is_book_old = False
         self._report()
         self._writing.answer()
@@ -386,7 +386,7 @@ class TablePolicies:
             )
 
 
-def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicyBook | None) -> str:
+def _in_force(known: Sequence[PolicyRecord] | None, seed: PolicySnapshot | None) -> str:
     """A description of the policies in force at a start without the table."""
     if known is not None:
         return "what an earlier run knew last"

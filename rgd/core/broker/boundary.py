@@ -40,7 +40,7 @@ class Part(StrEnum):
     WOKEN = "woken"
     #: What is done when a wake is due.
     NAME = "name"
-    STANDING = "standing"
+    STANDING = "exchange_state"
     MEMBERSHIP = "membership"
     ROUND = "round"
     REPORTS = "reports"
@@ -65,7 +65,7 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
 )
 
 #: Parts that change nothing but what is told.
-TELLING_PARTS: Final = frozenset(
+REPORTING_PARTS: Final = frozenset(
     {Part.ROUND, Part.REPORTS, Part.DEMAND, Part.LIMITS, Part.STOPPING}
 )
 
@@ -100,7 +100,7 @@ class Boundary:
         self._resumes_at: dict[Part, Nanos] = {}
 
     @property
-    def is_holding(self) -> bool:
+    def is_on_hold(self) -> bool:
         """Whether a part waits because it raised."""
         return bool(self._resumes_at)
 

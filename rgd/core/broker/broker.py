@@ -8,14 +8,13 @@ a handler raises is a `Fault` among them, never an exception (`boundary`).
 Here is what a broker says and when: a hello at its start; each round what
 changed; at once what the peers know nothing of; everything when somebody asks;
 a goodbye. Behind the door: who is there (`membership`), how far to believe them
-(`standing`), what a share is (`sharing`), what a round says (`rounds`).
+(`exchange_state`), what a share is (`sharing`), what a round says (`rounds`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rgd.core.broker.book_change import BookChange
-from rgd.core.broker.boundary import DUE_PARTS, EVENT_PARTS, TELLING_PARTS, Boundary, Part
+from rgd.core.broker.boundary import DUE_PARTS, EVENT_PARTS, REPORTING_PARTS, Boundary, Part
 from rgd.core.broker.due_messages import DueMessages
 from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
@@ -28,6 +27,7 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
+from rgd.core.broker.exchange_state import NAME_CONFLICT_ROUNDS, ExchangeState
 from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
@@ -35,13 +35,13 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName, Voice
+from rgd.core.broker.policy_change import PolicyChange
+from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
-from rgd.core.broker.sender import Sender, Sources
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slots import Slots
-from rgd.core.broker.standing import NAMESAKE_ROUNDS, Standing
 from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
@@ -74,7 +74,7 @@ class Broker:
         self.peers = _peers_of(settings)
         self.index = GroupIndex()
         self.usage = UsageMap(self.index)
-        self.link = Link(settings.round_ns + settings.settle_max_ns, settings.settle_max_ns)
+        self.link = Link(settings.round_ns + settings.damping_max_ns, settings.damping_max_ns)
         self.sharing = Sharing(
             settings,
             self.usage,
@@ -92,7 +92,7 @@ class Broker:
         self.name = NameClaim(
             settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated
         )
-        self.standing = Standing(
+        self.exchange_state = ExchangeState(
             settings,
             self.link,
             self.membership,
@@ -100,28 +100,29 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
-        self.sender = Sender(settings, self._sources(), now)
-        self.due_messages = DueMessages(settings, self.sender, self.rounds, self.sharing, self._run)
+        self.publisher = Publisher(settings, self._sources(), now)
+        self.due_messages = DueMessages(
+            settings, self.publisher, self.rounds, self.sharing, self._run
+        )
         self.own_name = OwnName(
-            settings, self.identity, self.name, self.standing, _voice_of(self.sender)
+            settings, self.identity, self.name, self.exchange_state, _voice_of(self.publisher)
         )
         self._boundary = Boundary(pause_ns=settings.round_ns)
-        self.book_change = BookChange(self.sharing, self.limiter, self._boundary)
+        self.policy_change = PolicyChange(self.sharing, self.limiter, self._boundary)
         self._recovery = Recovery(
             rounds=self.rounds,
-            standing=self.standing,
+            exchange_state=self.exchange_state,
             membership=self.membership,
             sharing=self.sharing,
             usage=self.usage,
-            book_change=self.book_change,
+            policy_change=self.policy_change,
         )
         #: Parts that raised since what they left behind was put right.
         self._faulty: set[str] = set()
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
-        slices = (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
-        self._turns = Turns(slices, self._groups_worked)
+        self._turns = self._turns_of_work()
 
     @property
     def sequence(self) -> int:
@@ -131,7 +132,7 @@ class Broker:
     @property
     def reports_sent(self) -> int:
         """Reports that were sent, heartbeats too."""
-        return self.sender.reports_sent
+        return self.publisher.reports_sent
 
     @property
     def mode(self) -> Mode:
@@ -153,14 +154,14 @@ class Broker:
         """When `Woken` is due next; None before the start."""
         if not self._is_started:
             return None
-        if self._boundary.is_holding:
+        if self._boundary.is_on_hold:
             return min(self._boundary.put_off(zip(DUE_PARTS, self._due(), strict=True)))
         return min(at for at in self._due() if at is not None)
 
     @property
     def is_past_start(self) -> bool:
         """Whether shares are known, or two rounds have shown that nobody will tell them."""
-        return self.standing.is_past_start(self._now)
+        return self.exchange_state.is_past_start(self._now)
 
     def handle(self, event: Event) -> tuple[Effect, ...]:
         """Let an event happen; returns what the world should do, in order.
@@ -216,18 +217,18 @@ class Broker:
             now if self.rounds.is_ending else self._round_end,
             now if self.full_state.is_pending else None,
             self.rounds.tick_at,
-            self.sender.early_at,
-            self.sender.answer_at,
-            self.sender.alive_at,
+            self.publisher.early_at,
+            self.publisher.answer_at,
+            self.publisher.alive_at,
             self.own_name.due_at,
             self.membership.check_at,
             self.sharing.due_at,
-            self.standing.due_at,
+            self.exchange_state.due_at,
             now if self.limiter.is_behind else None,
             now if self.slots.is_behind else None,
             None if self._faulty else self._recovery.audit_due_at,
             now if self._faulty else None,
-            now if self.book_change.is_waiting else None,
+            now if self.policy_change.is_waiting else None,
         )
 
     # Handlers, one for each event.
@@ -244,30 +245,31 @@ class Broker:
         }
 
     def _on_started(self, event: Started) -> list[Effect]:
-        self._is_started = self.sender.is_started = True
-        self.standing.start(event.now)
+        self._is_started = self.publisher.is_started = True
+        self.exchange_state.start(event.now)
         self.name.start(event.now)
         self._round_end = Nanos(event.now + self.settings.round_ns)
-        return [self.sender.hello(event.now)]
+        return [self.publisher.hello(event.now)]
 
     def _on_woken(self, event: Woken) -> list[Effect]:
         now = event.now
         if not self._is_started:
             return []
         effects = self._run(Part.NAME, self.own_name.check, now)
-        effects += self._run(Part.STANDING, self.standing.check, now)
+        effects += self._run(Part.STANDING, self.exchange_state.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
         # What is due is sent before any work: peers must not take a busy broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.due_messages.send(now, round_begins_to_end=begins)
         if begins:
             effects += self._step_round(self._begin_end, now)
-        if self.book_change.is_waiting:
-            effects += self._run(Part.POLICIES, self.book_change.retry, now)
+        if self.policy_change.is_waiting:
+            effects += self._run(Part.POLICIES, self.policy_change.retry, now)
         return effects + self._turns.take(now)
 
-    def _groups_worked(self) -> int:
-        return self.rounds.groups_worked + self.sharing.groups_worked
+    def _turns_of_work(self) -> Turns:
+        slices = (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
+        return Turns(slices, lambda: self.rounds.groups_worked + self.sharing.groups_worked)
 
     def _tick_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.DEMAND, self._tick, now)
@@ -289,8 +291,8 @@ class Broker:
 
     def _tick(self, now: Nanos) -> None:
         if self.rounds.tick(now):
-            earliest = Nanos(self.sender.reported_at + self.settings.min_interval_ns)
-            self.sender.report_early_from(max(now, earliest))
+            earliest = Nanos(self.publisher.reported_at + self.settings.min_interval_ns)
+            self.publisher.report_early_from(max(now, earliest))
 
     def _share_out(self, now: Nanos) -> None:
         self.sharing.work(now)
@@ -298,20 +300,20 @@ class Broker:
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now
-        me = self.identity.speaker
-        if message.speaker == me:
+        me = self.identity.sender
+        if message.sender == me:
             return self._read_back(message, now)
-        if message.speaker.broker == me.broker:
+        if message.sender.broker == me.broker:
             return self.own_name.hear(message, now)
         effects = self.membership.hear(message, now)
         if isinstance(message, Hello):
-            self.sender.answer_soon(message.speaker.incarnation, now)
+            self.publisher.answer_soon(message.sender.incarnation, now)
         elif isinstance(message, Ask) and message.broker == me.broker:
             if message.full:
-                self.sender.answer_soon(message.speaker.incarnation, now)
+                self.publisher.answer_soon(message.sender.incarnation, now)
             else:
-                self.sender.show_life(now)
-        return [*effects, *self.standing.maybe_go_live(now)]
+                self.publisher.show_life(now)
+        return [*effects, *self.exchange_state.maybe_go_live(now)]
 
     def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
         self.usage.introduce(event.rows, event.begin, event.end)
@@ -320,18 +322,18 @@ class Broker:
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
         self.limiter.unknown = None if event.known else self.settings.on_unknown
-        before, after = self.sharing.book.groups, event.book.groups
+        before, after = self.sharing.snapshot.groups, event.snapshot.groups
         effects = self._run(Part.SLOTS, lambda _: self.slots.set_groups(before, after), event.now)
         self.membership.policies_changed()
-        return effects + self._noted(self.book_change.put(event.book, event.now))
+        return effects + self._noted(self.policy_change.put(event.snapshot, event.now))
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
             return []
-        earliest = Nanos(self.sender.reported_at + self.settings.min_interval_ns)
-        due = self.sender.report_early_from(max(event.now, earliest))
+        earliest = Nanos(self.publisher.reported_at + self.settings.min_interval_ns)
+        due = self.publisher.report_early_from(max(event.now, earliest))
         is_due = event.now >= due and not self.rounds.is_ending
-        return self.sender.report_early(event.now) if is_due else []
+        return self.publisher.report_early(event.now) if is_due else []
 
     def _on_stopping(self, event: Stopping) -> list[Effect]:
         if not self._is_started:
@@ -342,17 +344,17 @@ class Broker:
         while self.rounds.is_ending:
             effects += self._step_round(self.rounds.step, event.now)
         ungoverned = self.limiter.drain_ungoverned()
-        reports, record = self.sender.finish_round(event.now, ungoverned, last=True)
+        reports, record = self.publisher.finish_round(event.now, ungoverned, last=True)
         # Nobody needs the report of one that says goodbye.
-        self.sender.reports_sent -= len(reports)
+        self.publisher.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
-        return [*effects, *self.sender.goodbye()]
+        return [*effects, *self.publisher.goodbye()]
 
     # What we say.
 
     def _begin_end(self, now: Nanos) -> None:
-        self.sender.early_at = None
+        self.publisher.early_at = None
         # Whole rounds that were missed are not made up for.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
@@ -374,13 +376,15 @@ class Broker:
         effects += said
         if not any(isinstance(effect, Publish) for effect in said):
             # Whatever became of the rows, the others hear that we are there.
-            effects += self._run(Part.ROUND, self.sender.report_nothing, now, pauses=False)
+            effects += self._run(Part.ROUND, self.publisher.report_nothing, now, pauses=False)
         if self.link.reached_at is None and not self.name.is_lost:
-            effects += self._run(Part.ROUND, lambda at: [self.sender.hello(at)], now, pauses=False)
+            effects += self._run(
+                Part.ROUND, lambda at: [self.publisher.hello(at)], now, pauses=False
+            )
         return effects + self._run(Part.SLOTS, self.slots.end_round, now)
 
     def _say_round(self, now: Nanos) -> list[Effect]:
-        reports, record = self.sender.finish_round(now, self.limiter.drain_ungoverned())
+        reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
         # What nobody limited was asked, too.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
@@ -395,16 +399,16 @@ class Broker:
             is_recent = self.link.heard(message.sequence, now)
             if not self.membership.read_back(message, now) and not message.full:
                 # The peers may know more of us than we do ourselves: tell all of us once more.
-                self.sender.answer_from(now)
+                self.publisher.answer_from(now)
         elif isinstance(message, Hello):
             is_recent = self.link.heard(0, now)
-        rejoined = self.standing.rejoin(now) if is_recent else []
+        rejoined = self.exchange_state.rejoin(now) if is_recent else []
         return self.own_name.come_back(rejoined, now)
 
     def _notice_gap(self, now: Nanos) -> list[Effect]:
         """Did we sleep? Whole rounds without a wake mean that the process or the machine stood still."""
         gap_ns = now - self._now
-        if not self._is_started or gap_ns <= self.settings.round_ns + self.settings.settle_max_ns:
+        if not self._is_started or gap_ns <= self.settings.round_ns + self.settings.damping_max_ns:
             return []
         # What the others said meanwhile may wait in our inbox: nobody is silent yet.
         self.membership.forgive(now)
@@ -412,7 +416,7 @@ class Broker:
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
         # They have forgotten us: our shares are somebody else's now.
-        return self.own_name.come_back(self.standing.doubt(now), now)
+        return self.own_name.come_back(self.exchange_state.doubt(now), now)
 
     # What raised, and what it left behind.
 
@@ -437,14 +441,14 @@ class Broker:
             raise error
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
         if isinstance(event, Stopping):
-            effects += self.sender.goodbye()
+            effects += self.publisher.goodbye()
         return self._noted(effects)
 
     def _recover(self, now: Nanos) -> None:
         """Put right what faults left behind, and tell the peers everything again."""
-        self._recovery.recover(now, only_told=not self._faulty - TELLING_PARTS)
+        self._recovery.recover(now, only_advertised=not self._faulty - REPORTING_PARTS)
         if self._is_started:
-            self.sender.answer_soon(0, now)
+            self.publisher.answer_soon(0, now)
         self._faulty.clear()
 
     def _count_brokers(self, count: int) -> None:
@@ -466,18 +470,18 @@ def _limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
 
 def _peers_of(settings: BrokerSettings) -> Peers:
     # The owner of a name answers another's hello first.
-    listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns)
+    listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns)
     return Peers(
-        grace_ns=listen_ns + 2 * settings.settle_max_ns,
-        late_ns=settings.round_ns + 2 * settings.settle_max_ns,
+        grace_ns=listen_ns + 2 * settings.damping_max_ns,
+        late_ns=settings.round_ns + 2 * settings.damping_max_ns,
         peers_max=settings.peers_max,
     )
 
 
-def _voice_of(sender: Sender) -> Voice:
+def _voice_of(publisher: Publisher) -> Voice:
     return Voice(
-        show_life=sender.show_life,
-        hello=sender.hello,
-        heartbeat=lambda now: sender.report(NO_USAGE, now),
-        everything=sender.report_anew,
+        show_life=publisher.show_life,
+        hello=publisher.hello,
+        heartbeat=lambda now: publisher.report(NO_USAGE, now),
+        everything=publisher.report_again,
     )

@@ -1,7 +1,7 @@
-"""Damping: a share that decreases is in force at once, one that increases after `settle_ns`.
+"""Damping: a share that decreases is in force at once, one that increases after `damping_ns`.
 
 While reports travel, the brokers' usage maps differ, and shares computed from them may sum to more than
-the quota. So the rate in force is the least of the targets of the last `settle_ns` (design 3, law 6): a
+the quota. So the rate in force is the least of the targets of the last `damping_ns` (design 3, law 6): a
 broker that must give up rate does so before another takes it.
 
 Rates of all groups in use are columns: one line for each group and dimension. A line holds the rate in
@@ -19,7 +19,7 @@ from rgd.core.exchange.group_index import grown
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Increases of one rate that wait at once. Five reports of a round seldom fall within `settle_ns`.
+#: Increases of one rate that wait at once. Five reports of a round seldom fall within `damping_ns`.
 INCREASES_MAX: Final = 4
 
 #: Stands for an unlimited rate here, so that it compares as the largest; and for a time that never comes.
@@ -75,10 +75,10 @@ class Damping:
         self._since[2 * seat : 2 * seat + 2] = _NEVER
         self._free.append(seat)
 
-    def aim(self, slots: Ints, targets: Ints, now: Nanos, settle_ns: int) -> Ints:
+    def aim(self, slots: Ints, targets: Ints, now: Nanos, damping_ns: int) -> Ints:
         """Set new targets; waiting increases above them are dropped. Returns the rates in force."""
         lines = self._lines(slots)
-        self._advance(lines, now - settle_ns)
+        self._advance(lines, now - damping_ns)
         target = np.where(targets == NO_RATE, _UNLIMITED, targets).reshape(-1)
         rate, since = self._rate[lines], self._since[lines]
         # A line is ascending, so what stays is its beginning.
@@ -95,33 +95,33 @@ class Damping:
         self._rate[lines], self._since[lines] = rate, since
         if (at > 0).any():
             self._least_since = min(self._least_since, int(since[:, 1].min()))
-        self._advance(lines, now - settle_ns)
+        self._advance(lines, now - damping_ns)
         return self._in_force(lines)
 
-    def in_force(self, slots: Ints, now: Nanos, settle_ns: int) -> Ints:
+    def in_force(self, slots: Ints, now: Nanos, damping_ns: int) -> Ints:
         """[slots, 2] the rates in force."""
         lines = self._lines(slots)
-        self._advance(lines, now - settle_ns)
+        self._advance(lines, now - damping_ns)
         return self._in_force(lines)
 
-    def settle(self, now: Nanos, settle_ns: int, count_max: int) -> tuple[Ints, Ints]:
+    def settle(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
         """Put increases in force that have waited long enough, of at most so many groups.
 
         Returns:
             The slots of these groups, and [slots, 2] their rates in force.
         """
-        waited_since = now - settle_ns
+        waited_since = now - damping_ns
         if self._least_since > waited_since:
             return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
         since = self._since[: 2 * self._seats, 1].reshape(-1, 2)
         slots = self._slot[np.flatnonzero((since <= waited_since).any(axis=1))[:count_max]]
-        rates = self.in_force(slots, now, settle_ns)
+        rates = self.in_force(slots, now, damping_ns)
         self._least_since = int(since.min(initial=_NEVER))
         return slots, rates
 
-    def next_at(self, settle_ns: int) -> Nanos | None:
+    def next_at(self, damping_ns: int) -> Nanos | None:
         """When to call `settle` again; None: nothing waits."""
-        return None if self._least_since == _NEVER else Nanos(self._least_since + settle_ns)
+        return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
     def _lines(self, slots: Ints) -> Ints:
         lines: Ints = (2 * self._seat[slots].astype(np.int64)[:, None] + np.arange(2)).reshape(-1)

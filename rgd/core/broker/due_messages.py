@@ -11,8 +11,8 @@ from typing import Final, Protocol
 from rgd.core.broker.boundary import Part
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.mode import Mode
+from rgd.core.broker.publisher import Publisher
 from rgd.core.broker.rounds import Rounds
-from rgd.core.broker.sender import Sender
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.units import Nanos
@@ -38,13 +38,13 @@ class DueMessages:
     def __init__(
         self,
         settings: BrokerSettings,
-        sender: Sender,
+        publisher: Publisher,
         rounds: Rounds,
         sharing: Sharing,
         run: Run,
     ) -> None:
         self._settings = settings
-        self._sender = sender
+        self._publisher = publisher
         self._rounds = rounds
         self._sharing = sharing
         self._run = run
@@ -57,22 +57,22 @@ class DueMessages:
             round_begins_to_end: whether a round begins to end in this wake. If its groups are few, its report
                 follows in the same wake and is a heartbeat, too.
         """
-        sender, effects = self._sender, list[Effect]()
-        sender.settle()
+        publisher, effects = self._publisher, list[Effect]()
+        publisher.settle()
         self._plan_heartbeat()
-        is_early = sender.early_at is not None and now >= sender.early_at
+        is_early = publisher.early_at is not None and now >= publisher.early_at
         if is_early and not (self._rounds.is_ending or round_begins_to_end):
-            effects += self._run(Part.REPORTS, sender.report_early, now)
-        if sender.is_state_due(now):
-            effects += self._run(Part.REPORTS, sender.report_state, now)
-        is_doubted = sender.alive_at is not None and now >= sender.alive_at
+            effects += self._run(Part.REPORTS, publisher.report_early, now)
+        if publisher.is_state_due(now):
+            effects += self._run(Part.REPORTS, publisher.report_state, now)
+        is_doubted = publisher.alive_at is not None and now >= publisher.alive_at
         if is_doubted and not round_begins_to_end:
-            effects += self._run(Part.REPORTS, sender.report_nothing, now)
+            effects += self._run(Part.REPORTS, publisher.report_nothing, now)
         return effects
 
     def _plan_heartbeat(self) -> None:
         """Have a heartbeat due where the reports of rounds are not enough."""
-        if self._sender.alive_at is not None:
+        if self._publisher.alive_at is not None:
             return
         if self._sharing.mode is Mode.HOLDING:
             # Messages get lost or delayed: of several, one comes back before the isolation hold ends.
@@ -82,4 +82,4 @@ class DueMessages:
             between_ns = int(self._settings.round_ns * HEARTBEAT_ROUNDS_ENDING)
         else:
             return
-        self._sender.alive_at = Nanos(self._sender.reported_at + between_ns)
+        self._publisher.alive_at = Nanos(self._publisher.reported_at + between_ns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 
 
@@ -50,14 +50,14 @@ class StateAnnounced:
 
 @dataclass(frozen=True, slots=True)
 class PoliciesChanged:
-    """A new policy book is in force."""
+    """A new policy snapshot is in force."""
 
     now: Nanos
-    book: PolicyBook
+    snapshot: PolicySnapshot
     #: Hash of what is in force, by which peers know that they have the same; 0: not known.
     #: At most `COUNT_MAX`, as `RoundRecord` holds it.
     policies_hash: int = 0
-    #: False: nobody has told this broker any policies yet, and the book is empty for that reason.
+    #: False: nobody has told this broker any policies yet, and the snapshot is empty for that reason.
     known: bool = True
 
 

@@ -48,9 +48,9 @@ class FullState:
         """The next part; None where there is none, or the last one has to wait."""
         if self._begin is None:
             return None
-        slots, span = part_of_state(self._index, self._rounds.told_places(), self._begin)
+        slots, span = part_of_state(self._index, self._rounds.advertised_slots(), self._begin)
         is_last = span.end == ALL_ROWS.end
         if is_last and span != ALL_ROWS and self._rounds.is_ending:
             return None
         self._begin = None if is_last else span.end
-        return Part(self._rounds.told_at(slots), span)
+        return Part(self._rounds.advertised_at(slots), span)

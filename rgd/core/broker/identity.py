@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Goodbye, Message, Report, Speaker
+from rgd.core.exchange.messages import Goodbye, Message, Report, Sender
 
 #: Reports of ours that are remembered; an older one that arrives is taken for a late one.
 SENT_MAX: Final = 256
@@ -38,7 +38,7 @@ class Identity:
     """This daemon's name, incarnation and sequence."""
 
     def __init__(self, settings: BrokerSettings) -> None:
-        self.speaker = settings.speaker
+        self.sender = settings.sender
         self._seed = settings.incarnation_seed
         self.sequence = 0
         self.is_leaving = False
@@ -59,13 +59,13 @@ class Identity:
         if len(self._sent) > SENT_MAX:
             self._sent.popitem(last=False)
 
-    def is_former(self, speaker: Speaker) -> bool:
+    def is_former(self, sender: Sender) -> bool:
         """Whether an incarnation of our name was ours."""
-        return speaker.incarnation in self._former
+        return sender.incarnation in self._former
 
     def is_forged(self, message: Message) -> bool:
         """Whether a message in our name, and an incarnation of ours, is not ours."""
-        former = self._former.get(message.speaker.incarnation)
+        former = self._former.get(message.sender.incarnation)
         if isinstance(message, Goodbye):
             # A former incarnation says goodbye when it is given up.
             return former is None and not self.is_leaving
@@ -78,14 +78,14 @@ class Identity:
 
     def renew(self) -> None:
         """Take another incarnation."""
-        me = self.speaker
+        me = self.sender
         self._former[me.incarnation] = self.sequence
         if len(self._former) > FORMER_MAX:
             self._former.popitem(last=False)
         text = f"{self._seed}:{me.broker}:{me.incarnation}:{self.sequence}"
         digest = blake2b(text.encode(), digest_size=8).digest()
         incarnation = int.from_bytes(digest, "big") & _INCARNATION_MASK
-        self.speaker = Speaker(me.broker, incarnation or 1)
+        self.sender = Sender(me.broker, incarnation or 1)
 
 
 def _print(report: Report) -> _Print:

@@ -3,7 +3,7 @@
 Law: the usage map has rows of live brokers only, and whatever changes it (a
 report, a newcomer, a goodbye, silence) has the shares recomputed at once.
 
-A report says the hash of everything its speaker has told; where what we hold
+A report says the hash of everything its sender has told; where what we hold
 has another one, something was missed, and that broker is asked to repeat itself.
 The hash is compared at every report that follows on a gap, is full, or says and
 changes little; else, while the last ones were equal, at one of
@@ -24,7 +24,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
-from rgd.core.exchange.peers import Heard, Peers
+from rgd.core.exchange.peers import Peers, Receipt
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
 
@@ -42,8 +42,8 @@ REMEMBERS_A_CHECK: Final = 8
 
 #: Why a message of a peer was not taken in, for `rgd_reports_dropped_total`.
 _DROPPED: Final = {
-    Heard.BEYOND: ("sequence", AlarmCode.SEQUENCE_REFUSED),
-    Heard.EXCESS: ("brokers", AlarmCode.TOO_MANY_BROKERS),
+    Receipt.BEYOND: ("sequence", AlarmCode.SEQUENCE_REFUSED),
+    Receipt.EXCESS: ("brokers", AlarmCode.TOO_MANY_BROKERS),
 }
 
 
@@ -94,11 +94,11 @@ class Membership:
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
         """Take in what another broker says."""
-        broker = message.speaker.broker
+        broker = message.sender.broker
         if isinstance(message, Goodbye):
             return self._take_leave(message, now)
         said = message if isinstance(message, Report) else None
-        heard = self._peers.hear(message.speaker, now, said)
+        heard = self._peers.hear(message.sender, now, said)
         if heard in _DROPPED:
             reason, code = _DROPPED[heard]
             self.dropped[reason] += 1
@@ -108,7 +108,7 @@ class Membership:
         effects = self._welcome(broker, heard, now)
         if isinstance(message, Report):
             effects += self._take_report(message, now)
-        elif isinstance(message, Hello) and heard is Heard.JOINED:
+        elif isinstance(message, Hello) and heard is Receipt.JOINED:
             # Who has just started has no rows: its hello is its full state.
             self._answered.add(broker)
         return effects
@@ -136,7 +136,7 @@ class Membership:
             return []
         self._remembers_left = REMEMBERS_A_CHECK
         # The last of the missing heartbeats may still be under way.
-        under_way_ns = self._settings.settle_max_ns
+        under_way_ns = self._settings.damping_max_ns
         expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
         effects: list[Effect] = []
         for code, gone in (
@@ -149,7 +149,7 @@ class Membership:
             self._is_to_remember |= bool(gone)
         if self._is_to_remember:
             effects += self._remember()
-        me = self._identity.speaker
+        me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
@@ -172,7 +172,7 @@ class Membership:
 
     def recover(self) -> None:
         """Make members and map agree again after a fault, and compare everybody's next report."""
-        live = {*self._peers.names(), self._settings.speaker.broker}
+        live = {*self._peers.names(), self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
         self._equal.clear()
@@ -201,18 +201,18 @@ class Membership:
             raise InvariantBroken(f"rows of {self._usage.brokers() - live}, which are not live")
 
     def _take_report(self, report: Report, now: Nanos) -> list[Effect]:
-        weight = self._peers.weight_of(report.speaker.broker)
+        weight = self._peers.weight_of(report.sender.broker)
         steps = self._peers.advance(report)
         if not steps:
             return []
         self.reports_received += 1
-        if self._peers.weight_of(report.speaker.broker) != weight:
+        if self._peers.weight_of(report.sender.broker) != weight:
             self._sharing.refresh_all(now)
-        was_partial = self._usage.is_partial(report.speaker.broker)
+        was_partial = self._usage.is_partial(report.sender.broker)
         self._sharing.refresh(self._usage.apply(report), now)
         effects = [*self._compare_policies(report, now), *self._look_at_weight(report)]
-        if self._usage.is_partial(report.speaker.broker) and not was_partial:
-            effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, report.speaker.broker))
+        if self._usage.is_partial(report.sender.broker) and not was_partial:
+            effects.append(Alarm(AlarmCode.PEER_ROWS_REFUSED, report.sender.broker))
         if self._is_compared(report, steps):
             effects += self._repair(report, now)
         return effects
@@ -223,7 +223,7 @@ class Membership:
         Absolute rows heal a gap by themselves, unless what was missed is missing
         still; while starting the answers to our hello are under way anyway.
         """
-        broker = report.speaker.broker
+        broker = report.sender.broker
         if self._holds(report):
             self._answered.add(broker)
             if report.full:
@@ -234,7 +234,7 @@ class Membership:
         if not self._peers.may_ask(broker, now, self._ask_interval_ns(broker)):
             return []
         self._incomplete.discard(broker)
-        ask = Publish(Ask(self._identity.speaker, broker))
+        ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
 
     def _ask_interval_ns(self, broker: str) -> int:
@@ -243,7 +243,7 @@ class Membership:
 
     def _is_compared(self, report: Report, steps: int) -> bool:
         """Whether to compare a report that is `steps` after the one before; see the module's law."""
-        broker = report.speaker.broker
+        broker = report.sender.broker
         if report.more:
             # Nobody can hold yet what the hash is of; after a gap, the last of them is compared.
             if steps > 1:
@@ -259,7 +259,7 @@ class Membership:
         return turn % REPORTS_A_COMPARISON == 0
 
     def _holds(self, report: Report) -> bool:
-        broker = report.speaker.broker
+        broker = report.sender.broker
         if self._usage.hash_of(broker) == report.rows_hash:
             self._equal.add(broker)
             return True
@@ -268,7 +268,7 @@ class Membership:
 
     def _look_at_weight(self, report: Report) -> list[Effect]:
         """Say once that a peer tells a weight out of bounds, for which another counts."""
-        broker = report.speaker.broker
+        broker = report.sender.broker
         counts = self._peers.weight_of(broker)
         if report.weight == counts:
             self._overweight.discard(broker)
@@ -282,7 +282,7 @@ class Membership:
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
-        broker, told = report.speaker.broker, report.policies_hash
+        broker, told = report.sender.broker, report.policies_hash
         # Who does not say what it has, as an earlier rgd with a table, differs from nobody.
         if told == self.policies_hash or not told or not self.policies_hash:
             self.differing.discard(broker)
@@ -297,18 +297,18 @@ class Membership:
         self.differing.add(broker)
         return [Alarm(AlarmCode.POLICIES_DIFFER, broker)]
 
-    def _welcome(self, broker: str, heard: Heard, now: Nanos) -> list[Effect]:
-        if heard is Heard.JOINED:
+    def _welcome(self, broker: str, heard: Receipt, now: Nanos) -> list[Effect]:
+        if heard is Receipt.JOINED:
             self._sharing.refresh_all(now)
             return [Alarm(AlarmCode.PEER_JOINED, broker), *self._remember()]
-        if heard is Heard.RESTARTED:
+        if heard is Receipt.RESTARTED:
             self._forget(broker, now)
             return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
         return []
 
     def _take_leave(self, message: Goodbye, now: Nanos) -> list[Effect]:
-        broker = message.speaker.broker
-        if not self._peers.leave(message.speaker, now):
+        broker = message.sender.broker
+        if not self._peers.leave(message.sender, now):
             return []
         self._forget(broker, now)
         return [Alarm(AlarmCode.PEER_LEFT, broker), *self._remember()]

@@ -1,6 +1,6 @@
 """What a broker believes of the others, and so what its shares are made of (design 3).
 
-Who changes it is `rgd.core.broker.standing`; what each mode grants, `rgd.core.broker.sharing`.
+Who changes it is `rgd.core.broker.exchange_state`; what each mode grants, `rgd.core.broker.sharing`.
 """
 
 from enum import StrEnum

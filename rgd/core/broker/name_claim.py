@@ -69,7 +69,7 @@ class NameClaim:
         self._link = link
         self._is_isolated = is_isolated
         self._round_ns = settings.round_ns
-        self._expiry_ns = settings.expiry_rounds * settings.round_ns + settings.settle_max_ns
+        self._expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
         self._started_at: Nanos | None = None
         #: Until when we say that we were away.
         self._returning_until = Nanos(0)
@@ -129,7 +129,7 @@ class NameClaim:
 
     def meet(self, message: Message, now: Nanos) -> Ruling:
         """Hear another incarnation under our name."""
-        other = message.speaker.incarnation
+        other = message.sender.incarnation
         if isinstance(message, Goodbye):
             return self._part(other)
         if isinstance(message, Report):
@@ -166,8 +166,8 @@ class NameClaim:
         self.doubt(now)
 
     def _meet_report(self, report: Report, now: Nanos) -> Ruling:
-        other = report.speaker.incarnation
-        me = self._identity.speaker.incarnation
+        other = report.sender.incarnation
+        me = self._identity.sender.incarnation
         names_us = report.rival == me
         if report.claim is Claim.YIELDED:
             # Where both yielded, one takes the name back.

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt, Publish
+from rgd.core.broker.exchange_state import ExchangeState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.name_claim import NameClaim, Ruling
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.standing import Standing
 from rgd.core.exchange.messages import Goodbye, Message
 from rgd.core.units import Nanos
 
@@ -49,14 +49,14 @@ class OwnName:
         settings: BrokerSettings,
         identity: Identity,
         claim: NameClaim,
-        standing: Standing,
+        exchange_state: ExchangeState,
         voice: Voice,
     ) -> None:
         self._settings = settings
-        self._name = settings.speaker.broker
+        self._name = settings.sender.broker
         self._identity = identity
         self._claim = claim
-        self._standing = standing
+        self._exchange_state = exchange_state
         self._voice = voice
         #: When another incarnation is due, and was taken last.
         self._renew_at: Nanos | None = None
@@ -82,7 +82,7 @@ class OwnName:
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
         """Hear another incarnation under our name: one that we had, or another daemon's."""
-        if self._identity.is_former(message.speaker):
+        if self._identity.is_former(message.sender):
             return self.catch_forger(now) if self._identity.is_forged(message) else []
         return self._rule(self._claim.meet(message, now), now)
 
@@ -125,7 +125,7 @@ class OwnName:
                     effects = [Alarm(AlarmCode.NAME_CONFLICT, self._name)]
             case Ruling.BACK:
                 self._claim.take_back(now)
-                self._standing.take_back(now)
+                self._exchange_state.take_back(now)
                 effects = [Alarm(AlarmCode.NAME_BACK, self._name), self._voice.hello(now)]
             case Ruling.YIELD:
                 effects = self._yield(now)
@@ -135,9 +135,9 @@ class OwnName:
 
     def _yield(self, now: Nanos) -> list[Effect]:
         self._claim.lose(now, ends=False)
-        self._standing.yield_name(now)
+        self._exchange_state.yield_name(now)
         reason = f"{self._taken}; {_YIELDS.format(rounds=self._settings.yield_rounds)}"
-        return [Alarm(AlarmCode.NAME_YIELDED, self._name, reason), *self._let_go(now)]
+        return [Alarm(AlarmCode.NAME_YIELDED, self._name, reason), *self._release(now)]
 
     def _end(self, now: Nanos) -> list[Effect]:
         was_lost = self._claim.is_lost
@@ -145,9 +145,9 @@ class OwnName:
         halt = Halt(self._taken)
         if was_lost:
             return [halt]
-        return [Alarm(AlarmCode.NAME_CONFLICT, self._name), *self._let_go(now), halt]
+        return [Alarm(AlarmCode.NAME_CONFLICT, self._name), *self._release(now), halt]
 
-    def _let_go(self, now: Nanos) -> list[Effect]:
+    def _release(self, now: Nanos) -> list[Effect]:
         """Say at once that the name is not ours: whoever took us for its owner looks further."""
         self._renew_at = None
         return [self._voice.heartbeat(now)] if self._claim.is_started else []
@@ -155,6 +155,6 @@ class OwnName:
     def _renew(self, now: Nanos) -> list[Effect]:
         """Take another incarnation, and tell everything in it."""
         self._renew_at, self._renewed_at = None, now
-        goodbye = Publish(Goodbye(self._identity.speaker))
+        goodbye = Publish(Goodbye(self._identity.sender))
         self._identity.renew()
         return [goodbye, self._voice.hello(now), *self._voice.everything(now)]

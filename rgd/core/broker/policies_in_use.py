@@ -12,8 +12,8 @@ import numpy as np
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rates
 from rgd.core.exchange.group_index import GroupIndex, grown
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.policies.table import changed_keys
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
@@ -30,7 +30,7 @@ class PoliciesInUse:
     def __init__(self, default: SharePolicyName, index: GroupIndex) -> None:
         self._default = default
         self._index = index
-        self.book: PolicyBook = EMPTY_BOOK
+        self.snapshot: PolicySnapshot = EMPTY_SNAPSHOT
         #: [slots, 2] quotas as they were read, `NO_RATE` for unlimited.
         self.quotas = np.full((64, 2), NO_RATE, np.int64)
         #: Share policies, by index in `POLICIES`.
@@ -42,12 +42,12 @@ class PoliciesInUse:
 
     def quota(self, key: GroupKey) -> Rates:
         """The cluster-wide rates of a group; unlimited where there is no such group."""
-        group = self.book.groups.get(key.group)
+        group = self.snapshot.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
     def policy(self, key: GroupKey) -> SharePolicyName:
         """The share policy of a group."""
-        group = self.book.groups.get(key.group)
+        group = self.snapshot.groups.get(key.group)
         policy = None if group is None else group.policy
         return policy or self._default
 
@@ -68,7 +68,7 @@ class PoliciesInUse:
         return [POLICIES[code] for code in self._policy[slots].tolist()]
 
     def change(
-        self, book: PolicyBook, is_in_use: Flags, now: Nanos, *, is_whole: bool
+        self, snapshot: PolicySnapshot, is_in_use: Flags, now: Nanos, *, is_whole: bool
     ) -> Collection[str]:
         """Put policies in force.
 
@@ -76,8 +76,8 @@ class PoliciesInUse:
             Names of the groups that changed and are to be read now; all others in use are read later
             where nobody can say what changed, or where the policies are taken as a whole.
         """
-        before, self.book = self.book, book
-        changed = None if is_whole else changed_keys(before.groups, book.groups, CHANGES_MAX)
+        before, self.snapshot = self.snapshot, snapshot
+        changed = None if is_whole else changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
         if changed is not None:
             return changed
         self.is_unread[:] = is_in_use
@@ -97,7 +97,7 @@ class PoliciesInUse:
 
     def has_group(self, slot: int) -> bool:
         """Whether there are policies of the group."""
-        return self._index.keys[slot].group in self.book.groups
+        return self._index.keys[slot].group in self.snapshot.groups
 
     def read(self, slot: int) -> bool:
         """Read a group's policies; whether they are other ones than before."""
@@ -113,7 +113,7 @@ class PoliciesInUse:
         self.quotas[slots], self._policy[slots] = NO_RATE, _MAX_MIN
 
     def make_room(self) -> None:
-        """Have a place for every slot."""
+        """Have a slot for every slot."""
         count, before = len(self._index), len(self.is_unread)
         if count <= before:
             return

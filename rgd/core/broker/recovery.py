@@ -13,11 +13,11 @@ between (`audit`), so that no request waits for it.
 from collections.abc import Iterator
 from typing import Final
 
-from rgd.core.broker.book_change import BookChange
+from rgd.core.broker.exchange_state import ExchangeState
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.sharing import Sharing
-from rgd.core.broker.standing import Standing
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.jobs import Job
 from rgd.core.units import NS_PER_MS, Nanos
@@ -33,35 +33,35 @@ class Recovery:
         self,
         *,
         rounds: Rounds,
-        standing: Standing,
+        exchange_state: ExchangeState,
         membership: Membership,
         sharing: Sharing,
         usage: UsageMap,
-        book_change: BookChange,
+        policy_change: PolicyChange,
     ) -> None:
         self._rounds = rounds
-        self._standing = standing
+        self._exchange_state = exchange_state
         self._membership = membership
         self._sharing = sharing
         self._usage = usage
-        self._book_change = book_change
+        self._book_change = policy_change
         self._audit = Job(self._check_shares)
         #: When `audit` has something to do.
         self.audit_due_at: Nanos | None = None
 
-    def recover(self, now: Nanos, *, only_told: bool) -> None:
+    def recover(self, now: Nanos, *, only_advertised: bool) -> None:
         """Put right what a fault may have left behind, and begin to check it.
 
         Args:
             now: the moment.
-            only_told: what raised changes nothing but what is told.
+            only_advertised: what raised changes nothing but what is told.
 
         Raises:
             InvariantBroken: something is wrong that cannot be put right; a bug.
         """
         self._rounds.recover()
-        if not only_told:
-            self._standing.recover(now)
+        if not only_advertised:
+            self._exchange_state.recover(now)
             self._membership.recover()
             self._sharing.recover()
         self.validate()

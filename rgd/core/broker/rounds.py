@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from rgd.core.broker.row_places import RowPlaces, state_of
+from rgd.core.broker.row_slots import RowSlots, state_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Level
@@ -36,7 +36,7 @@ from rgd.core.exchange.columns import (
     UsageColumns,
     kind_code,
 )
-from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
@@ -58,7 +58,7 @@ class _Block(NamedTuple):
     """Groups whose windows were closed, and what they showed."""
 
     states: Sequence[GroupState]
-    places: Ints
+    slots: Ints
     kinds: Codes
     short: Flags
     closed: Closed
@@ -75,7 +75,7 @@ class Rounds:
         self._index = index
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
-        self._row_places = RowPlaces(limiter, sharing, self.demand)
+        self._row_slots = RowSlots(limiter, sharing, self.demand)
         self._suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
@@ -88,7 +88,7 @@ class Rounds:
         self._block: _Block | None = None
         self._closed: list[Ints] = []
         #: The policies when the round began.
-        self._book = sharing.book
+        self._book = sharing.snapshot
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
         #: Places told early in the open round: the log says so.
@@ -109,9 +109,9 @@ class Rounds:
         self._at_hand = 0
 
     @property
-    def told_hash(self) -> int:
+    def advertised_hash(self) -> int:
         """The hash of what the peers were told and was not taken back."""
-        return self._suppression.told_hash
+        return self._suppression.advertised_hash
 
     @property
     def follows_up(self) -> bool:
@@ -122,19 +122,19 @@ class Rounds:
         """What the peers were told and was not taken back."""
         return self._suppression.told()
 
-    def told_places(self) -> Ints:
+    def advertised_slots(self) -> Ints:
         """The slots of `told`."""
-        return self._suppression.told_places()
+        return self._suppression.advertised_slots()
 
-    def told_at(self, places: Ints) -> UsageColumns:
+    def advertised_at(self, slots: Ints) -> UsageColumns:
         """What the peers were told of some of these."""
-        return self._suppression.told_at(places)
+        return self._suppression.advertised_at(slots)
 
-    def told_wanted(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
+    def advertised_demand(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
         """[keys] the demand of each group that the peers know of, Milli per second."""
-        places = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
-        wanted = self._suppression.told_wanted(places)
-        wanted[places == NO_PLACE] = 0
+        slots = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
+        wanted = self._suppression.advertised_demand(slots)
+        wanted[slots == NO_SLOT] = 0
         return [(messages, size) for messages, size in wanted.tolist()]
 
     @property
@@ -171,20 +171,20 @@ class Rounds:
             del self._limiter.urgent[key]
         called = [state for key in keys if (state := self._limiter.state(key)) is not None]
         states = list(dict.fromkeys([*self._follow_up, *called]))
-        states = [state for state in states if self._sharing.slot_of(state.key) != NO_PLACE]
+        states = [state for state in states if self._sharing.slot_of(state.key) != NO_SLOT]
         if not states:
             return NO_USAGE
-        places = self._places(states)
-        is_new = ~self._suppression.is_told(places)
+        slots = self._slots(states)
+        is_new = ~self._suppression.is_advertised(slots)
         self._follow_up = [state for state, new in zip(states, is_new.tolist(), strict=True) if new]
-        short = self._sharing.is_short(places)
+        short = self._sharing.is_short(slots)
         counters = self._counters(states)
         measured = self.demand.measure(counters, now)
         kinds = np.array([kind_code(state.key.kind) for state in states], np.uint8)
         rows = _rows(states, kinds, measured)
-        picked = self._suppression.pick(places, rows, anyway=False)
-        self._told_early.update(places[picked].tolist())
-        self._advertise(states, places, short, measured)
+        picked = self._suppression.pick(slots, rows, anyway=False)
+        self._told_early.update(slots[picked].tolist())
+        self._advertise(states, slots, short, measured)
         return rows.take(picked)
 
     def begin(self) -> None:
@@ -192,7 +192,7 @@ class Rounds:
         self.is_ending = True
         self._follow_up = []
         self._suppression.next_round()
-        self._book = self._sharing.book
+        self._book = self._sharing.snapshot
         self._faults_in_round = 0
         for counters in (*self._ticking, *self._limiter.touched):
             self.demand.row_of(counters)
@@ -248,11 +248,11 @@ class Rounds:
 
     def is_unused(self, begin: int, end: int) -> Flags:
         """[slots] from `begin` to before `end`: whether the peers know nothing of it from us."""
-        return ~self._suppression.is_told(np.arange(begin, end))
+        return ~self._suppression.is_advertised(np.arange(begin, end))
 
-    def forget(self, places: Ints) -> None:
+    def forget(self, slots: Ints) -> None:
         """Make slots fresh: they are given to other groups next."""
-        self._told_early.difference_update(places.tolist())
+        self._told_early.difference_update(slots.tolist())
 
     def _close(self, now: Nanos) -> None:
         """Close the windows of a block of groups."""
@@ -260,58 +260,58 @@ class Rounds:
         counters = [self._pending.popleft() for _ in range(count)]
         self.groups_worked += count
         rows = _column([one.row for one in counters])
-        places = self._row_places.find(rows, counters)
-        has_place = places != NO_PLACE
-        if not has_place.all():
-            counters = [counters[at] for at in np.flatnonzero(has_place).tolist()]
-            rows, places = rows[has_place], places[has_place]
-        self._closed.append(places)
+        slots = self._row_slots.find(rows, counters)
+        has_slot = slots != NO_SLOT
+        if not has_slot.all():
+            counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
+            rows, slots = rows[has_slot], slots[has_slot]
+        self._closed.append(slots)
         # Until it is logged: whatever raises meanwhile, these windows are lost.
         self._at_hand = len(counters)
-        short = self._sharing.is_short(places)
-        closed = self.demand.close(counters, self._suppression.is_told(places), now)
+        short = self._sharing.is_short(slots)
+        closed = self.demand.close(counters, self._suppression.is_advertised(slots), now)
         if closed is None:
             self._at_hand = 0
             return
         kept = closed.kept
         states = [state_of(counters[at]) for at in kept.tolist()]
-        kinds = self._row_places.kinds(rows[kept])
-        self._block = _Block(states, places[kept], kinds, short[kept], closed)
+        kinds = self._row_slots.kinds(rows[kept])
+        self._block = _Block(states, slots[kept], kinds, short[kept], closed)
         self._at_hand = len(states)
 
     def _log(self, block: _Block) -> None:
         """Pick what is worth a report, note what the peers know then, and log the block."""
         rows = _rows(block.states, block.kinds, block.closed.measured)
-        picked = self._suppression.pick(block.places, rows)
+        picked = self._suppression.pick(block.slots, rows)
         self._picked.append(rows.take(picked))
-        self._advertise(block.states, block.places, block.short, block.closed.measured)
-        sent = np.isin(block.places, list(self._told_early))
+        self._advertise(block.states, block.slots, block.short, block.closed.measured)
+        sent = np.isin(block.slots, list(self._told_early))
         sent[picked] = True
         self._shown.append(self._show(block, rows, sent))
 
     def _show(self, block: _Block, rows: UsageColumns, sent: Flags) -> ShareColumns:
         """What to log of some groups: what was counted, and what was allowed."""
-        closed, places = block.closed, block.places
+        closed, slots = block.closed, block.slots
         return ShareColumns(
             usage=replace(rows, admitted=closed.admitted, wanted=closed.wanted),
-            share=self._sharing.in_force(places),
-            quota=self._sharing.quotas(places),
-            policies=self._sharing.policies(places),
+            share=self._sharing.in_force(slots),
+            quota=self._sharing.quotas(slots),
+            policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
             refused_by=_refused_by(block.states, closed.refused),
         )
 
     def _advertise(
-        self, states: Sequence[GroupState], places: Ints, short: Flags, measured: Measured
+        self, states: Sequence[GroupState], slots: Ints, short: Flags, measured: Measured
     ) -> None:
         """Note what the peers believe, so that the next jump shows."""
-        told = self._suppression.told_wanted(places)
-        limited = self._sharing.quotas(places) != NO_RATE
+        told = self._suppression.advertised_demand(slots)
+        limited = self._sharing.quotas(slots) != NO_RATE
         counters = [state.counters for state in states]
         self.demand.advertise(counters, told, measured.estimates, limited, short)
-        is_told = self._suppression.is_told(places).tolist()
-        for state, known in zip(states, is_told, strict=True):
+        is_advertised = self._suppression.is_advertised(slots).tolist()
+        for state, known in zip(states, is_advertised, strict=True):
             state.reported = known
 
     def _counters(self, states: Iterable[GroupState]) -> list[Counters]:
@@ -322,26 +322,26 @@ class Rounds:
             row_of(one)
         return counters
 
-    def _places(self, states: Iterable[GroupState]) -> Ints:
+    def _slots(self, states: Iterable[GroupState]) -> Ints:
         return _column([self._sharing.slot_of(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
         """Take back what was advertised of groups that are deleted."""
         keys = self._index.keys
-        told = self._suppression.told_places()
-        if self._sharing.book is self._book:
+        told = self._suppression.advertised_slots()
+        if self._sharing.snapshot is self._book:
             # Only what was not closed can be gone.
             is_closed = np.zeros(len(self._index), np.bool_)
             for closed in self._closed:
                 is_closed[closed] = True
             told = told[~is_closed[told]]
         self._closed = []
-        gone = [place for place in told.tolist() if self._limiter.state(keys[place]) is None]
+        gone = [slot for slot in told.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
-            places = np.array(gone, np.int64)
-            names = {keys[place] for place in gone}
+            slots = np.array(gone, np.int64)
+            names = {keys[slot] for slot in gone}
             self._picked = [_without(rows, names) for rows in self._picked]
-            self._picked.append(self._suppression.forget(places))
+            self._picked.append(self._suppression.forget(slots))
 
 
 def _column(numbers: Sequence[int]) -> Ints:
@@ -381,8 +381,8 @@ def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
     """The rows of other groups: what was picked of one that went meanwhile is not told."""
     kinds = rows.kinds.tolist()
     kept = [
-        place
-        for place, (group, kind) in enumerate(zip(rows.groups, kinds, strict=True))
+        slot
+        for slot, (group, kind) in enumerate(zip(rows.groups, kinds, strict=True))
         if GroupKey(group, KINDS[kind]) not in keys
     ]
     return rows if len(kept) == len(rows) else rows.take(np.array(kept, np.int64))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import WEIGHT_ONE
@@ -24,11 +24,11 @@ class OnIsolation(StrEnum):
 class BrokerSettings:
     """Settings of `broker`, `exchange` and `shares` in the core's units (design 11)."""
 
-    speaker: Speaker
+    sender: Sender
     weight: int = WEIGHT_ONE
     round_ns: int = 1_000_000_000
     min_interval_ns: int = 100_000_000
-    settle_max_ns: int = 100_000_000
+    damping_max_ns: int = 100_000_000
     tolerance_ppm: int = 100_000
     full_every_rounds: int = 10
     expiry_rounds: int = 3

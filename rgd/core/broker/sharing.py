@@ -17,24 +17,24 @@ from typing import Final
 
 import numpy as np
 
+from rgd.core.broker.broker_index import BrokerIndex
 from rgd.core.broker.damping import Damping
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
-from rgd.core.broker.ranks import Ranks
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
-from rgd.core.exchange.group_index import NO_PLACE, grown
+from rgd.core.exchange.group_index import NO_SLOT, grown
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Rates, SharePolicyName
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
-from rgd.core.units import NS_PER_MS, Kind, Nanos
+from rgd.core.units import Kind, Nanos
 
 #: Rows of the usage map that are shared out in one slice: well under 2 ms of one core.
 SLICE_ROWS: Final = 1_500
@@ -44,10 +44,6 @@ SLICE_GROUPS: Final = 192
 
 #: Rest after each row that was shared out: sharing out takes at most about a third of a core.
 REST_NS: Final = 1_000
-
-#: Least rest: what reports change meanwhile is shared out together, because a slice of few groups costs half
-#: of a whole one.
-GATHER_NS: Final = NS_PER_MS
 
 #: Columns by slot id, and what a slot has that no group uses.
 _COLUMNS: Final = (
@@ -80,7 +76,7 @@ class Sharing:
         self._apply = apply
         self._count_brokers = count_brokers
         self._damping = Damping()
-        self._ranks = Ranks(settings, usage, peers)
+        self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self._policies = PoliciesInUse(settings.policy, usage.index)
         #: [slots, 2] what groups in use will have when no increase waits, and what the limiter has;
@@ -104,20 +100,20 @@ class Sharing:
         self.mode = Mode.STARTING
 
     @property
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self._policies.book
+        return self._policies.snapshot
 
     @property
     def brokers(self) -> list[str]:
         """The live brokers, this one included, in the order of names."""
-        return self._ranks.names()
+        return self._broker_index.names()
 
     @property
-    def ranks(self) -> Ranks:
+    def broker_index(self) -> BrokerIndex:
         """Who shares with whom: for whoever looks at shares of many groups at once."""
         self._make_room()
-        return self._ranks
+        return self._broker_index
 
     @property
     def is_reading(self) -> bool:
@@ -126,7 +122,7 @@ class Sharing:
 
     def known_brokers(self) -> int:
         """How many brokers there may be: never less than expected, stored, or heard of."""
-        names = {self._settings.speaker.broker, *self._peers.names()}
+        names = {self._settings.sender.broker, *self._peers.names()}
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
     def quota(self, key: GroupKey) -> Rates:
@@ -137,29 +133,29 @@ class Sharing:
         """The share policy of a group."""
         return self._policies.policy(key)
 
-    def quotas(self, places: Ints) -> Ints:
-        """[places, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
+    def quotas(self, slots: Ints) -> Ints:
+        """[slots, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
         self._make_room()
-        return self._policies.quotas[places]
+        return self._policies.quotas[slots]
 
-    def policies(self, places: Ints) -> Codes:
-        """[places] share policies of groups in use, as places in `POLICIES`."""
+    def policies(self, slots: Ints) -> Codes:
+        """[slots] share policies of groups in use, as places in `POLICIES`."""
         self._make_room()
-        return self._policies.codes(places)
+        return self._policies.codes(slots)
 
-    def in_force(self, places: Ints) -> Ints:
-        """[places, 2] the shares of groups in use that the limiter has, `NO_RATE` for unlimited."""
+    def in_force(self, slots: Ints) -> Ints:
+        """[slots, 2] the shares of groups in use that the limiter has, `NO_RATE` for unlimited."""
         self._make_room()
-        return self._applied[places]
+        return self._applied[slots]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
         """Every live broker's share of a group, as the usage map has it."""
         self._make_room()
-        place = self._usage.index.place(key)
-        if place == NO_PLACE:
+        slot = self._usage.index.slot(key)
+        if slot == NO_SLOT:
             return dict.fromkeys(self.brokers, self._by_mode.least(self.quota(key)))
         quota = row_of(self.quota(key))[None]
-        shares = self._ranks.share_out(np.array([place]), quota, [self.policy(key)])
+        shares = self._broker_index.share_out(np.array([slot]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
         return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
@@ -173,25 +169,25 @@ class Sharing:
             self._note_short(unknown, rows.group, rows.wanted)
         return self._is_short[slots]
 
-    def moves_share(self, places: Ints, before: OwnRates, after: OwnRates) -> Flags:
-        """[places] whether anybody's share moves by more than `EFFECT_PPM` of it.
+    def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
+        """[slots] whether anybody's share moves by more than `EFFECT_PPM` of it.
 
         Args:
-            places: groups in use.
-            before: compute with this in place of this broker's rows in the map.
+            slots: groups in use.
+            before: compute with this in slot of this broker's rows in the map.
             after: and then with this.
         """
         self._make_room()
-        quota, policies = self._policies.quotas[places], self._policies.others(places)
-        return self._ranks.moves_share(places, quota, policies, before, after)
+        quota, policies = self._policies.quotas[slots], self._policies.others(slots)
+        return self._broker_index.moves_share(slots, quota, policies, before, after)
 
     # What changes.
 
     def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
         """The share in force of a group that is in use from now on, if it was not before."""
         key = GroupKey(group.name, kind)
-        slot = self._usage.index.place(key)
-        if slot == NO_PLACE:
+        slot = self._usage.index.slot(key)
+        if slot == NO_SLOT:
             # One too many to share: every broker may have its floor, whatever the others want.
             self._slotless[key] = None
             return self._by_mode.least(group.rates(kind))
@@ -207,18 +203,18 @@ class Sharing:
             self._read_lazily(slot, now)
             if slot not in self._damping:
                 return self._by_mode.least(group.rates(kind))
-        self._applied[slot] = self._damping.in_force(slots, now, self._link.settle_ns)[0]
+        self._applied[slot] = self._damping.in_force(slots, now, self._link.damping_ns)[0]
         return _rates(self._applied[slot].tolist())
 
-    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
+    def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
         """Put policies in force; the groups that are gone are not in use any more.
 
         A few that changed are read at once. Of many each is read when it is asked for, and the others
         in slices (`work`); of all, where the policies are taken as a whole.
         """
-        changed = self._policies.change(book, self._is_in_use, now, is_whole=is_whole)
+        changed = self._policies.change(snapshot, self._is_in_use, now, is_whole=is_whole)
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
-        slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_PLACE]
+        slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
         for slot in slots:
             self._read(slot)
         marked = np.array([slot for slot in slots if self._is_marked[slot]], np.int64)
@@ -226,10 +222,10 @@ class Sharing:
             self._is_marked[marked] = False
             self._aim(marked, now)
 
-    def refresh(self, places: Ints, now: Nanos) -> None:
+    def refresh(self, slots: Ints, now: Nanos) -> None:
         """Have the shares of these groups recomputed, where they are in use here."""
         self._make_room()
-        marked = places[self._is_in_use[places]]
+        marked = slots[self._is_in_use[slots]]
         if len(marked):
             self._is_marked[marked] = True
             self._has_marks = True
@@ -237,7 +233,7 @@ class Sharing:
 
     def refresh_all(self, now: Nanos) -> None:
         """Have every share in use recomputed: the brokers, the policies or the mode changed."""
-        self._ranks.renew()
+        self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
         self.refresh(np.flatnonzero(self._is_in_use), now)
@@ -247,7 +243,7 @@ class Sharing:
 
         After a fault, for what was changed by half shows nowhere.
         """
-        self._ranks.renew()
+        self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
         self._make_room()
@@ -283,12 +279,12 @@ class Sharing:
         # A little work is done at once; only much of it has to rest in between.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
         self._rested_at = Nanos(rested_at)
-        self._work_from = Nanos(max(rested_at - SLICE_ROWS * REST_NS, now + GATHER_NS))
+        self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
     def slot_of(self, key: GroupKey) -> int:
-        """The slot of a group in use, `NO_PLACE` where it has none."""
-        place = self._usage.index.find(key)
-        return NO_PLACE if place is None or place not in self._damping else place
+        """The slot of a group in use, `NO_SLOT` where it has none."""
+        slot = self._usage.index.find(key)
+        return NO_SLOT if slot is None or slot not in self._damping else slot
 
     @property
     def slotless(self) -> int:
@@ -299,7 +295,7 @@ class Sharing:
         """Try again, for a slice of the groups without a slot, to give them one."""
         for key in list(self._slotless)[:SLICE_GROUPS]:
             del self._slotless[key]
-            group = self.book.groups.get(key.group)
+            group = self.snapshot.groups.get(key.group)
             if group is not None:
                 self._apply(key, self.share_of(group, key.kind, now), now)
 
@@ -309,14 +305,14 @@ class Sharing:
         unused: Flags = ~self._is_in_use[begin:end]
         return unused
 
-    def forget(self, places: Ints) -> None:
+    def forget(self, slots: Ints) -> None:
         """Make slots fresh: they are given to other groups next."""
-        self._target[places] = 0
-        self._policies.forget(places)
+        self._target[slots] = 0
+        self._policies.forget(slots)
 
     def settle(self, now: Nanos) -> None:
         """Put increases in force that have waited long enough, a slice of them."""
-        slots, rates = self._damping.settle(now, self._link.settle_ns, SLICE_GROUPS)
+        slots, rates = self._damping.settle(now, self._link.damping_ns, SLICE_GROUPS)
         self.groups_worked += len(slots)
         self._announce(slots, rates, now)
 
@@ -325,7 +321,7 @@ class Sharing:
         """When `work` or `settle` has something to do."""
         if self._policies.has_unread:
             return self._policies.unread_since
-        settles_at = self._damping.next_at(self._link.settle_ns)
+        settles_at = self._damping.next_at(self._link.damping_ns)
         if not self._has_marks:
             return settles_at
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
@@ -340,31 +336,31 @@ class Sharing:
         self.check(np.flatnonzero(self._is_in_use))
 
     def next_in_use(self, begin: int) -> Ints:
-        """The places of some groups in use, from a place on: few enough to be looked at in one go."""
+        """The slots of some groups in use, from a slot on: few enough to be looked at in one go."""
         self._make_room()
-        places = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
-        rows = np.cumsum(self._usage.counts(places) + len(self.brokers))
-        return places[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
+        slots = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
+        rows = np.cumsum(self._usage.counts(slots) + len(self.brokers))
+        return slots[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
 
-    def check(self, places: Ints) -> None:
+    def check(self, slots: Ints) -> None:
         """Check some groups in use; those that are still to be read or shared out are skipped.
 
         Raises:
             InvariantBroken: a share in force is not the map's, or all brokers' do not sum to the quota.
         """
-        places = places[~self._policies.is_unread[places]]
-        settled = places[~self._is_marked[places]]
+        slots = slots[~self._policies.is_unread[slots]]
+        settled = slots[~self._is_marked[slots]]
         differing = np.flatnonzero((self._targets(settled) != self._target[settled]).any(axis=1))
-        for place in settled[differing].tolist():
+        for slot in settled[differing].tolist():
             raise InvariantBroken(
-                f"{self._usage.index.keys[place]} settles on {self._target[place]}, not the map's share"
+                f"{self._usage.index.keys[slot]} settles on {self._target[slot]}, not the map's share"
             )
-        quota, is_max_min = self._policies.quotas[places], self._policies.is_max_min(places)
-        shares = self._ranks.share_out(places, quota, self._policies.others(places)).of_all()
+        quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
+        shares = self._broker_index.share_out(slots, quota, self._policies.others(slots)).of_all()
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
-        for place in places[is_off.any(axis=1)].tolist():
+        for slot in slots[is_off.any(axis=1)].tolist():
             raise InvariantBroken(
-                f"{self._usage.index.keys[place]}: the shares of all do not sum to {self._policies.quotas[place].tolist()}"
+                f"{self._usage.index.keys[slot]}: the shares of all do not sum to {self._policies.quotas[slot].tolist()}"
             )
 
     # How.
@@ -376,7 +372,7 @@ class Sharing:
         slots, targets = slots[differs], targets[differs]
         if len(slots):
             self._target[slots] = targets
-            in_force = self._damping.aim(slots, targets, now, self._link.settle_ns)
+            in_force = self._damping.aim(slots, targets, now, self._link.damping_ns)
             self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
@@ -394,9 +390,9 @@ class Sharing:
         quota = self._policies.quotas[slots]
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
-        shares = self._ranks.share_out(slots, quota, self._policies.others(slots))
+        shares = self._broker_index.share_out(slots, quota, self._policies.others(slots))
         self._note_short(slots, shares.rows.group, shares.rows.wanted)
-        return shares.of_rank(self._ranks.own)
+        return shares.of_index(self._broker_index.own)
 
     def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
         """Note which groups are short, from the rows of each: its index in `slots`, and what it wants."""
@@ -412,7 +408,7 @@ class Sharing:
         for slot in slots.tolist():
             self._read_lazily(slot, now)
         used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
-        self._announce(used, self._damping.in_force(used, now, self._link.settle_ns), now)
+        self._announce(used, self._damping.in_force(used, now, self._link.damping_ns), now)
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
         """Read a group's policies whose share is recomputed later: until then it has no more than is safe."""
@@ -423,7 +419,7 @@ class Sharing:
             share = self._by_mode.lowered(self.mode, self._target[slot], was, quotas[slot])
             self._target[slot] = share
             slots = np.array([slot])
-            self._damping.aim(slots, self._target[slots], now, self._link.settle_ns)
+            self._damping.aim(slots, self._target[slots], now, self._link.damping_ns)
 
     def _read(self, slot: int) -> None:
         """Take note of the policies of a group in use, and mark it if its share may be another one."""

@@ -48,7 +48,7 @@ class Slots:
         self._free = Job(self._free_unused)
         self._judge = Job(self._judge_all)
         self._is_short = False
-        index.set_known(sharing.book.groups)
+        index.set_known(sharing.snapshot.groups)
 
     @property
     def is_behind(self) -> bool:
@@ -64,7 +64,7 @@ class Slots:
             self._judge.begin()
             return
         keys = [GroupKey(name, kind) for name in changed for kind in Kind]
-        found = [place for key in keys if (place := self._index.find(key)) is not None]
+        found = [slot for key in keys if (slot := self._index.find(key)) is not None]
         self._index.judge(np.array(found, np.int64))
 
     def end_round(self, now: Nanos) -> list[Effect]:

@@ -20,7 +20,7 @@ class Steps(NamedTuple):
     high: int
 
 
-class Cut(NamedTuple):
+class Division(NamedTuple):
     """A share and the weight that it is divided by."""
 
     share: Rate
@@ -33,7 +33,7 @@ class Cut(NamedTuple):
         low, high = self.share * steps.low // self.weight, self.share * steps.high // self.weight
         return high - low
 
-    def is_above(self, other: "Cut") -> bool:
+    def is_above(self, other: "Division") -> bool:
         """Whether a weight gets as much here as there, or more."""
         if self.share is None or other.share is None:
             return self.share is None
@@ -50,34 +50,34 @@ class Stream:
         #: The weight of whoever joins next.
         self.newcomer = newcomer
         #: The division now and, before it, each that gave less than all later ones.
-        self._cuts: list[Cut] = []
+        self._cuts: list[Division] = []
         self._epochs: list[int] = []
 
     def join(self) -> Steps:
         """The interval of a newcomer."""
         return self.next(self.newcomer)
 
-    def divide(self, share: Rate, epoch: int) -> None:
+    def divide(self, share: Rate, generation: int) -> None:
         """Divide a share from now on."""
-        cut = Cut(share, self.weight)
+        cut = Division(share, self.weight)
         while self._cuts and self._cuts[-1].is_above(cut):
             self._cuts.pop()
             self._epochs.pop()
         self._cuts.append(cut)
-        self._epochs.append(epoch)
+        self._epochs.append(generation)
 
-    def forget(self, epoch: int) -> None:
-        """Forget what only somebody who knows less than an epoch would ask for."""
-        count = min(bisect_right(self._epochs, epoch), len(self._epochs) - 1)
+    def forget(self, generation: int) -> None:
+        """Forget what only somebody who knows less than an generation would ask for."""
+        count = min(bisect_right(self._epochs, generation), len(self._epochs) - 1)
         del self._cuts[:count], self._epochs[:count]
 
     def part(self, steps: Steps) -> Rate:
         """What an interval gets now."""
         return self._cuts[-1].part(steps)
 
-    def lowest(self, steps: Steps, epoch: int) -> Rate:
-        """The least that an interval was to get after an epoch; None where nothing changed since."""
-        at = bisect_right(self._epochs, epoch)
+    def lowest(self, steps: Steps, generation: int) -> Rate:
+        """The least that an interval was to get after an generation; None where nothing changed since."""
+        at = bisect_right(self._epochs, generation)
         return self._cuts[at].part(steps) if at < len(self._cuts) else None
 
     def next(self, weight: int) -> Steps:

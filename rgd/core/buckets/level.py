@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from rgd.core.buckets import counterfactual
 from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
-from rgd.core.buckets.cuts import RecentCuts
 from rgd.core.buckets.decision import Level, TooLarge
+from rgd.core.buckets.recent_refusals import RecentRefusals
 from rgd.core.demand.counters import Counters, Touched
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import (
@@ -56,13 +56,13 @@ class LevelState(Buckets):
         "_live_brokers",
         "_request_max_ms",
         "_round_ms",
-        "cuts",
         "group",
         "level",
         "most_bytes",
         "most_messages",
         "order",
         "quota",
+        "refusals",
         "shadow",
         "shadow_refused",
     )
@@ -76,7 +76,7 @@ class LevelState(Buckets):
         self.shadow = False
         self.shadow_refused = Pair()
         #: What it refused in the last minute, for all names that it governs; None: it never did.
-        self.cuts: RecentCuts | None = None
+        self.refusals: RecentRefusals | None = None
         #: The whole limit (cluster-wide for a group); `share` is the part that flows here.
         self.quota: Rates = UNLIMITED
         #: The largest request, in whole units.
@@ -176,10 +176,10 @@ class LevelState(Buckets):
         before = self.shadow_refused
         self.shadow_refused = Pair(before.messages + messages, before.bytes + size)
 
-    def begin_cuts(self) -> RecentCuts:
+    def begin_refusals(self) -> RecentRefusals:
         """Begin to count what is not granted because this level, the most stringent, is short."""
-        self.cuts = cuts = RecentCuts()
-        return cuts
+        self.refusals = refusals = RecentRefusals()
+        return refusals
 
     def _wait_ns(self, missing: int, rate: int) -> int:
         """How long until so many tokens have flowed in, if nobody else takes any; one round at rate 0."""
@@ -214,7 +214,7 @@ class GroupState(LevelState):
 
     __slots__ = (
         "counters",
-        "epoch",
+        "generation",
         "key",
         "logged_refused",
         "refused_bytes",
@@ -228,13 +228,13 @@ class GroupState(LevelState):
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
         #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
-        self.epoch = 0
+        self.generation = 0
         #: What requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
         #: Whether the peers know that this broker wants something of the group.
         self.reported = False
         #: Whole units of this group that another level refused since the start, by its `order`; what the
-        #: group itself refused, `cuts` has.
+        #: group itself refused, `refusals` has.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
         #: What of it the usage log has: messages of each level, and then bytes.
@@ -249,8 +249,8 @@ class GroupState(LevelState):
     def _refused_totals(self) -> list[int]:
         """Messages refused by each level since the start, and then bytes."""
         totals = [*self.refused_messages, *self.refused_bytes]
-        if self.cuts is not None:
-            messages, size = self.cuts.since_start()
+        if self.refusals is not None:
+            messages, size = self.refusals.since_start()
             totals[self.order] += messages
             totals[self.order + len(_LEVELS)] += size
         return totals

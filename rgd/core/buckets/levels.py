@@ -1,6 +1,6 @@
 """Every bucket of one broker: the groups' and the limits', up to date with the policies in force.
 
-Law: whoever is given a level from here has it as the newest book says, and it flowed meanwhile at no
+Law: whoever is given a level from here has it as the newest snapshot says, and it flowed meanwhile at no
 more than it was allowed: tokens and debt stay, there is no free burst.
 
 A few groups that changed are told at once. Where many may have changed, nobody is: a level hears of
@@ -18,9 +18,9 @@ from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.split import SplitShare
 from rgd.core.demand.counters import Touched
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.policies.table import changed_keys
 from rgd.core.units import Kind, Nanos
 
@@ -51,23 +51,23 @@ class LimitKey(NamedTuple):
 class LimitState(LevelState):
     """The level of one limit."""
 
-    __slots__ = ("epoch", "key", "used_in")
+    __slots__ = ("generation", "key", "used_in")
 
     def __init__(self, key: LimitKey, settings: BucketSettings) -> None:
         super().__init__(key.level, settings)
         self.key = key
         #: The change of limits that it has heard of, and the generation of chains that refer to it.
-        self.epoch = self.used_in = 0
+        self.generation = self.used_in = 0
 
 
 class _Change:
     """The last change that not every level of a sort has heard of."""
 
-    __slots__ = ("at", "epoch", "left", "since")
+    __slots__ = ("at", "generation", "left", "since")
 
     def __init__(self) -> None:
         #: Counts changes.
-        self.epoch = 0
+        self.generation = 0
         #: When the last one was, and the first that somebody may have missed.
         self.at = self.since = Nanos(0)
         #: How many levels are still to be looked at.
@@ -77,7 +77,7 @@ class _Change:
         """All levels, so many, are to hear of a change."""
         if not self.left:
             self.since = now
-        self.epoch += 1
+        self.generation += 1
         self.at = now
         self.left = count
 
@@ -92,7 +92,7 @@ class Levels:
         self._share_of = share_of
         #: How groups that say nothing divide their share.
         self._topic_split = topic_split
-        self._book = EMPTY_BOOK
+        self._book = EMPTY_SNAPSHOT
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
         #: Each of them once, in the order in which they are looked at.
@@ -121,7 +121,7 @@ class Levels:
     # What there is.
 
     @property
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
         return self._book
 
@@ -146,18 +146,18 @@ class Levels:
         return self._splits.get(key)
 
     def group(self, group: Group, kind: Kind, now: Nanos) -> GroupState:
-        """The level of a group of the book in force, up to date."""
+        """The level of a group of the snapshot in force, up to date."""
         key = GroupKey(group.name, kind)
         state = self._groups.get(key)
         if state is None:
             state = GroupState(key, self._settings, now, self.touched)
-            state.epoch = self._group_change.epoch
+            state.generation = self._group_change.generation
             state.burst_ns = self._group_burst_ns
             self._refresh(state, group, now)
             # Last: one that has no rates yet would limit nothing.
             self._groups[key] = state
             self._group_order.append(state)
-        elif state.epoch != self._group_change.epoch:
+        elif state.generation != self._group_change.generation:
             self._refresh(state, group, now)
         return state
 
@@ -169,7 +169,7 @@ class Levels:
             if rates.is_unlimited:
                 return None
             level = LimitState(key, self._settings)
-            level.epoch = self._limit_change.epoch
+            level.generation = self._limit_change.generation
             level.set_rates(rates, rates, now)
             self._limits[key] = level
             self._limit_order.append(level)
@@ -185,18 +185,18 @@ class Levels:
 
     # What changes.
 
-    def set_book(self, book: PolicyBook, now: Nanos, *, is_whole: bool = False) -> None:
+    def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
         """Put a policy snapshot in force; buckets of what stays keep their tokens and debt.
 
         `is_whole` takes everything as changed, whatever a change that failed left behind.
         """
         self._drop_chains()
-        before, self._book = self._book, book
+        before, self._book = self._book, snapshot
         if is_whole:
             self._group_change.happen(len(self._group_order), now)
             self._limit_change.happen(len(self._limit_order), now)
             return
-        changed = changed_keys(before.groups, book.groups, CHANGES_MAX)
+        changed = changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
         if changed is None:
             self._group_change.happen(len(self._group_order), now)
         else:
@@ -204,14 +204,14 @@ class Levels:
             for key in keys:
                 if (state := self._groups.get(key)) is not None:
                     self._hear(state, now)
-        if _differ(before.limits, book.limits):
+        if _differ(before.limits, snapshot.limits):
             self._limit_change.happen(len(self._limit_order), now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if it is in use."""
         state = self._groups.get(key)
         if state is None or (
-            state.epoch != self._group_change.epoch and not self._hear(state, now)
+            state.generation != self._group_change.generation and not self._hear(state, now)
         ):
             return
         if state.share != share:
@@ -278,7 +278,7 @@ class Levels:
         state = self._group_order.popleft()
         if self._groups.get(state.key) is not state:
             return
-        if state.epoch == self._group_change.epoch or self._hear(state, now):
+        if state.generation == self._group_change.generation or self._hear(state, now):
             self._group_order.append(state)
 
     def _hear(self, state: GroupState, now: Nanos) -> bool:
@@ -301,8 +301,8 @@ class Levels:
         state.shadow = group.shadow
         state.burst_ns = self._group_burst_ns
         change = self._group_change
-        if state.epoch != change.epoch:
-            if state.epoch < change.epoch - 1:
+        if state.generation != change.generation:
+            if state.generation < change.generation - 1:
                 # What was in force in between it does not know.
                 state.pause(change.since, change.at)
             # What rose since then may have risen a moment ago.
@@ -310,7 +310,7 @@ class Levels:
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Last: whatever raises in between is done again.
-        state.epoch = change.epoch
+        state.generation = change.generation
 
     def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
         state.set_rates(quota, share, now)
@@ -351,17 +351,17 @@ class Levels:
     def _refresh_limit(self, level: LimitState) -> bool:
         """Tell a limit what its rates are; False where it is none any more, and gone."""
         change = self._limit_change
-        if level.epoch == change.epoch:
+        if level.generation == change.generation:
             return self._limits.get(level.key) is level
         rates = _limit_of(self._book.limits, level.key)
         if rates.is_unlimited:
             del self._limits[level.key]
             return False
         if rates != level.quota:
-            if level.epoch < change.epoch - 1:
+            if level.generation < change.generation - 1:
                 level.pause(change.since, change.at)
             level.set_rates(rates, rates, change.at)
-        level.epoch = change.epoch
+        level.generation = change.generation
         return True
 
 
@@ -378,7 +378,7 @@ def _limit_of(limits: Limits, key: LimitKey) -> Rates:
 
 
 def _differ(before: Limits, after: Limits) -> bool:
-    """Whether two books' limits may differ."""
+    """Whether two snapshots' limits may differ."""
     return before.broker != after.broker or any(
         old is not new and (old or new)
         for old, new in (

@@ -226,9 +226,9 @@ class Limiter(Levels):
     def _compiled(self, name: Name, attempt: int, held: Pair, now: Nanos) -> Chain:
         kind, group_name, namespace, topic, subscription = name
         if group_name is None:
-            groups = self.book.groups_of(namespace, topic)
-        elif group_name in self.book.groups:
-            groups = (self.book.groups[group_name],)
+            groups = self.snapshot.groups_of(namespace, topic)
+        elif group_name in self.snapshot.groups:
+            groups = (self.snapshot.groups[group_name],)
         else:
             raise UnknownGroup(group_name)
         states = tuple(self.group(group, kind, now) for group in groups)

@@ -64,7 +64,7 @@ def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
             one_ms, of = one.wait(messages, size, now)
         if one_ms > wait_ms:
             wait_ms, level, dimension = one_ms, one, of
-    (level.cuts or level.begin_cuts()).count(messages, size, dimension, attempt, now)
+    (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
     order, name = level.order, level.group
     for group in chain.groups:
         if group.group != name:
@@ -101,10 +101,10 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
         wait_ms, dimension = rounded_ms(group.short_until - now), group.short_of
     else:
         wait_ms, dimension = group.wait(messages, size, now)
-    cuts = group.cuts or group.begin_cuts()
-    if now >= cuts.ends_at:
-        cuts.open(now)
-    counts = cuts.by_messages if dimension is _MESSAGES else cuts.by_bytes
+    refusals = group.refusals or group.begin_refusals()
+    if now >= refusals.ends_at:
+        refusals.open(now)
+    counts = refusals.by_messages if dimension is _MESSAGES else refusals.by_bytes
     counts.requests += 1
     counts.messages += messages
     counts.bytes += size
@@ -167,7 +167,7 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     """Count what a caller who accepts a part did not get."""
     _, _, topic, attempt = asked
     messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
-    (level.cuts or level.begin_cuts()).count(messages, size, dimension, attempt, now)
+    (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
     for group in chain.groups:
         if group.group != level.group:
             group.refused_messages[level.order] += messages

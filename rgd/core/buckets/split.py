@@ -18,10 +18,10 @@ from collections import deque
 from copy import copy
 from typing import Final
 
-from rgd.core.buckets.cuts import PartCuts, RecentCuts
 from rgd.core.buckets.decision import NOTHING, Level
 from rgd.core.buckets.intervals import Steps, Stream
 from rgd.core.buckets.level import BucketSettings, GroupState, LevelState
+from rgd.core.buckets.recent_refusals import PartRefusals, RecentRefusals
 from rgd.core.policies.model import Rate, Rates, TopicSplit, lower
 from rgd.core.shares.model import PPM
 from rgd.core.units import Nanos, Pair
@@ -50,7 +50,7 @@ class TopicPart(LevelState):
         "_new",
         "_split",
         "asked_in",
-        "epoch",
+        "generation",
         "layout",
         "next_steps",
         "seen_at",
@@ -69,7 +69,7 @@ class TopicPart(LevelState):
         self.steps = self.next_steps = _NO_STEPS
         self.layout = split.layout
         #: The division that its buckets know of.
-        self.epoch = -1
+        self.generation = -1
         #: When its buckets were last up to date, and in which round it was last asked.
         self.seen_at = now
         self.asked_in = split.round
@@ -89,7 +89,7 @@ class TopicPart(LevelState):
         split = self._split
         if split is None:
             return False
-        if self.epoch != split.epoch:
+        if self.generation != split.generation:
             split.catch_up(self, now)
         self.seen_at = now
         self.asked_in = split.round
@@ -125,12 +125,12 @@ class TopicPart(LevelState):
         assert self._split is not None, "a part that went idle was charged"
         self._split.whole.count_shadow(messages, size)
 
-    def begin_cuts(self) -> RecentCuts:
+    def begin_refusals(self) -> RecentRefusals:
         """Begin to count what is cut here, which counts for the group as a whole too."""
         assert self._split is not None, "a part that went idle has cut"
         whole = self._split.whole
-        self.cuts = cuts = PartCuts(whole.cuts or whole.begin_cuts())
-        return cuts
+        self.refusals = refusals = PartRefusals(whole.refusals or whole.begin_refusals())
+        return refusals
 
     def close_round(self) -> None:
         """Reckon what it is weighed by in the next round."""
@@ -154,7 +154,7 @@ class _Weighing:
 
     __slots__ = (
         "each",
-        "epoch",
+        "generation",
         "has_left",
         "is_round",
         "joined",
@@ -166,14 +166,14 @@ class _Weighing:
         "used",
     )
 
-    def __init__(self, parts: list[TopicPart], epoch: int, *, is_round: bool) -> None:
+    def __init__(self, parts: list[TopicPart], generation: int, *, is_round: bool) -> None:
         #: Whether a round ended, or only the mode changed.
         self.is_round = is_round
         #: First all are looked at, and then each is given its place in the next layout.
         self.to_look_at = deque(parts)
         self.to_place: deque[TopicPart] | None = None
         #: The division that they all know of, once they were looked at.
-        self.epoch = epoch
+        self.generation = generation
         self.mode: TopicSplit | None = None
         self.staying: list[TopicPart] = []
         #: Those that came meanwhile.
@@ -197,7 +197,7 @@ class SplitShare:
         "_settings",
         "_streams",
         "_weighing",
-        "epoch",
+        "generation",
         "layout",
         "mode",
         "round",
@@ -211,7 +211,7 @@ class SplitShare:
         self.whole = whole
         self.mode = mode
         #: Counts divisions, layouts of intervals, and rounds.
-        self.epoch = self.layout = self.round = 0
+        self.generation = self.layout = self.round = 0
         self._divided_at = now
         self._settings = settings
         self._streams = (Stream(), Stream())
@@ -248,7 +248,7 @@ class SplitShare:
             return None
         seen = copy(part)
         seen.spilled = None
-        if seen.epoch != self.epoch:
+        if seen.generation != self.generation:
             self.catch_up(seen, now)
         return seen
 
@@ -256,23 +256,23 @@ class SplitShare:
         """Every active part, up to date."""
         parts = self._all_parts()
         for part in parts:
-            if part.epoch != self.epoch:
+            if part.generation != self.generation:
                 self.catch_up(part, now)
         return parts
 
     def redivide(self, now: Nanos) -> None:
         """Divide the group's share as it is from now on."""
-        self.epoch += 1
+        self.generation += 1
         self._divided_at = now
         for stream, share in zip(self._streams, self._share(), strict=True):
-            stream.divide(share, self.epoch)
+            stream.divide(share, self.generation)
 
     def set_mode(self, mode: TopicSplit) -> None:
         """Divide in another way as soon as it is weighed; buckets keep their tokens and debt."""
         if mode is not self.mode:
             self.mode = mode
             if self._weighing is None:
-                self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=False)
+                self._weighing = _Weighing(self._all_parts(), self.generation, is_round=False)
 
     def end_round(self) -> None:
         """Begin to let idle topics go, and to weigh the others by what they wanted.
@@ -281,7 +281,7 @@ class SplitShare:
         """
         self.round += 1
         if self._weighing is None:
-            self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=True)
+            self._weighing = _Weighing(self._all_parts(), self.generation, is_round=True)
 
     def weigh(self, count: int, now: Nanos) -> int:
         """Go on with at most so many parts; returns how many there were."""
@@ -307,7 +307,7 @@ class SplitShare:
         """
         whole = self.whole
         part.burst_ns = whole.burst_ns
-        known = part.epoch
+        known = part.generation
         if part.layout != self.layout:
             self._flow(part, lower(part.share, _lowest(self._before, part, known)))
             laid_out_at, first = self._laid_out
@@ -317,7 +317,7 @@ class SplitShare:
             self._flow(part, lower(part.share, _lowest(self._streams, part, known)))
         part.set_rates(whole.quota, self._rates(part), self._divided_at)
         part.seen_at = now
-        part.epoch = self.epoch
+        part.generation = self.generation
 
     def _flow(self, part: TopicPart, least: Rates) -> None:
         """Have flowed at less than was known since it was last up to date."""
@@ -330,7 +330,7 @@ class SplitShare:
         if self._weighing is not None:
             self._weighing.joined.append(part)
         self.redivide(now)
-        part.epoch = self.epoch
+        part.generation = self.generation
         rates = self._rates(part)
         # A bucket without depth is made without tokens.
         part.burst_ns = 0
@@ -353,7 +353,7 @@ class SplitShare:
 
     def _look_at(self, weighing: _Weighing, part: TopicPart, now: Nanos) -> None:
         """Let one part go, or see what it used."""
-        if part.epoch != self.epoch:
+        if part.generation != self.generation:
             self.catch_up(part, now)
         if weighing.is_round:
             part.close_round()
@@ -375,7 +375,7 @@ class SplitShare:
     def _begin_layout(self, weighing: _Weighing) -> None:
         """All were looked at: see what each weighs."""
         for stream in self._streams:
-            stream.forget(weighing.epoch)
+            stream.forget(weighing.generation)
         is_proportional = self.mode is TopicSplit.PROPORTIONAL
         if weighing.is_round and not weighing.has_left and not is_proportional:
             self._weighing = None
@@ -396,10 +396,10 @@ class SplitShare:
         self._before, self._streams = self._streams, weighing.streams
         self.layout += 1
         self.redivide(now)
-        self._laid_out = (now, self.epoch)
+        self._laid_out = (now, self.generation)
         self._weighing = None
         if weighing.mode is not self.mode:
-            self._weighing = _Weighing(self._all_parts(), self.epoch, is_round=False)
+            self._weighing = _Weighing(self._all_parts(), self.generation, is_round=False)
 
     def _share(self) -> tuple[Rate, Rate]:
         return self.whole.share.messages, self.whole.share.bytes
@@ -418,9 +418,11 @@ def _placed(weighing: _Weighing, part: TopicPart) -> tuple[Steps, Steps]:
     )
 
 
-def _lowest(streams: tuple[Stream, Stream], part: TopicPart, epoch: int) -> Rates:
+def _lowest(streams: tuple[Stream, Stream], part: TopicPart, generation: int) -> Rates:
     """The least that a part was to get after a division, where there was another."""
-    return Rates(streams[0].lowest(part.steps[0], epoch), streams[1].lowest(part.steps[1], epoch))
+    return Rates(
+        streams[0].lowest(part.steps[0], generation), streams[1].lowest(part.steps[1], generation)
+    )
 
 
 def _add(counts: list[int], messages: int, size: int) -> None:

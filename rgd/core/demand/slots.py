@@ -312,9 +312,9 @@ def _is_jump(of: Slots, slot: Floats, refuses: Flags, settings: DemandSettings) 
 
 def _is_steady(of: Slots) -> Flags:
     """Whether a slot without a request would be a change of what was advertised."""
-    is_told = of.told > 0
-    is_above: Flags = np.all(~is_told | (of.threshold < of.told), axis=1)
-    is_steady: Flags = np.any(is_told, axis=1) & is_above
+    is_advertised = of.told > 0
+    is_above: Flags = np.all(~is_advertised | (of.threshold < of.told), axis=1)
+    is_steady: Flags = np.any(is_advertised, axis=1) & is_above
     return is_steady
 
 

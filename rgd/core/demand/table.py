@@ -165,18 +165,18 @@ class DemandTable:
         self._slots.put(rows, of)
         return measured
 
-    def close(self, counters: Sequence[Counters], is_told: Flags, now: int) -> Closed | None:
+    def close(self, counters: Sequence[Counters], is_advertised: Flags, now: int) -> Closed | None:
         """End the window of some rows and open the next; None where none of them is worth a word.
 
         Args:
             counters: whose, all of which have a row.
-            is_told: [rows] whether the peers know something of it, so that they hear that it is idle.
+            is_advertised: [rows] whether the peers know something of it, so that they hear that it is idle.
             now: the moment.
         """
         rows, marks = _rows_of(counters), read(counters)
         is_asked = marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
         self._rest(counters, rows, ~is_asked, now)
-        kept = np.flatnonzero(is_asked | is_told)
+        kept = np.flatnonzero(is_asked | is_advertised)
         if not len(kept):
             return None
         if len(kept) < len(counters):
@@ -318,7 +318,9 @@ def _offered(
         bound = counters[at].unsaid
         assert bound is not None, "there are unsaid refusals"
         most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
-        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most))
+        # Amounts beyond 2^63 would make a column of objects.
+        most_units = np.array(most, np.float64)
+        offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most_units))
     return offered
 
 

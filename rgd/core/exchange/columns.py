@@ -48,7 +48,7 @@ class UsageColumns:
         kinds: [rows] places in `KINDS`.
         topics: [rows] topics of the group that were active.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
-        admitted_total: [rows, 2] whole units since the speaker's start; `wanted_total` likewise.
+        admitted_total: [rows, 2] whole units since the sender's start; `wanted_total` likewise.
     """
 
     groups: Sequence[str]

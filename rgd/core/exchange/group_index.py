@@ -21,13 +21,13 @@ from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
 
 #: Most groups and kinds that a daemon tells apart, ten times PIP-82's cluster (100,000 groups in both
 #: kinds); a group of ours that comes later is granted its floor.
-PLACES_MAX: Final = 2_000_000
+SLOTS_MAX: Final = 2_000_000
 
 #: Most of them that no policy knows, twice PIP-82's cluster: policies may be read after the reports.
 UNKNOWN_MAX: Final = 400_000
 
 #: Stands for a group that has no slot.
-NO_PLACE: Final = -1
+NO_SLOT: Final = -1
 
 Hashes = NDArray[np.uint64]
 _Column = TypeVar("_Column", bound=np.generic)
@@ -46,7 +46,7 @@ class GroupIndex:
         #: [slots] whether it is given, and whether it is given to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)
         self.is_unknown: Flags = np.zeros(64, np.bool_)
-        self._places: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
+        self._slots: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
         self._free: list[int] = []
         #: The groups that have policies; None: all have.
         self._known: Container[str] | None = None
@@ -69,27 +69,27 @@ class GroupIndex:
 
     def find(self, key: GroupKey) -> int | None:
         """The slot of one key, if it has one."""
-        return self._places[kind_code(key.kind)].get(key.group)
+        return self._slots[kind_code(key.kind)].get(key.group)
 
-    def place(self, key: GroupKey) -> int:
-        """The slot of a group of ours, `NO_PLACE` when there are too many."""
-        place = self.find(key)
-        if place is None:
-            place = self._take(key)
-            if place != NO_PLACE:
-                self._fill([place])
-        return place
+    def slot(self, key: GroupKey) -> int:
+        """The slot of a group of ours, `NO_SLOT` when there are too many."""
+        slot = self.find(key)
+        if slot is None:
+            slot = self._take(key)
+            if slot != NO_SLOT:
+                self._fill([slot])
+        return slot
 
     def find_all(self, groups: Sequence[str], kinds: Codes) -> Ints:
-        """[rows] the slot of each, `NO_PLACE` where there is none."""
-        tables = self._places
+        """[rows] the slot of each, `NO_SLOT` where there is none."""
+        tables = self._slots
         codes = kinds.tolist()
         found = [
-            tables[code].get(group, NO_PLACE) for group, code in zip(groups, codes, strict=True)
+            tables[code].get(group, NO_SLOT) for group, code in zip(groups, codes, strict=True)
         ]
         return np.array(found, np.int64)
 
-    def places(
+    def slots(
         self,
         groups: Sequence[str],
         kinds: Codes,
@@ -105,13 +105,13 @@ class GroupIndex:
             skip: [rows] what gets no slot if it has none: rows that say nothing.
             room: how many groups without policies may be given one; None: as many as there are.
         """
-        places = self.find_all(groups, kinds)
-        missing = places == NO_PLACE
+        slots = self.find_all(groups, kinds)
+        missing = slots == NO_SLOT
         if skip is not None:
             missing &= ~skip
         if missing.any():
-            self._give(places, np.flatnonzero(missing).tolist(), groups, kinds, room)
-        return places
+            self._give(slots, np.flatnonzero(missing).tolist(), groups, kinds, room)
+        return slots
 
     def knows(self, group: str) -> bool:
         """Whether a group has policies."""
@@ -121,35 +121,35 @@ class GroupIndex:
         """From now on these groups have policies; slots that are given hear of it by `judge`."""
         self._known = groups
 
-    def judge(self, places: Ints) -> None:
+    def judge(self, slots: Ints) -> None:
         """Look again whether the groups of these slots have policies."""
-        places = places[self.is_given[places]]
+        slots = slots[self.is_given[slots]]
         keys = self.keys
-        unknown = [not self.knows(keys[place].group) for place in places.tolist()]
-        self.unknown += sum(unknown) - int(np.count_nonzero(self.is_unknown[places]))
-        self.is_unknown[places] = unknown
+        unknown = [not self.knows(keys[slot].group) for slot in slots.tolist()]
+        self.unknown += sum(unknown) - int(np.count_nonzero(self.is_unknown[slots]))
+        self.is_unknown[slots] = unknown
 
-    def free(self, places: Ints) -> None:
+    def free(self, slots: Ints) -> None:
         """Take slots back in which no column holds anything; each must be given, and comes once."""
-        if not len(places):
+        if not len(slots):
             return
-        for place in places.tolist():
-            key = self.keys[place]
-            del self._places[kind_code(key.kind)][key.group]
-        self.unknown -= int(np.count_nonzero(self.is_unknown[places]))
-        self.is_given[places] = self.is_unknown[places] = False
-        self.tickets[places] = 0
-        self._free.extend(places.tolist())
+        for slot in slots.tolist():
+            key = self.keys[slot]
+            del self._slots[kind_code(key.kind)][key.group]
+        self.unknown -= int(np.count_nonzero(self.is_unknown[slots]))
+        self.is_given[slots] = self.is_unknown[slots] = False
+        self.tickets[slots] = 0
+        self._free.extend(slots.tolist())
 
     def _give(
         self,
-        places: Ints,
+        slots: Ints,
         rows: Sequence[int],
         groups: Sequence[str],
         kinds: Codes,
         room: int | None,
     ) -> None:
-        """Give the groups of some rows their slots, as far as there is room, and put them in `places`."""
+        """Give the groups of some rows their slots, as far as there is room, and put them in `slots`."""
         left = UNKNOWN_MAX - self.unknown
         room = left if room is None else min(left, room)
         given = []
@@ -159,50 +159,50 @@ class GroupIndex:
             known = self.find(key)
             if known is not None:
                 # It stood among these rows before.
-                places[row] = known
+                slots[row] = known
                 continue
             if not self.knows(group):
                 if room <= 0:
                     self.refused += 1
                     continue
                 room -= 1
-            place = self._take(key)
-            if place != NO_PLACE:
-                places[row] = place
-                given.append(place)
+            slot = self._take(key)
+            if slot != NO_SLOT:
+                slots[row] = slot
+                given.append(slot)
         self._fill(given)
 
     def _take(self, key: GroupKey) -> int:
         """Choose a slot for a key that has none; `_fill` it before anybody looks."""
         if self._free:
-            place = self._free.pop()
-            self.keys[place] = key
-        elif len(self.keys) < PLACES_MAX:
-            place = len(self.keys)
+            slot = self._free.pop()
+            self.keys[slot] = key
+        elif len(self.keys) < SLOTS_MAX:
+            slot = len(self.keys)
             self.keys.append(key)
         else:
             self.refused += 1
-            return NO_PLACE
-        self._places[kind_code(key.kind)][key.group] = place
-        return place
+            return NO_SLOT
+        self._slots[kind_code(key.kind)][key.group] = slot
+        return slot
 
     def _fill(self, given: Sequence[int]) -> None:
         """Fill the columns of slots that were taken."""
         if len(self.keys) > len(self.hashes):
             for name in ("hashes", "name_bytes", "is_given", "is_unknown", "tickets"):
                 setattr(self, name, grown(getattr(self, name), len(self.keys)))
-        places = np.array(given, np.int64)
-        keys = [self.keys[place] for place in given]
+        slots = np.array(given, np.int64)
+        keys = [self.keys[slot] for slot in given]
         digests = b"".join(
             blake2b(f"{group}\0{kind}".encode(), digest_size=8).digest() for group, kind in keys
         )
-        self.hashes[places] = np.frombuffer(digests, ">u8")
-        self.name_bytes[places] = [len(key.group) for key in keys]
-        self.is_given[places] = True
-        self.tickets[places] = np.arange(self._next_ticket, self._next_ticket + len(places))
-        self._next_ticket += len(places)
+        self.hashes[slots] = np.frombuffer(digests, ">u8")
+        self.name_bytes[slots] = [len(key.group) for key in keys]
+        self.is_given[slots] = True
+        self.tickets[slots] = np.arange(self._next_ticket, self._next_ticket + len(slots))
+        self._next_ticket += len(slots)
         unknown = [not self.knows(key.group) for key in keys]
-        self.is_unknown[places] = unknown
+        self.is_unknown[slots] = unknown
         self.unknown += sum(unknown)
 
 

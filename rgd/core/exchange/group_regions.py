@@ -1,4 +1,4 @@
-"""Which rows each group has: a list of row numbers by place, all lists in one arena.
+"""Which rows each group has: a list of row numbers by slot, all lists in one arena.
 
 Law: a group's rows lie together. Each group has a region with some room to grow; a region that is
 full moves to the end, and the holes are closed when they are the larger part. So gathering the rows
@@ -18,10 +18,10 @@ _ROOM: Final = 4
 
 
 class GroupRegions:
-    """Row numbers by place; `rows` that are handed in exist, and are at most one of a (place, broker)."""
+    """Row numbers by slot; `rows` that are handed in exist, and are at most one of a (slot, broker)."""
 
     def __init__(self) -> None:
-        #: By place: where the group's region begins, how many rows it has, and has room for.
+        #: By slot: where the group's region begins, how many rows it has, and has room for.
         self._start = np.zeros(64, np.int64)
         self._count = np.zeros(64, np.int64)
         self._room = np.zeros(64, np.int64)
@@ -42,44 +42,44 @@ class GroupRegions:
         """How many rows there are."""
         return self._live
 
-    def make_room(self, places: int, rows: int) -> None:
-        """Have room for so many places, and row numbers below so many."""
-        self._start = grown(self._start, places)
-        self._count = grown(self._count, places)
-        self._room = grown(self._room, places)
+    def make_room(self, slots: int, rows: int) -> None:
+        """Have room for so many slots, and row numbers below so many."""
+        self._start = grown(self._start, slots)
+        self._count = grown(self._count, slots)
+        self._room = grown(self._room, slots)
         self._at = grown(self._at, rows)
 
-    def counts(self, places: Ints) -> Ints:
-        """[places] how many rows each has."""
-        return self._count[places]
+    def counts(self, slots: Ints) -> Ints:
+        """[slots] how many rows each has."""
+        return self._count[slots]
 
     def counts_between(self, begin: int, end: int) -> Ints:
-        """[places] how many rows each has, from `begin` to before `end`."""
+        """[slots] how many rows each has, from `begin` to before `end`."""
         return self._count[begin:end]
 
-    def gather(self, places: Ints) -> tuple[Ints, Ints]:
-        """The rows of these places, place by place: (row numbers, how many of each place)."""
-        counts = self._count[places]
-        return self._rows[_ranges(self._start[places], counts)].astype(np.int64), counts
+    def gather(self, slots: Ints) -> tuple[Ints, Ints]:
+        """The rows of these slots, slot by slot: (row numbers, how many of each slot)."""
+        counts = self._count[slots]
+        return self._rows[_ranges(self._start[slots], counts)].astype(np.int64), counts
 
-    def add(self, places: Ints, rows: Ints) -> None:
-        """Add rows, at most one to a place."""
-        full = places[self._count[places] == self._room[places]]
+    def add(self, slots: Ints, rows: Ints) -> None:
+        """Add rows, at most one to a slot."""
+        full = slots[self._count[slots] == self._room[slots]]
         if len(full) and self._has_holes:
             # Which takes the room to spare from others as well.
             self._compact()
-            full = places[self._count[places] == self._room[places]]
+            full = slots[self._count[slots] == self._room[slots]]
         self._relocate(full)
-        at = self._start[places] + self._count[places]
-        self._count[places] += 1
+        at = self._start[slots] + self._count[slots]
+        self._count[slots] += 1
         self._rows[at] = rows
         self._at[rows] = at
         self._live += len(rows)
 
-    def remove(self, places: Ints, rows: Ints) -> None:
-        """Take rows out, at most one of a place: the last of a region fills the hole."""
-        self._count[places] -= 1
-        last = self._rows[self._start[places] + self._count[places]]
+    def remove(self, slots: Ints, rows: Ints) -> None:
+        """Take rows out, at most one of a slot: the last of a region fills the hole."""
+        self._count[slots] -= 1
+        last = self._rows[self._start[slots] + self._count[slots]]
         at = self._at[rows]
         self._rows[at] = last
         self._at[last] = at
@@ -90,21 +90,21 @@ class GroupRegions:
         """Whether much of the arena is neither a row nor the least room of a group."""
         return self._used > self._live * 3 // 2 + _ROOM * len(self._start)
 
-    def _relocate(self, places: Ints) -> None:
+    def _relocate(self, slots: Ints) -> None:
         """Give these groups larger regions at the end of the arena."""
-        if len(places) == 0:
+        if len(slots) == 0:
             return
-        counts = self._count[places]
+        counts = self._count[slots]
         rooms = np.maximum(_ROOM, counts + counts // 2)
         starts = self._used + np.cumsum(rooms) - rooms
         self._used += int(rooms.sum())
         self._rows = grown(self._rows, self._used)
-        moved = self._rows[_ranges(self._start[places], counts)]
+        moved = self._rows[_ranges(self._start[slots], counts)]
         at = _ranges(starts, counts)
         self._rows[at] = moved
         self._at[moved] = at
-        self._start[places] = starts
-        self._room[places] = rooms
+        self._start[slots] = starts
+        self._room[slots] = rooms
 
     def _compact(self) -> None:
         """Close the holes."""

@@ -1,6 +1,6 @@
 """The slots of a sender's groups, by the numbers that it gave their names.
 
-A sender names the same groups in every report. Its dictionary encoding (`rgd.wire.numbering`) gives each
+A sender names the same groups in every report. Its dictionary encoding (`rgd.wire.name_dictionary`) gives each
 name a number once, so a receiver looks a name up once: rows after that cost a few passes of numpy, however
 few of the sender's groups a report has.
 
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Ints
-from rgd.core.exchange.group_index import NO_PLACE, GroupIndex, grown
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.exchange.numbered_names import NumberedNames
-from rgd.core.exchange.row_store import Holding
+from rgd.core.exchange.row_store import BrokerRows
 from rgd.core.runs import Places, run_of
 
 #: Marks a row that was not looked for.
@@ -52,7 +52,7 @@ class KnownSlots:
         return names.table is self._table
 
     def steady(
-        self, names: NumberedNames, kinds: Codes, holding: Holding
+        self, names: NumberedNames, kinds: Codes, holding: BrokerRows
     ) -> tuple[Ints, Places] | None:
         """Slots and rows, if these are the names of the last report and all of its rows are still held."""
         last = self._steady
@@ -70,16 +70,16 @@ class KnownSlots:
         return places
 
     def find(self, names: NumberedNames, kinds: Codes, index: GroupIndex) -> Ints:
-        """[rows] the slot of each, `NO_PLACE` where none is known."""
+        """[rows] the slot of each, `NO_SLOT` where none is known."""
         at = self._at(names, kinds)
         tickets = self._ticket.take(at)
         slots = self._slot.take(at).astype(np.int64)
         is_stale = (tickets == 0) | (index.tickets.take(slots) != tickets)
         if is_stale.any():
-            slots[is_stale] = NO_PLACE
+            slots[is_stale] = NO_SLOT
         return slots
 
-    def rows(self, names: NumberedNames, kinds: Codes, slots: Ints, holding: Holding) -> Ints:
+    def rows(self, names: NumberedNames, kinds: Codes, slots: Ints, holding: BrokerRows) -> Ints:
         """[rows] the row in the sender's holding of each of its `slots`, `NO_ROW` where there is none."""
         at = self._at(names, kinds)
         if self._version != holding.version:
@@ -93,7 +93,7 @@ class KnownSlots:
 
     def put(self, names: NumberedNames, kinds: Codes, slots: Ints, index: GroupIndex) -> None:
         """Remember the slots that were found."""
-        found = slots != NO_PLACE
+        found = slots != NO_SLOT
         at, slots = self._at(names, kinds)[found], slots[found]
         self._slot[at] = slots
         self._ticket[at] = index.tickets[slots]

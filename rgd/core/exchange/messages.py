@@ -10,11 +10,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Sender:
     """Who says it."""
 
     broker: str
@@ -56,30 +56,30 @@ class Report:
     An idle row (`UsageRow.is_idle`) removes the broker from that group's map.
     """
 
-    speaker: Speaker
+    sender: Sender
     #: 1, 2, 3 ...: a gap tells a receiver that it missed one.
     sequence: int
     #: The period that the rates cover, in ns.
     period_ns: int
     rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
-    #: These rows are all of the speaker's rows in `span`: forget the others there.
+    #: These rows are all of the sender's rows in `span`: forget the others there.
     full: bool = False
-    #: `told_hash` over every row the speaker has told and not taken back.
+    #: `advertised_hash` over every row the sender has told and not taken back.
     rows_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
     #: Hash of the policies in force, whatever their source; 0: not known.
     policies_hash: int = 0
-    #: How many live brokers the speaker knows of, itself included.
+    #: How many live brokers the sender knows of, itself included.
     members: int = 1
     #: Of a full report: which part of the state it is. A state too large for one message is in several.
     span: Span = ALL_ROWS
     #: More reports of the same state follow at once: only with the last of them `rows_hash` holds.
     more: bool = False
-    #: How firmly the speaker holds its name.
+    #: How firmly the sender holds its name.
     claim: Claim = Claim.HELD
-    #: Incarnation of another daemon that the speaker hears under its own name, 0: none. It proves to
-    #: that daemon that the speaker lives now: a crashed one cannot have heard of its successor.
+    #: Incarnation of another daemon that the sender hears under its own name, 0: none. It proves to
+    #: that daemon that the sender lives now: a crashed one cannot have heard of its successor.
     rival: int = 0
 
 
@@ -87,21 +87,21 @@ class Report:
 class Hello:
     """I have just started: everybody, tell me your full state."""
 
-    speaker: Speaker
+    sender: Sender
 
 
 @dataclass(frozen=True, slots=True)
 class Goodbye:
     """I am leaving: forget me at once."""
 
-    speaker: Speaker
+    sender: Sender
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """I missed something of one broker's: that broker, tell your full state again."""
 
-    speaker: Speaker
+    sender: Sender
     broker: str
     #: False: any word will do, you have been silent for long.
     full: bool = True
@@ -114,7 +114,7 @@ Message = Report | Hello | Goodbye | Ask
 class RoundRecord:
     """One round of one broker for the usage log (design 6)."""
 
-    speaker: Speaker
+    sender: Sender
     sequence: int
     period_ns: int
     rows: ShareColumns = field(default_factory=lambda: NO_SHARES)
@@ -149,8 +149,8 @@ class RoundRecord:
 class PoliciesInForce:
     """The policies that a broker goes by, for the usage log (design 6)."""
 
-    speaker: Speaker
-    book: PolicyBook
+    sender: Sender
+    snapshot: PolicySnapshot
     #: As `Report.policies_hash`.
     policies_hash: int = 0
 

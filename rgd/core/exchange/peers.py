@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from rgd.core.exchange.messages import Claim, Report, Speaker
+from rgd.core.exchange.messages import Claim, Report, Sender
 from rgd.core.shares.model import WEIGHT_ONE, bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
 
@@ -46,7 +46,7 @@ class Peer:
 
     incarnation: int
     since: Nanos
-    heard_at: Nanos
+    received_at: Nanos
     #: Last report heard; 0: only a hello so far.
     sequence: int = 0
     weight: int = WEIGHT_ONE
@@ -72,8 +72,8 @@ class _Left:
     at: Nanos
 
 
-class Heard(Enum):
-    """What hearing a speaker meant."""
+class Receipt(Enum):
+    """What hearing a sender meant."""
 
     KNOWN = auto()
     JOINED = auto()
@@ -92,7 +92,7 @@ class Heard(Enum):
     @property
     def is_news(self) -> bool:
         """Whether what was said counts."""
-        return self in (Heard.KNOWN, Heard.JOINED, Heard.RESTARTED)
+        return self in (Receipt.KNOWN, Receipt.JOINED, Receipt.RESTARTED)
 
 
 class Peers:
@@ -110,36 +110,36 @@ class Peers:
         #: Who came back from a goodbye, and when; at most `peers_max`.
         self._doubted: dict[str, Nanos] = {}
 
-    def hear(self, speaker: Speaker, now: Nanos, said: Report | None = None) -> Heard:
-        """Note that a speaker is alive.
+    def hear(self, sender: Sender, now: Nanos, said: Report | None = None) -> Receipt:
+        """Note that a sender is alive.
 
         Args:
-            speaker: who said it.
+            sender: who said it.
             now: when it arrived.
             said: what it said, if that was a report.
         """
-        peer = self._peers.get(speaker.broker)
-        if peer is not None and speaker.incarnation == peer.incarnation:
-            return self._hear_again(peer, said, now)
+        peer = self._peers.get(sender.broker)
+        if peer is not None and sender.incarnation == peer.incarnation:
+            return self._receive_again(peer, said, now)
         if said is not None and said.claim is Claim.YIELDED:
-            return Heard.CLAIMED
+            return Receipt.CLAIMED
         if peer is None:
-            return self._hear_new(speaker, said, now)
+            return self._receive_new(sender, said, now)
         if peer.claim is not Claim.YIELDED and peer.goodbye_at is None:
-            if speaker.incarnation == peer.former and now - peer.since < self._late_ns:
-                return Heard.STALE
+            if sender.incarnation == peer.former and now - peer.since < self._late_ns:
+                return Receipt.STALE
             if not self._has_won(peer, now):
-                return Heard.CLAIMED
-        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=peer.incarnation)
-        return Heard.RESTARTED
+                return Receipt.CLAIMED
+        self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=peer.incarnation)
+        return Receipt.RESTARTED
 
     def advance(self, report: Report) -> int:
-        """Move on to a report of a live speaker.
+        """Move on to a report of a live sender.
 
         Returns:
             By how many reports: 0 when it was heard before, more than 1 when some were missed.
         """
-        peer = self._peers[report.speaker.broker]
+        peer = self._peers[report.sender.broker]
         if report.sequence <= peer.sequence:
             return 0
         steps = report.sequence - peer.sequence
@@ -163,23 +163,23 @@ class Peers:
 
     def silent(self, now: Nanos, after_ns: int) -> list[str]:
         """Peers that were silent for longer than `after_ns`."""
-        return [name for name, peer in self._peers.items() if now - peer.heard_at > after_ns]
+        return [name for name, peer in self._peers.items() if now - peer.received_at > after_ns]
 
-    def leave(self, speaker: Speaker, now: Nanos) -> bool:
+    def leave(self, sender: Sender, now: Nanos) -> bool:
         """Forget a peer that said goodbye.
 
         Returns:
             False when that incarnation is not known, or the goodbye is doubted.
         """
-        peer = self._peers.get(speaker.broker)
-        if peer is None or peer.incarnation != speaker.incarnation:
+        peer = self._peers.get(sender.broker)
+        if peer is None or peer.incarnation != sender.incarnation:
             return False
-        doubted_at = self._doubted.get(speaker.broker)
+        doubted_at = self._doubted.get(sender.broker)
         if doubted_at is not None and now - doubted_at < DOUBT_TIMES * self._late_ns:
             if peer.goodbye_at is None:
                 peer.goodbye_at = now
             return False
-        self._leave(speaker.broker, now)
+        self._leave(sender.broker, now)
         return True
 
     def departed(self, now: Nanos) -> list[str]:
@@ -199,14 +199,16 @@ class Peers:
         for name in silent:
             del self._peers[name]
         self._left = {
-            name: left for name, left in self._left.items() if now - left.peer.heard_at <= expiry_ns
+            name: left
+            for name, left in self._left.items()
+            if now - left.peer.received_at <= expiry_ns
         }
         return silent
 
     def forgive(self, now: Nanos) -> None:
         """Start everybody's silence anew: it was we who could not hear."""
         for peer in self._peers.values():
-            peer.heard_at = now
+            peer.received_at = now
 
     def names(self) -> list[str]:
         """Every peer, in the order of names."""
@@ -227,53 +229,53 @@ class Peers:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def _hear_again(self, peer: Peer, said: Report | None, now: Nanos) -> Heard:
+    def _receive_again(self, peer: Peer, said: Report | None, now: Nanos) -> Receipt:
         if said is None:
             is_late = False
         else:
             if self._is_beyond(peer, said, now):
                 # Its silence goes on: if these are its words, it expires and joins with any sequence.
-                return Heard.BEYOND
+                return Receipt.BEYOND
             if said.claim is Claim.YIELDED:
                 peer.claim = Claim.YIELDED
-                return Heard.YIELDED
+                return Receipt.YIELDED
             is_late = said.sequence <= peer.sequence
-        peer.heard_at = now
+        peer.received_at = now
         if peer.goodbye_at is not None and not is_late:
             peer.goodbye_at = None
-        return Heard.KNOWN
+        return Receipt.KNOWN
 
-    def _hear_new(self, speaker: Speaker, said: Report | None, now: Nanos) -> Heard:
+    def _receive_new(self, sender: Sender, said: Report | None, now: Nanos) -> Receipt:
         """Hear one whose name nobody has at present."""
-        left = self._left.get(speaker.broker)
-        is_former = left is not None and speaker.incarnation in (
+        left = self._left.get(sender.broker)
+        is_former = left is not None and sender.incarnation in (
             left.peer.former,
             left.peer.incarnation,
         )
-        if left is not None and is_former and self._is_late(left, speaker, said, now):
-            return Heard.STALE
+        if left is not None and is_former and self._is_late(left, sender, said, now):
+            return Receipt.STALE
         if len(self._peers) >= self._peers_max:
-            return Heard.EXCESS
+            return Receipt.EXCESS
         former = None
         if left is not None:
             former = left.peer.former if is_former else left.peer.incarnation
             if is_former or now - left.at <= self._late_ns:
                 # It never left, or took another incarnation because somebody said so.
-                self._doubt(speaker.broker, now)
-            del self._left[speaker.broker]
-        self._peers[speaker.broker] = Peer(speaker.incarnation, now, now, former=former)
-        return Heard.JOINED
+                self._doubt(sender.broker, now)
+            del self._left[sender.broker]
+        self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
+        return Receipt.JOINED
 
-    def _is_late(self, left: _Left, speaker: Speaker, said: Report | None, now: Nanos) -> bool:
+    def _is_late(self, left: _Left, sender: Sender, said: Report | None, now: Nanos) -> bool:
         """Whether it said this before its goodbye."""
-        if now - left.at <= self._late_ns or speaker.incarnation == left.peer.former:
+        if now - left.at <= self._late_ns or sender.incarnation == left.peer.former:
             return True
         return said is None or said.sequence <= left.peer.sequence
 
     def _is_beyond(self, peer: Peer, said: Report, now: Nanos) -> bool:
         if peer.sequence == 0:
             return False
-        reach = REACH_SLACK + (now - peer.heard_at) // NS_PER_MS * REACH_A_MS
+        reach = REACH_SLACK + (now - peer.received_at) // NS_PER_MS * REACH_A_MS
         return said.sequence - peer.sequence > reach
 
     def _leave(self, broker: str, now: Nanos) -> None:
@@ -289,6 +291,6 @@ class Peers:
 
     def _has_won(self, peer: Peer, now: Nanos) -> bool:
         """Whether another incarnation may take the name that it claims."""
-        if peer.claimed_at is None or peer.heard_at > peer.claimed_at:
+        if peer.claimed_at is None or peer.received_at > peer.claimed_at:
             peer.claimed_at = now
         return now - peer.claimed_at >= self._grace_ns

@@ -53,7 +53,7 @@ class RowStore:
         self._used = 0
         #: Numbers to give again.
         self._free = _NONE
-        self.place: NDArray[np.int32] = np.zeros(256, np.int32)
+        self.slot: NDArray[np.int32] = np.zeros(256, np.int32)
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
         self.topics: Ints = np.zeros(256, np.int64)
         #: [rows, 2] Milli per second.
@@ -63,7 +63,7 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        columns = (self.place, self.broker, self.topics, self.admitted, self.wanted, self._free)
+        columns = (self.slot, self.broker, self.topics, self.admitted, self.wanted, self._free)
         return sum(column.nbytes for column in columns)
 
     @property
@@ -71,16 +71,16 @@ class RowStore:
         """How many rows somebody has."""
         return self._used - len(self._free)
 
-    def new(self, broker: int, places: Ints) -> Ints:
+    def new(self, broker: int, slots: Ints) -> Ints:
         """[rows] numbers of rows that one broker has from now on."""
-        count = len(places)
+        count = len(slots)
         again = self._free[: min(count, len(self._free))]
         self._free = self._free[len(again) :]
         begin, self._used = self._used, self._used + count - len(again)
         self._make_room()
         rows = np.concatenate((again, np.arange(begin, self._used)))
         self.broker[rows] = broker
-        self.place[rows] = places
+        self.slot[rows] = slots
         return rows
 
     def free(self, rows: Ints) -> None:
@@ -112,9 +112,9 @@ class RowStore:
                 column[:, dimension][rows] = values[:, dimension]
 
     def hash_of(self, rows: Places, keys: Hashes) -> int:
-        """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by place."""
+        """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by slot."""
         hashes = row_hashes(
-            keys.take(self.place[rows]),
+            keys.take(self.slot[rows]),
             self.topics[rows],
             _taken(self.admitted, rows),
             _taken(self.wanted, rows),
@@ -125,19 +125,19 @@ class RowStore:
         before = len(self.broker)
         if self._used <= before:
             return
-        for name in ("place", "broker", "topics", "admitted", "wanted"):
+        for name in ("slot", "broker", "topics", "admitted", "wanted"):
             setattr(self, name, grown(getattr(self, name), self._used))
         self.broker[before:] = NOBODY
 
 
-class Holding:
-    """The rows of one broker, found by place."""
+class BrokerRows:
+    """The rows of one broker, found by slot."""
 
-    __slots__ = ("_places", "_rows", "hash", "is_partial", "version")
+    __slots__ = ("_rows", "_slots", "hash", "is_partial", "version")
 
     def __init__(self) -> None:
         #: In order, and the row of each.
-        self._places: Ints = _NONE
+        self._slots: Ints = _NONE
         self._rows: Ints = _NONE
         #: Sum of the rows' hashes; None: they have changed since it was computed.
         self.hash: int | None = 0
@@ -147,16 +147,16 @@ class Holding:
         self.is_partial = False
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._slots)
 
     @property
-    def places(self) -> Ints:
+    def slots(self) -> Ints:
         """The slots of all rows, in order."""
-        return self._places
+        return self._slots
 
     @property
     def rows(self) -> Ints:
-        """All rows, in the order of `places`."""
+        """All rows, in the order of `slots`."""
         return self._rows
 
     @property
@@ -171,31 +171,31 @@ class Holding:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns."""
-        return self._places.nbytes + self._rows.nbytes
+        return self._slots.nbytes + self._rows.nbytes
 
-    def find(self, places: Ints) -> Ints:
-        """[places] the row of each, `NO_ROW` where there is none."""
-        if not len(self._places):
-            return np.full(len(places), NO_ROW, np.int64)
-        at = np.searchsorted(self._places, places)
+    def find(self, slots: Ints) -> Ints:
+        """[slots] the row of each, `NO_ROW` where there is none."""
+        if not len(self._slots):
+            return np.full(len(slots), NO_ROW, np.int64)
+        at = np.searchsorted(self._slots, slots)
         # What is after the last is compared with the last.
         rows = self._rows.take(at, mode="clip")
-        rows[self._places.take(at, mode="clip") != places] = NO_ROW
+        rows[self._slots.take(at, mode="clip") != slots] = NO_ROW
         return rows
 
-    def add(self, places: Ints, rows: Ints) -> None:
-        """Take in rows of places that had none."""
-        order = np.argsort(places, kind="stable")
-        places, rows = places[order], rows[order]
-        at = np.searchsorted(self._places, places)
-        self._places = np.insert(self._places, at, places)
+    def add(self, slots: Ints, rows: Ints) -> None:
+        """Take in rows of slots that had none."""
+        order = np.argsort(slots, kind="stable")
+        slots, rows = slots[order], rows[order]
+        at = np.searchsorted(self._slots, slots)
+        self._slots = np.insert(self._slots, at, slots)
         self._rows = np.insert(self._rows, at, rows)
         self.version += 1
 
-    def discard(self, places: Ints) -> None:
-        """Let go of rows of places that had one."""
-        at = np.searchsorted(self._places, places)
-        self._places = np.delete(self._places, at)
+    def discard(self, slots: Ints) -> None:
+        """Let go of rows of slots that had one."""
+        at = np.searchsorted(self._slots, slots)
+        self._slots = np.delete(self._slots, at)
         self._rows = np.delete(self._rows, at)
         self.version += 1
 

@@ -17,7 +17,7 @@ class UsageRow:
     #: Rates in Milli per second.
     admitted: Pair
     wanted: Pair
-    #: Totals since the speaker's start, in whole units.
+    #: Totals since the sender's start, in whole units.
     admitted_total: Pair
     wanted_total: Pair
 

@@ -50,11 +50,11 @@ def row_hashes(keys: Hashes, topics: Ints, admitted: Ints, wanted: Ints) -> Hash
     return hashes
 
 
-def told_hash(rows: Iterable[UsageRow]) -> int:
+def advertised_hash(rows: Iterable[UsageRow]) -> int:
     """Hash single rows; 63 bits, 0 for no rows."""
     columns = UsageColumns.of(*rows)
     index = GroupIndex()
-    places = [index.place(GroupKey(row.group, row.kind)) for row in columns]
+    places = [index.slot(GroupKey(row.group, row.kind)) for row in columns]
     keys = index.hashes[np.array(places, np.int64)]
     return int(row_hashes(keys, columns.topics, columns.admitted, columns.wanted).sum()) & HASH_MASK
 

@@ -56,14 +56,14 @@ class OwnRates:
     wanted: Ints
 
 
-#: [places, 2] the quotas of groups, `NO_RATE` for unlimited.
+#: [slots, 2] the quotas of groups, `NO_RATE` for unlimited.
 QuotaOf = Callable[[Ints], Ints]
-#: [places] whether anybody's share moves by more than `EFFECT_PPM`, from the first rates to the second.
+#: [slots] whether anybody's share moves by more than `EFFECT_PPM`, from the first rates to the second.
 MovesShare = Callable[[Ints, OwnRates, OwnRates], Flags]
 
 
 class Suppression:
-    """Remembers what was told, by place, and picks what to tell."""
+    """Remembers what was told, by slot, and picks what to tell."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Suppression:
         self._moves_share = moves_share
         self._is_told = np.zeros(64, np.bool_)
         self._topics = np.zeros(64, np.int64)
-        #: [places, 2] each.
+        #: [slots, 2] each.
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
         self._admitted_total = np.zeros((64, 2), np.int64)
@@ -87,7 +87,7 @@ class Suppression:
         self._round = 0
 
     @property
-    def told_hash(self) -> int:
+    def advertised_hash(self) -> int:
         """The hash of every row that the peers were told and that was not taken back."""
         return self._hash & HASH_MASK
 
@@ -95,49 +95,49 @@ class Suppression:
         """Every row that the peers were told and that was not taken back."""
         return self._rows(np.flatnonzero(self._is_told))
 
-    def told_at(self, places: Ints) -> UsageColumns:
-        """What the peers were told of these groups, all of which are among `told_places`."""
-        return self._rows(places)
+    def advertised_at(self, slots: Ints) -> UsageColumns:
+        """What the peers were told of these groups, all of which are among `advertised_slots`."""
+        return self._rows(slots)
 
-    def told_places(self) -> Ints:
-        """The places of `told`."""
+    def advertised_slots(self) -> Ints:
+        """The slots of `told`."""
         return np.flatnonzero(self._is_told)
 
-    def is_told(self, places: Ints) -> Flags:
-        """[places] whether the peers know something of these groups from us."""
+    def is_advertised(self, slots: Ints) -> Flags:
+        """[slots] whether the peers know something of these groups from us."""
         self._make_room()
-        return self._is_told[places]
+        return self._is_told[slots]
 
-    def told_wanted(self, places: Ints) -> Ints:
-        """[places, 2] what the peers think that we want, Milli per second; 0 where they know nothing."""
+    def advertised_demand(self, slots: Ints) -> Ints:
+        """[slots, 2] what the peers think that we want, Milli per second; 0 where they know nothing."""
         self._make_room()
-        return np.where(self._is_told[places, None], self._wanted[places], 0)
+        return np.where(self._is_told[slots, None], self._wanted[slots], 0)
 
     def next_round(self) -> None:
         """Begin to pick for another round: it decides whose turn it is to be told anyway."""
         self._round += 1
 
-    def pick(self, places: Ints, rows: UsageColumns, *, anyway: bool = True) -> Ints:
+    def pick(self, slots: Ints, rows: UsageColumns, *, anyway: bool = True) -> Ints:
         """Choose the rows that are worth telling, and remember them as told.
 
         Args:
-            places: [rows] of `rows`.
+            slots: [rows] of `rows`.
             rows: what the broker would say of some of its groups.
             anyway: also those whose turn it is in this round.
 
         Returns:
-            The places in `rows` of those to tell.
+            The slots in `rows` of those to tell.
         """
         self._make_room()
-        picked = np.flatnonzero(self._worth(places, rows, anyway=anyway))
-        self._note(places[picked], rows.take(picked))
+        picked = np.flatnonzero(self._worth(slots, rows, anyway=anyway))
+        self._note(slots[picked], rows.take(picked))
         return picked
 
-    def forget(self, places: Ints) -> UsageColumns:
-        """Take back what was told of these groups: rows that say idle, in the order of places."""
+    def forget(self, slots: Ints) -> UsageColumns:
+        """Take back what was told of these groups: rows that say idle, in the order of slots."""
         self._make_room()
-        places = places[self._is_told[places]]
-        told = self._rows(places)
+        slots = slots[self._is_told[slots]]
+        told = self._rows(slots)
         idle = UsageColumns(
             groups=told.groups,
             kinds=told.kinds,
@@ -147,7 +147,7 @@ class Suppression:
             admitted_total=told.admitted_total,
             wanted_total=told.wanted_total,
         )
-        self._note(places, idle)
+        self._note(slots, idle)
         return idle
 
     def rehash(self) -> None:
@@ -155,11 +155,11 @@ class Suppression:
         self._make_room()
         self._hash = self._hash_at(np.flatnonzero(self._is_told))
 
-    def _worth(self, places: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
-        idle, told = rows.is_idle, self._is_told[places]
+    def _worth(self, slots: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
+        idle, told = rows.is_idle, self._is_told[slots]
         worth = told & idle | ~told & ~idle
         both = np.flatnonzero(told & ~idle)
-        at = places[both]
+        at = slots[both]
         before = OwnRates(self._admitted[at], self._wanted[at])
         after = OwnRates(rows.admitted[both], rows.wanted[both])
         quota = self._quota_of(at)
@@ -188,37 +188,37 @@ class Suppression:
         changed: Flags = (by_itself | by_quota).any(axis=1)
         return changed
 
-    def _note(self, places: Ints, rows: UsageColumns) -> None:
-        self._hash -= self._hash_at(places[self._is_told[places]])
-        self._is_told[places] = ~rows.is_idle
-        self._topics[places] = rows.topics
-        self._admitted[places] = rows.admitted
-        self._wanted[places] = rows.wanted
-        self._admitted_total[places] = rows.admitted_total
-        self._wanted_total[places] = rows.wanted_total
-        self._hash += self._hash_at(places[self._is_told[places]])
+    def _note(self, slots: Ints, rows: UsageColumns) -> None:
+        self._hash -= self._hash_at(slots[self._is_told[slots]])
+        self._is_told[slots] = ~rows.is_idle
+        self._topics[slots] = rows.topics
+        self._admitted[slots] = rows.admitted
+        self._wanted[slots] = rows.wanted
+        self._admitted_total[slots] = rows.admitted_total
+        self._wanted_total[slots] = rows.wanted_total
+        self._hash += self._hash_at(slots[self._is_told[slots]])
 
-    def _rows(self, places: Ints) -> UsageColumns:
-        if len(places) == 0:
+    def _rows(self, slots: Ints) -> UsageColumns:
+        if len(slots) == 0:
             return NO_USAGE
-        keys = [self._index.keys[place] for place in places.tolist()]
+        keys = [self._index.keys[slot] for slot in slots.tolist()]
         return UsageColumns(
             groups=tuple(key.group for key in keys),
             kinds=np.array([kind_code(key.kind) for key in keys], np.uint8),
-            topics=self._topics[places],
-            admitted=self._admitted[places],
-            wanted=self._wanted[places],
-            admitted_total=self._admitted_total[places],
-            wanted_total=self._wanted_total[places],
+            topics=self._topics[slots],
+            admitted=self._admitted[slots],
+            wanted=self._wanted[slots],
+            admitted_total=self._admitted_total[slots],
+            wanted_total=self._wanted_total[slots],
         )
 
-    def _hash_at(self, places: Ints) -> int:
+    def _hash_at(self, slots: Ints) -> int:
         return int(
             row_hashes(
-                self._index.hashes[places],
-                self._topics[places],
-                self._admitted[places],
-                self._wanted[places],
+                self._index.hashes[slots],
+                self._topics[slots],
+                self._admitted[slots],
+                self._wanted[slots],
             ).sum()
         )
 

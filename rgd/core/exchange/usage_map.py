@@ -4,7 +4,7 @@ Laws: it holds exactly what each broker advertised last, this one too (as read b
 all daemons that received the same hold the same; a row of zeros removes the broker from the group, as
 PIP-82 asks.
 
-Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`Holding`), by group (`group_regions`),
+Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by group (`group_regions`),
 and by the numbers that a sender gave its groups (`known_slots`). So a report of thousands of rows is a few passes of
 numpy, and so is gathering the rows of the groups that it changed.
 
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
-from rgd.core.exchange.group_index import NO_PLACE, GroupIndex
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.known_slots import KnownSlots
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
-from rgd.core.exchange.row_store import NO_ROW, Amounts, Holding, RowStore
+from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.runs import Places, run_of
 from rgd.core.units import Pair
@@ -44,7 +44,7 @@ HASHED_ROWS_MAX: Final = 256
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
 
 
-class HeldRow(NamedTuple):
+class StoredRow(NamedTuple):
     """What one broker told of one group."""
 
     topics: int
@@ -57,7 +57,7 @@ class Gathered(NamedTuple):
     """Rows of some groups, in the order of the groups.
 
     Attributes:
-        group: [rows] place in the list of groups that was asked for.
+        group: [rows] slot in the list of groups that was asked for.
         broker: [rows] number of the broker (`UsageMap.number_of`).
         admitted: [rows, 2] Milli per second; `wanted` likewise.
     """
@@ -80,14 +80,14 @@ class UsageMap:
         self._names: list[str] = []
         self._free_numbers: list[int] = []
         #: By broker number.
-        self._holdings: list[Holding] = []
+        self._holdings: list[BrokerRows] = []
         #: By broker number: the slots of the groups that it named by numbers.
         self._known: dict[int, KnownSlots] = {}
 
     def apply(self, report: Report) -> Ints:
-        """Take a report in; returns the places of groups whose rates changed."""
+        """Take a report in; returns the slots of groups whose rates changed."""
         told = report.rows
-        number = self.number_of(report.speaker.broker)
+        number = self.number_of(report.sender.broker)
         holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
@@ -98,55 +98,55 @@ class UsageMap:
         return self._merge(number, slots, report)
 
     def remove(self, broker: str) -> Ints:
-        """Forget a broker and free its number; returns the places of the groups it had rows in."""
+        """Forget a broker and free its number; returns the slots of the groups it had rows in."""
         number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
         self._known.pop(number, None)
         holding = self._holdings[number]
-        places = holding.places
+        slots = holding.slots
         self._forget(holding, holding.rows)
-        self._names[number], self._holdings[number] = "", Holding()
+        self._names[number], self._holdings[number] = "", BrokerRows()
         self._free_numbers.append(number)
-        return places
+        return slots
 
-    def gather(self, places: Ints) -> Gathered:
+    def gather(self, slots: Ints) -> Gathered:
         """The rows of these groups."""
         self._make_room()
-        rows, counts = self._regions.gather(places)
+        rows, counts = self._regions.gather(slots)
         return Gathered(
-            group=np.repeat(np.arange(len(places)), counts),
+            group=np.repeat(np.arange(len(slots)), counts),
             broker=self._rows.broker[rows],
             admitted=self._rows.admitted.take(rows, 0),
             wanted=self._rows.wanted.take(rows, 0),
         )
 
-    def topics(self, places: Ints) -> Ints:
+    def topics(self, slots: Ints) -> Ints:
         """[rows] the active topics of each row that `gather` gives, in its order."""
         self._make_room()
-        rows, _ = self._regions.gather(places)
+        rows, _ = self._regions.gather(slots)
         topics: Ints = self._rows.topics[rows].astype(np.int64)
         return topics
 
-    def counts(self, places: Ints) -> Ints:
-        """[places] how many rows each of these groups has."""
+    def counts(self, slots: Ints) -> Ints:
+        """[slots] how many rows each of these groups has."""
         self._make_room()
-        return self._regions.counts(places)
+        return self._regions.counts(slots)
 
-    def rows(self, key: GroupKey) -> Mapping[str, HeldRow]:
+    def rows(self, key: GroupKey) -> Mapping[str, StoredRow]:
         """The rows of one group and kind, by broker."""
-        place = self.index.find(key)
-        if place is None:
+        slot = self.index.find(key)
+        if slot is None:
             return {}
         self._make_room()
-        rows, _ = self._regions.gather(np.array([place]))
+        rows, _ = self._regions.gather(np.array([slot]))
         return {self._names[self._rows.broker[row]]: self._row(row) for row in rows.tolist()}
 
-    def rows_of(self, broker: str) -> Mapping[GroupKey, HeldRow]:
+    def rows_of(self, broker: str) -> Mapping[GroupKey, StoredRow]:
         """Everything one broker told and did not take back."""
         number = self._numbers.get(broker)
         rows = [] if number is None else self._holdings[number].rows.tolist()
-        return {self.index.keys[self._rows.place[row]]: self._row(row) for row in rows}
+        return {self.index.keys[self._rows.slot[row]]: self._row(row) for row in rows}
 
     def count_of(self, broker: str) -> int:
         """How many rows one broker has."""
@@ -154,7 +154,7 @@ class UsageMap:
         return 0 if number is None else len(self._holdings[number])
 
     def hash_of(self, broker: str) -> int:
-        """`told_hash` over the rows of one broker; computed from all of them unless it `is_hashed`."""
+        """`advertised_hash` over the rows of one broker; computed from all of them unless it `is_hashed`."""
         number = self._numbers.get(broker)
         if number is None:
             return 0
@@ -186,7 +186,7 @@ class UsageMap:
         else:
             number = len(self._names)
             self._names.append(broker)
-            self._holdings.append(Holding())
+            self._holdings.append(BrokerRows())
         self._numbers[broker] = number
         return number
 
@@ -200,7 +200,7 @@ class UsageMap:
         """
         part = rows.between(begin, end)
         room = max(0, UNKNOWN_ROWS_MAX - begin)
-        self.index.places(part.groups, part.kinds, skip=part.is_idle, room=room)
+        self.index.slots(part.groups, part.kinds, skip=part.is_idle, room=room)
 
     def is_partial(self, broker: str) -> bool:
         """Whether a broker sent rows that are not kept: too many, or of too many groups without policies."""
@@ -273,7 +273,7 @@ class UsageMap:
         if known is None or not known.is_of(names):
             known = self._known[number] = KnownSlots(names.table)
         slots = known.find(names, told.kinds, self.index)
-        missing = np.flatnonzero(slots == NO_PLACE)
+        missing = np.flatnonzero(slots == NO_SLOT)
         if len(missing):
             rows = told.take(missing)
             slots[missing] = self._look_up(number, rows, room)
@@ -290,114 +290,114 @@ class UsageMap:
     def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, by names."""
         slots = self.index.find_all(told.groups, told.kinds)
-        missing = slots == NO_PLACE
+        missing = slots == NO_SLOT
         if not missing.any():
             return slots
         idle = told.is_idle
         if idle[missing].all():
             return slots
         room = self._room(self._holdings[number]) if room is None else room
-        return self.index.places(told.groups, told.kinds, skip=idle, room=room)
+        return self.index.slots(told.groups, told.kinds, skip=idle, room=room)
 
-    def _room(self, holding: Holding) -> int:
+    def _room(self, holding: BrokerRows) -> int:
         """How many more rows of groups without policies a broker may have."""
-        held = int(np.count_nonzero(self.index.is_unknown[holding.places]))
+        held = int(np.count_nonzero(self.index.is_unknown[holding.slots]))
         return max(0, UNKNOWN_ROWS_MAX - held)
 
-    def _row(self, row: int) -> HeldRow:
+    def _row(self, row: int) -> StoredRow:
         store = self._rows
-        return HeldRow(
+        return StoredRow(
             int(store.topics[row]),
             Pair(*store.admitted[row].tolist()),
             Pair(*store.wanted[row].tolist()),
         )
 
-    def _merge(self, number: int, places: Ints, report: Report) -> Ints:
-        """Take in a report with which rows come or go, too; the places whose rates changed."""
+    def _merge(self, number: int, slots: Ints, report: Report) -> Ints:
+        """Take in a report with which rows come or go, too; the slots whose rates changed."""
         told, holding = report.rows, self._holdings[number]
-        idle, rows = told.is_idle, holding.find(places)
-        is_held = rows != NO_ROW
-        gone = rows[is_held & idle]
+        idle, rows = told.is_idle, holding.find(slots)
+        is_stored = rows != NO_ROW
+        gone = rows[is_stored & idle]
         if report.full:
             missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
             gone = np.union1d(gone, missing)
-        kept = np.flatnonzero(is_held & ~idle)
+        kept = np.flatnonzero(is_stored & ~idle)
         changed = [
-            self._rows.place[gone].astype(np.int64),
-            self._rewrite(holding, rows[kept], places[kept], Amounts.of(told, kept)),
+            self._rows.slot[gone].astype(np.int64),
+            self._rewrite(holding, rows[kept], slots[kept], Amounts.of(told, kept)),
         ]
         self._forget(holding, gone)
-        fresh = np.flatnonzero(~is_held & ~idle)
-        fits = self._kept(holding, places[fresh])
+        fresh = np.flatnonzero(~is_stored & ~idle)
+        fits = self._kept(holding, slots[fresh])
         holding.is_partial = not fits.all() or (
             # A pass over a whole state begins with the least hashes.
             holding.is_partial and not (report.full and report.span.begin == 0)
         )
         fresh = fresh[fits]
-        changed.append(self._insert(number, places[fresh], Amounts.of(told, fresh)))
+        changed.append(self._insert(number, slots[fresh], Amounts.of(told, fresh)))
         return np.concatenate(changed)
 
-    def _rows_in(self, holding: Holding, span: Span) -> Ints:
+    def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
         """The rows of one broker whose groups and kinds hash into a span."""
         if span == ALL_ROWS:
             return holding.rows
-        hashes = self.index.hashes[holding.places]
+        hashes = self.index.hashes[holding.slots]
         is_in = hashes >= np.uint64(span.begin)
         if span.end < ALL_ROWS.end:
             is_in &= hashes < np.uint64(span.end)
         return holding.rows[is_in]
 
-    def _kept(self, holding: Holding, places: Ints) -> Flags:
-        """[places] whether there is room for another row of a broker; places are those without one."""
-        kept: Flags = places != NO_PLACE
-        # The place before the first is a slot like any other: it is not asked for.
-        unknown = kept & self.index.is_unknown[places]
+    def _kept(self, holding: BrokerRows, slots: Ints) -> Flags:
+        """[slots] whether there is room for another row of a broker; slots are those without one."""
+        kept: Flags = slots != NO_SLOT
+        # The slot before the first is a slot like any other: it is not asked for.
+        unknown = kept & self.index.is_unknown[slots]
         if unknown.any():
             kept &= ~unknown | (np.cumsum(unknown) <= self._room(holding))
         kept &= np.cumsum(kept) <= ROWS_MAX - len(holding)
         return kept
 
-    def _rewrite(self, holding: Holding, rows: Places, places: Ints, amounts: Amounts) -> Ints:
-        """Put other values into rows that are held; the places whose rates changed."""
-        if len(places) == 0:
+    def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
+        """Put other values into rows that are held; the slots whose rates changed."""
+        if len(slots) == 0:
             return _NO_PLACES
-        moved: Ints = places[self._rows.differs(rows, amounts)]
-        self._hash_out(holding, rows, len(places))
+        moved: Ints = slots[self._rows.differs(rows, amounts)]
+        self._hash_out(holding, rows, len(slots))
         self._rows.write(rows, amounts)
-        self._hash_in(holding, rows, len(places))
+        self._hash_in(holding, rows, len(slots))
         return moved
 
-    def _insert(self, number: int, places: Ints, amounts: Amounts) -> Ints:
-        """Add rows of one broker, at most one to a place."""
-        if len(places) == 0:
+    def _insert(self, number: int, slots: Ints, amounts: Amounts) -> Ints:
+        """Add rows of one broker, at most one to a slot."""
+        if len(slots) == 0:
             return _NO_PLACES
-        rows = self._rows.new(number, places)
+        rows = self._rows.new(number, slots)
         self._make_room()
-        self._regions.add(places, rows)
+        self._regions.add(slots, rows)
         holding = self._holdings[number]
-        holding.add(places, rows)
+        holding.add(slots, rows)
         self._rows.write(rows, amounts)
         self._hash_in(holding, rows, len(rows))
-        return places
+        return slots
 
-    def _forget(self, holding: Holding, rows: Ints) -> None:
-        """Take rows of one broker out, at most one of a place."""
+    def _forget(self, holding: BrokerRows, rows: Ints) -> None:
+        """Take rows of one broker out, at most one of a slot."""
         if len(rows) == 0:
             return
         self._hash_out(holding, rows, len(rows))
-        places = self._rows.place[rows].astype(np.int64)
-        self._regions.remove(places, rows)
-        holding.discard(places)
+        slots = self._rows.slot[rows].astype(np.int64)
+        self._regions.remove(slots, rows)
+        holding.discard(slots)
         self._rows.free(rows)
 
-    def _hash_out(self, holding: Holding, rows: Places, count: int) -> None:
+    def _hash_out(self, holding: BrokerRows, rows: Places, count: int) -> None:
         """Take rows that change or go out of what is hashed."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None
         elif holding.hash is not None:
             holding.hash -= self._rows.hash_of(rows, self.index.hashes)
 
-    def _hash_in(self, holding: Holding, rows: Places, count: int) -> None:
+    def _hash_in(self, holding: BrokerRows, rows: Places, count: int) -> None:
         """Put rows that have changed or come in."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None

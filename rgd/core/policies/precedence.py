@@ -4,7 +4,7 @@ Law: the narrowest scope that sets a kind sets it completely, as in Pulsar; a ki
 is unlimited. For a topic: itself, else its partitioned topic, else its namespace.
 For a subscription: itself, else its topic's subscriptions, else its namespace's.
 
-Groups have no precedence: each distinct one is charged (`PolicyBook.groups_of`).
+Groups have no precedence: each distinct one is charged (`PolicySnapshot.groups_of`).
 """
 
 from collections.abc import Iterator

@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.index import NamesWriter, PolicyIndex
 from rgd.core.policies.model import (
     NOT_SET,
@@ -29,6 +28,7 @@ from rgd.core.policies.model import (
     LocalLimit,
 )
 from rgd.core.policies.names import namespace_of_topic, tenant_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.policies.table import Table, TableWriter
 
 GROUP: Final = "group:"
@@ -172,10 +172,10 @@ class PolicyRecords:
     def __contains__(self, key: str) -> bool:
         return key in self._records
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         """The snapshot of the winning records."""
         attached, limits, backlogs = self._attached, self._limits, self._backlogs
-        return PolicyBook(
+        return PolicySnapshot(
             groups=self._groups.table(),
             attach=Attachments(
                 attached.table(TENANT), attached.table(NAMESPACE), attached.table(TOPIC)
@@ -272,11 +272,11 @@ def _parted(key: str) -> tuple[str, str]:
     return key[:end], key[end:]
 
 
-def records_of(book: PolicyBook, writer: str) -> Iterable[PolicyRecord]:
+def records_of(snapshot: PolicySnapshot, writer: str) -> Iterable[PolicyRecord]:
     """Convert a snapshot to first-revision records, by which a groups file seeds an empty table."""
-    attach, limits, backlogs = book.attach, book.limits, book.backlogs
+    attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
     by_name: tuple[tuple[str, Mapping[str, Value]], ...] = (
-        (GROUP, book.groups),
+        (GROUP, snapshot.groups),
         (TENANT, attach.tenants),
         (NAMESPACE, attach.namespaces),
         (TOPIC, attach.topics),

@@ -4,7 +4,7 @@ Laws: the levels are those of the decision, in its order, and say what the next 
 explaining makes no bucket, no chain and no counters, and takes nothing. A limit that was never asked
 for here has no share and no bucket yet, and says so.
 
-What a limit cut in the last minute is counted by the limit itself (`rgd.core.buckets.cuts`), for
+What a limit cut in the last minute is counted by the limit itself (`rgd.core.buckets.recent_refusals`), for
 all names that it governs. Words for people are `rgd.cli.why`'s business.
 """
 
@@ -13,23 +13,23 @@ from typing import Final
 
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.bucket import PICO
-from rgd.core.buckets.cuts import Cut, RecentCuts, window_ns
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.level import GroupKey, LevelState
-from rgd.core.exchange.usage_map import HeldRow
-from rgd.core.policies.book import PolicyBook
+from rgd.core.buckets.recent_refusals import RecentRefusals, Refusals, window_ns
+from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import UNLIMITED, BacklogQuotas, BacklogType, Group, Rate, Rates
 from rgd.core.policies.precedence import Place, Said, names_of, subscription_limit, topic_limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Dimension, Nanos, to_units
 from rgd.core.views.model import (
     BacklogQuotaView,
-    CutLastMinuteView,
-    CutView,
     DimensionView,
     ExplainView,
     LevelView,
     LimitedByView,
     MissingGroupView,
+    RefusedLastMinuteView,
+    RefusedView,
     SaidView,
 )
 
@@ -42,10 +42,10 @@ BACKLOG_ENFORCED: Final = False
 def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
     """Why a name (kind, namespace, perhaps topic and subscription) is limited, or is not."""
     assert name.namespace is not None, "a name has a namespace"
-    book = broker.sharing.book
+    snapshot = broker.sharing.snapshot
     levels = tuple(_levels(broker, name, now))
     return ExplainView(
-        broker=broker.settings.speaker.broker,
+        broker=broker.settings.sender.broker,
         kind=name.kind,
         namespace=name.namespace,
         topic=name.topic,
@@ -55,25 +55,25 @@ def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
         levels=levels,
         missing_groups=tuple(
             MissingGroupView(group, SaidView(place, at))
-            for group, place, at in book.attachments_of(name.namespace, name.topic)
-            if group not in book.groups
+            for group, place, at in snapshot.attachments_of(name.namespace, name.topic)
+            if group not in snapshot.groups
         ),
-        backlog_quotas=tuple(_backlog_quotas(book, name)),
+        backlog_quotas=tuple(_backlog_quotas(snapshot, name)),
     )
 
 
 def _levels(broker: Broker, name: Request, now: Nanos) -> Iterator[LevelView]:
     """Every limit that applies, in the order of decision."""
-    book, kind, topic = broker.sharing.book, name.kind, name.topic
-    limits, me = book.limits, broker.settings.speaker.broker
+    snapshot, kind, topic = broker.sharing.snapshot, name.kind, name.topic
+    limits, me = snapshot.limits, broker.settings.sender.broker
     by_broker = limits.broker.of(kind) or UNLIMITED
     yield from _limit(broker, name, Level.BROKER, Said(by_broker, Place.BROKER, me), now)
     reached: dict[str, list[SaidView]] = {}
-    for group, place, at in book.attachments_of(name.namespace, topic):
+    for group, place, at in snapshot.attachments_of(name.namespace, topic):
         reached.setdefault(group, []).append(SaidView(place, at))
     for group, said in reached.items():
-        if group in book.groups:
-            yield _group(broker, name, book.groups[group], tuple(said), now)
+        if group in snapshot.groups:
+            yield _group(broker, name, snapshot.groups[group], tuple(said), now)
     if topic is not None:
         yield from _limit(broker, name, Level.TOPIC, topic_limit(limits, topic, kind), now)
         if name.subscription is not None:
@@ -122,7 +122,7 @@ def _group(
     state, split = broker.limiter.state(key), broker.limiter.split_of(key)
     part = None if split is None else split.look(name.topic, now)
     decides: LevelState | None = state if split is None else part
-    row = broker.usage.rows(key).get(broker.settings.speaker.broker)
+    row = broker.usage.rows(key).get(broker.settings.sender.broker)
     messages, size = (
         _dimension(
             dimension,
@@ -160,7 +160,7 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
     share: Rates,
     level: LevelState | None,
     part: Rates | None = None,
-    row: HeldRow | None = None,
+    row: StoredRow | None = None,
 ) -> DimensionView:
     """One dimension of a limit; `level` has the bucket that decides, if there is one."""
     depth = tokens = None
@@ -186,17 +186,17 @@ def _retry_after_ms(level: LevelState | None, now: Nanos) -> int:
     return 0 if level is None else level.wait(1, 1, now)[0]
 
 
-def _cut_last_minute(broker: Broker, level: LevelState | None, now: Nanos) -> CutLastMinuteView:
-    cuts = None if level is None else level.cuts
-    return CutLastMinuteView(
+def _cut_last_minute(broker: Broker, level: LevelState | None, now: Nanos) -> RefusedLastMinuteView:
+    refusals = None if level is None else level.refusals
+    return RefusedLastMinuteView(
         window_s=round(min(window_ns(now), now - broker.created_at) / NS_PER_S, 1),
-        by_messages=_cut(cuts, Dimension.MESSAGES, now),
-        by_bytes=_cut(cuts, Dimension.BYTES, now),
+        by_messages=_cut(refusals, Dimension.MESSAGES, now),
+        by_bytes=_cut(refusals, Dimension.BYTES, now),
     )
 
 
-def _cut(cuts: RecentCuts | None, dimension: Dimension, now: Nanos) -> CutView:
-    return CutView(*(Cut() if cuts is None else cuts.total(dimension, now)))
+def _cut(refusals: RecentRefusals | None, dimension: Dimension, now: Nanos) -> RefusedView:
+    return RefusedView(*(Refusals() if refusals is None else refusals.total(dimension, now)))
 
 
 def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
@@ -214,9 +214,9 @@ def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
     return found
 
 
-def _backlog_quotas(book: PolicyBook, name: Request) -> Iterator[BacklogQuotaView]:
+def _backlog_quotas(snapshot: PolicySnapshot, name: Request) -> Iterator[BacklogQuotaView]:
     """The quota of each type that holds for a name: the topic's, else the namespace's."""
-    backlogs = book.backlogs
+    backlogs = snapshot.backlogs
     places: list[tuple[BacklogQuotas | None, Place, str]] = [
         (backlogs.topics.get(topic), Place.TOPIC, topic)
         for topic in (names_of(name.topic) if name.topic is not None else ())

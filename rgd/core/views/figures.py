@@ -37,7 +37,7 @@ def group_figures(broker: Broker) -> Iterator[GroupFigures]:
     """Every group and kind that was in use when this was called."""
     states = broker.limiter.states()
     while part := list(islice(states, SLICE_GROUPS)):
-        wanted = broker.rounds.told_wanted([state.key for state in part])
+        wanted = broker.rounds.advertised_demand([state.key for state in part])
         yield from map(_figures, part, wanted)
 
 

@@ -40,7 +40,7 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     Raises:
         UnknownGroup: there is no such group.
     """
-    group = broker.sharing.book.groups.get(name)
+    group = broker.sharing.snapshot.groups.get(name)
     if group is None:
         raise UnknownGroup(name)
     return _views(broker, [(group, _slots_of(broker, name))], now)[0]
@@ -54,7 +54,7 @@ def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
     slots = [_slots_of(broker, name) for name in names]
     work = list(accumulate(_work_of(broker, names, slots)))
     done = max(1, sum(points <= SLICE_WORK for points in work))
-    groups = broker.sharing.book.groups
+    groups = broker.sharing.snapshot.groups
     found = [
         (group, of_group)
         for name, of_group in zip(names[:done], slots, strict=False)
@@ -65,7 +65,7 @@ def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
 
 def _work_of(broker: Broker, names: Sequence[str], of_groups: Sequence[_Slots]) -> Iterator[int]:
     """[names] the points of work that each group costs."""
-    index = broker.sharing.book.index
+    index = broker.sharing.snapshot.index
     slots = np.array(of_groups)
     rows = np.zeros(slots.shape, np.int64)
     rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
@@ -75,7 +75,7 @@ def _work_of(broker: Broker, names: Sequence[str], of_groups: Sequence[_Slots]) 
 
 def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -> list[GroupView]:
     kinds = iter(_kind_views(broker, groups, now))
-    index = broker.sharing.book.index
+    index = broker.sharing.snapshot.index
     views = []
     for group, _ in groups:
         attached = index.attached_to(group.name)
@@ -136,29 +136,31 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
     """
     if all(quota.is_unlimited for quota in quotas):
         return list(quotas)
-    ranks, floor_ppm = broker.sharing.ranks, broker.settings.floor_ppm
-    shares = share_out(_NO_ROWS, _columns(quotas), brokers=len(ranks.names()), floor_ppm=floor_ppm)
+    broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
+    shares = share_out(
+        _NO_ROWS, _columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
+    )
     at = np.arange(len(quotas))
-    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), ranks.own)).tolist()]
+    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
 
 
 def _shared_out(
     broker: Broker, slots: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
 ) -> tuple[list[Rates], list[list[RowView]]]:
     """[slots] each: this broker's share by the usage map, and every row with its broker's share."""
-    ranks = broker.sharing.ranks
-    shared = ranks.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
+    broker_index = broker.sharing.broker_index
+    shared = broker_index.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
     gathered, topics = broker.usage.gather(slots), broker.usage.topics(slots)
     group, rank = shared.rows.group, shared.rows.place
     of_rows = shared.columns.of_rows.copy()
     for at, table in shared.others:
         is_of = group == at
         of_rows[is_of] = table[rank[is_of]]
-    # The order of ranks is that of the names.
+    # The order of broker_index is that of the names.
     order = np.lexsort((rank, group))
     units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
     columns = (group[order], rank[order], topics[order], *units, of_rows[order])
-    names, age_of = ranks.names(), _ages(broker, now)
+    names, age_of = broker_index.names(), _ages(broker, now)
     tables: list[list[RowView]] = [[] for _ in keys]
     for at, index, count, admitted, wanted, share in zip(
         *(column.tolist() for column in columns), strict=True
@@ -168,7 +170,7 @@ def _shared_out(
         tables[at].append(
             RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
         )
-    own = shared.of_rank(ranks.own).tolist()
+    own = shared.of_index(broker_index.own).tolist()
     return [_rates(pair) for pair in own], tables
 
 
@@ -180,7 +182,7 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
         found = known.get(name)
         if found is None:
             peer = broker.peers.get(name)
-            found = 0.0 if peer is None else round((now - peer.heard_at) / NS_PER_S, 3)
+            found = 0.0 if peer is None else round((now - peer.received_at) / NS_PER_S, 3)
             known[name] = found
         return found
 

@@ -9,7 +9,7 @@ from rgd.core.views.model import BrokerView
 
 def broker_views(broker: Broker, now: Nanos, among: Sequence[str]) -> tuple[BrokerView, ...]:
     """The members known among these names, this one too, in the order of the names given."""
-    me = broker.settings.speaker.broker
+    me = broker.settings.sender.broker
     views = []
     for name in among:
         peer = broker.peers.get(name)
@@ -21,7 +21,7 @@ def broker_views(broker: Broker, now: Nanos, among: Sequence[str]) -> tuple[Brok
                 implementation="rgd",
                 self=name == me,
                 since_s=_seconds(now - (broker.created_at if peer is None else peer.since)),
-                age_s=0.0 if peer is None else _seconds(now - peer.heard_at),
+                age_s=0.0 if peer is None else _seconds(now - peer.received_at),
                 sequence=broker.sequence if peer is None else peer.sequence,
                 rows=broker.usage.count_of(name),
             )

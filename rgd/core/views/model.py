@@ -79,7 +79,7 @@ class BrokerView:
 
 
 @dataclass(frozen=True, slots=True)
-class CutView:
+class RefusedView:
     """What a limit cut, whole units; `retries` of the requests said they had been refused before."""
 
     requests: int
@@ -89,13 +89,13 @@ class CutView:
 
 
 @dataclass(frozen=True, slots=True)
-class CutLastMinuteView:
+class RefusedLastMinuteView:
     """What a limit cut here lately, of all names it governs, by the dimension that was short."""
 
     #: How long ago counting began: 50 to 60 seconds, less on a daemon that is younger.
     window_s: float
-    by_messages: CutView
-    by_bytes: CutView
+    by_messages: RefusedView
+    by_bytes: RefusedView
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class LevelView:
     bytes: DimensionView
     #: How long whoever asks for one message and one byte now is told to wait; 0: not at all.
     retry_after_ms: int
-    cut_last_minute: CutLastMinuteView
+    cut_last_minute: RefusedLastMinuteView
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,12 +69,12 @@ async def test_a_message_during_a_join_reaches_the_new_member(
     exchange: MakeExchange,
 ) -> None:
     # A broker drops what it cannot send at once, and a subscriber's permits come after it subscribed.
-    speaker = exchange()
-    await speaker.open()
+    sender = exchange()
+    await sender.open()
     for _ in range(60):
         newcomer = exchange()
         await newcomer.open()
-        await speaker.publish(b"welcome")
+        await sender.publish(b"welcome")
         assert await hear(newcomer, 1) == [b"welcome"]
         await newcomer.close()
 
@@ -96,12 +96,12 @@ async def test_a_new_member_receives_only_messages_after_its_join(
 async def test_payloads_of_every_size_arrive_unchanged(
     exchange: MakeExchange, size_bytes: int
 ) -> None:
-    speaker, listener = exchange(), exchange()
-    await open_all([speaker, listener])
+    sender, listener = exchange(), exchange()
+    await open_all([sender, listener])
     payload = bytes(number % 251 for number in range(size_bytes))
-    await speaker.publish(payload)
+    await sender.publish(payload)
     assert await hear(listener, 1) == [payload]
-    assert await hear(speaker, 1) == [payload]
+    assert await hear(sender, 1) == [payload]
 
 
 async def test_a_payload_that_is_too_large_is_refused_and_harms_nothing(
@@ -116,15 +116,15 @@ async def test_a_payload_that_is_too_large_is_refused_and_harms_nothing(
 
 
 async def test_a_full_queue_drops_the_oldest_and_counts(exchange: MakeExchange) -> None:
-    slow, speaker = exchange(queue_max=10), exchange()
-    await open_all([slow, speaker])
+    slow, sender = exchange(queue_max=10), exchange()
+    await open_all([slow, sender])
     assert slow.dropped == 0
     for number in range(25):
-        await speaker.publish(b"%d" % number)
+        await sender.publish(b"%d" % number)
     await until(lambda: slow.dropped == 15)
     assert await hear(slow, 10) == [b"%d" % number for number in range(15, 25)]
-    assert await hear(speaker, 25) == [b"%d" % number for number in range(25)]
-    assert speaker.dropped == 0
+    assert await hear(sender, 25) == [b"%d" % number for number in range(25)]
+    assert sender.dropped == 0
 
 
 async def test_a_cancelled_receive_loses_nothing(exchange: MakeExchange) -> None:

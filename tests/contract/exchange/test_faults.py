@@ -43,13 +43,13 @@ on_embedded_only = pytest.mark.parametrize(
 )
 
 
-async def _say_until_heard(speaker: Exchange, listeners: list[Exchange]) -> None:
+async def _say_until_heard(sender: Exchange, listeners: list[Exchange]) -> None:
     """Speak until every listener has heard it: after an outage each comes back in its own time."""
     async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         waiting = [group.create_task(_hear_word(listener, b"back")) for listener in listeners]
         while not all(task.done() for task in waiting):
             try:
-                await speaker.publish(b"back")
+                await sender.publish(b"back")
             except ExchangeDown:
                 continue
             await asyncio.wait(waiting, timeout=0.05, return_when=asyncio.ALL_COMPLETED)
@@ -72,8 +72,8 @@ async def test_an_exchange_is_down_while_the_broker_is_and_comes_back_by_itself(
     assert raised.value.transient
     assert broker_backend.url in str(raised.value)
     await broker_backend.restart()
-    for speaker in members:
-        await _say_until_heard(speaker, members)
+    for sender in members:
+        await _say_until_heard(sender, members)
 
 
 async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_again(

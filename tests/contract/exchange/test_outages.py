@@ -33,7 +33,7 @@ on_embedded_only = pytest.mark.parametrize(
 )
 
 
-class Speaker:
+class Sender:
     """A member that speaks all the time, and what it hears of itself."""
 
     def __init__(self, url: str) -> None:
@@ -68,57 +68,57 @@ async def proxy(broker_backend: PulsarBackend) -> AsyncIterator[TcpProxy]:
 
 
 @pytest.fixture
-async def speaker(proxy: TcpProxy) -> AsyncIterator[Speaker]:
-    speaker = Speaker(f"pulsar://127.0.0.1:{proxy.port}")
-    await speaker.exchange.open()
+async def sender(proxy: TcpProxy) -> AsyncIterator[Sender]:
+    sender = Sender(f"pulsar://127.0.0.1:{proxy.port}")
+    await sender.exchange.open()
     async with asyncio.TaskGroup() as tasks:
-        working = [tasks.create_task(speaker.speak()), tasks.create_task(speaker.listen())]
-        await speaker.is_back()
-        yield speaker
+        working = [tasks.create_task(sender.speak()), tasks.create_task(sender.listen())]
+        await sender.is_back()
+        yield sender
         for task in working:
             task.cancel()
-    await speaker.exchange.close()
+    await sender.exchange.close()
 
 
-async def _attempts_fail(speaker: Speaker, more: int) -> None:
-    wanted = speaker.exchange.attempts + more
-    await until(lambda: speaker.exchange.attempts >= wanted)
+async def _attempts_fail(sender: Sender, more: int) -> None:
+    wanted = sender.exchange.attempts + more
+    await until(lambda: sender.exchange.attempts >= wanted)
 
 
 @pytest.mark.parametrize("kind", ["refused", "stranded"])
 async def test_after_a_long_outage_a_member_is_back_with_its_next_attempts(
-    proxy: TcpProxy, speaker: Speaker, kind: str
+    proxy: TcpProxy, sender: Sender, kind: str
 ) -> None:
     if kind == "refused":
         await proxy.refuse()
     else:
         proxy.freeze()
-    await _attempts_fail(speaker, ATTEMPTS_AWAY)
-    assert speaker.exchange.trouble
+    await _attempts_fail(sender, ATTEMPTS_AWAY)
+    assert sender.exchange.trouble
     if kind == "refused":
         await proxy.pass_on()
     else:
         # The old connection stays as it is: the client alone notices that after a minute.
         await proxy.strand()
-    before = speaker.exchange.attempts
-    await speaker.is_back()
+    before = sender.exchange.attempts
+    await sender.is_back()
     # The one under way may be lost, and one that met a broker that was not up yet.
-    assert speaker.exchange.attempts - before <= 2
-    await until(lambda: speaker.exchange.trouble is None)
+    assert sender.exchange.attempts - before <= 2
+    await until(lambda: sender.exchange.trouble is None)
 
 
 @on_embedded_only
-async def test_a_short_outage_is_left_to_the_client(proxy: TcpProxy, speaker: Speaker) -> None:
+async def test_a_short_outage_is_left_to_the_client(proxy: TcpProxy, sender: Sender) -> None:
     await proxy.refuse()
     await proxy.pass_on()
-    await speaker.is_back()
-    assert speaker.exchange.attempts == 0
-    assert speaker.exchange.trouble is None
+    await sender.is_back()
+    assert sender.exchange.attempts == 0
+    assert sender.exchange.trouble is None
 
 
 @on_embedded_only
 async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
-    proxy: TcpProxy, speaker: Speaker
+    proxy: TcpProxy, sender: Sender
 ) -> None:
     process = psutil.Process()
 
@@ -127,9 +127,9 @@ async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
             await proxy.refuse()
         else:
             proxy.freeze()
-        await _attempts_fail(speaker, 2)
+        await _attempts_fail(sender, 2)
         await (proxy.pass_on() if is_refused else proxy.strand())
-        await speaker.is_back()
+        await sender.is_back()
         await proxy.cut_stranded()
 
     await outage(is_refused=True)

@@ -30,10 +30,10 @@ from rgd.core.broker.events import Started
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.report_parts import part_of_state, parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S
 from rgd.ports.exchange import Exchange
 from rgd.wire import codec
@@ -48,7 +48,7 @@ else:
 
 GROUPS: Final = 100_000
 TIMEOUT_S: Final = 60
-ME: Final = Speaker("sender", 1)
+ME: Final = Sender("sender", 1)
 
 
 @asynccontextmanager
@@ -92,7 +92,7 @@ def large_state() -> UsageColumns:
 def reports_of(rows: UsageColumns, rows_hash: int) -> list[Message]:
     """What a broker sends of it: a round in which all of it changed, and then its whole state."""
     index = GroupIndex()
-    slots = index.places(rows.groups, rows.kinds)
+    slots = index.slots(rows.groups, rows.kinds)
     reports: list[Message] = []
     begin: int | None = 0
     for part in parts_of_rows(rows):
@@ -211,7 +211,7 @@ def daemon_over(exchange: Exchange, folder: Path) -> RgdDaemon:
     parts = Parts(
         clock=clock,
         exchange=exchange,
-        policies=TablePolicies(MemoryPolicyStore(bus), "me", PolicyBook(), prepare=prepare),
+        policies=TablePolicies(MemoryPolicyStore(bus), "me", PolicySnapshot(), prepare=prepare),
         usage_log=SegmentedLog(
             folder / "log",
             UsageLogSettings(),
@@ -222,15 +222,15 @@ def daemon_over(exchange: Exchange, folder: Path) -> RgdDaemon:
         remember=lambda _peers: None,
         observe_round=lambda _seconds: None,
     )
-    core = Broker(BrokerSettings(Speaker("me", 1)), clock.now())
+    core = Broker(BrokerSettings(Sender("me", 1)), clock.now())
     core.handle(Started(clock.now()))
     return RgdDaemon(core, parts, "standalone")
 
 
 async def flooded(exchange: Exchange, receiver: RgdDaemon, payloads: list[bytes]) -> None:
     """Let a daemon take what was flooded, up to the hello that ends it."""
-    speaker = Speaker("last", 9)
-    for payload in [*payloads, codec.encode(Hello(speaker))]:
+    sender = Sender("last", 9)
+    for payload in [*payloads, codec.encode(Hello(sender))]:
         await exchange.publish(payload)
     receiver.traffic.reached()
     while receiver.core.peers.get("last") is None:
@@ -262,7 +262,7 @@ async def test_many_legal_messages_are_taken_one_between_two_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = Turns(monkeypatch)
-    payloads = [codec.encode(Report(Speaker("b2", 1), number, 1)) for number in range(1, 2000)]
+    payloads = [codec.encode(Report(Sender("b2", 1), number, 1)) for number in range(1, 2000)]
     async with exchanges("memory", tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
         daemon = daemon_over(other, tmp_path)
         ticking = asyncio.create_task(turns.tick())
@@ -294,7 +294,7 @@ async def test_what_becomes_large_is_decoded_in_a_thread(
         ones,
         ones,
     )
-    payload = codec.encode(Report(Speaker("b2", 1), 1, NS_PER_S, rows))
+    payload = codec.encode(Report(Sender("b2", 1), 1, NS_PER_S, rows))
     assert len(payload) < INLINE_BYTES_MAX < codec.plain_bytes(payload)
     async with exchanges("memory", tmp_path) as (_mine, other), asyncio.timeout(TIMEOUT_S):
         monkeypatch.setattr("rgd.app.traffic.asyncio.to_thread", to_thread)

@@ -20,7 +20,7 @@ from rgd.app.telemetry import Telemetry
 from rgd.app.wiring import core_settings
 from rgd.config.load import load_settings
 from rgd.core.broker.broker import Broker
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 
 NAMES = ("broker-1", "broker-2", "broker-3")
 TIMEOUT_S = 30
@@ -44,8 +44,8 @@ class Member:
             "exchange.settle_max_ms": 10,
         }
         clock = SystemClock()
-        speaker = Speaker(name, NAMES.index(name) + 1)
-        settings = core_settings(load_settings(None, {}, overrides), speaker, frozenset())
+        sender = Sender(name, NAMES.index(name) + 1)
+        settings = core_settings(load_settings(None, {}, overrides), sender, frozenset())
         parts = Parts(
             clock=clock,
             exchange=MemoryExchange(bus),
@@ -69,7 +69,7 @@ class Member:
 
     @property
     def rate(self) -> int:
-        return (self.daemon.book().groups["gold"].quota.publish.messages or 0) // 1000
+        return (self.daemon.snapshot().groups["gold"].quota.publish.messages or 0) // 1000
 
     @property
     def notes(self) -> str:

@@ -15,9 +15,9 @@ import pytest
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.app.policies.table import TablePolicies
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import Value
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from tests.contract.exchange.backends import EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
@@ -78,7 +78,9 @@ def make_table(broker: Broker) -> MakeTable:
         if broker.admin_url is not None:
             await ensure_namespace(broker.admin_url, NAMESPACE)
 
-    def make(writer: str, seed: PolicyBook = EMPTY_BOOK, url: str = broker.url) -> TablePolicies:
+    def make(
+        writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT, url: str = broker.url
+    ) -> TablePolicies:
         store = PulsarPolicyStore(url, broker.topic)
         return TablePolicies(store, writer, seed, prepare=prepare)
 
@@ -94,11 +96,12 @@ async def test_two_writers_that_hammer_one_group_lose_nothing(make_table: MakeTa
         both, one = 2 * CHANGES * 1000, CHANGES * 1000
         counted = {"gold": Group("gold", Limit(Rates(both), Rates(one)))}
         await until(
-            lambda: left.book().groups == right.book().groups == counted, timeout_s=TIMEOUT_S
+            lambda: left.snapshot().groups == right.snapshot().groups == counted,
+            timeout_s=TIMEOUT_S,
         )
         late = make_table("late")
         async with following(late, timeout_s=TIMEOUT_S):
-            assert late.book().groups == counted
+            assert late.snapshot().groups == counted
 
 
 async def hammer(policies: TablePolicies, kind: str) -> None:
@@ -116,15 +119,15 @@ async def hammer(policies: TablePolicies, kind: str) -> None:
 
 async def test_daemons_that_start_at_once_with_a_large_file_seed_it(make_table: MakeTable) -> None:
     attached = {f"acme/namespace-{number}": "gold" for number in range(SEEDS)}
-    seed = PolicyBook({"gold": Group("gold")}, Attachments(namespaces=attached))
+    seed = PolicySnapshot({"gold": Group("gold")}, Attachments(namespaces=attached))
     first, second, other = make_table("a", seed), make_table("b", seed), make_table("c")
     async with following(first, second, other, timeout_s=TIMEOUT_S):
-        await until(lambda: other.book().attach.namespaces == attached, timeout_s=TIMEOUT_S)
+        await until(lambda: other.snapshot().attach.namespaces == attached, timeout_s=TIMEOUT_S)
         # Seeds count as the table's by now: what is deleted is not seeded again.
         await other.change("namespace:acme/namespace-7", detached)
         late = make_table("d", seed)
         async with following(late, timeout_s=TIMEOUT_S):
-            assert len(late.book().attach.namespaces) == SEEDS - 1
+            assert len(late.snapshot().attach.namespaces) == SEEDS - 1
 
 
 def detached(_known: Value) -> None:
@@ -140,18 +143,21 @@ async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
         await hammer(left, "publish")
         await right.change("group:gone", lambda _known: Group("gone"))
         await right.change("group:gone", detached)
-        await until(lambda: left.book() == right.book(), timeout_s=TIMEOUT_S)
-        known = left.book().groups
+        await until(lambda: left.snapshot() == right.snapshot(), timeout_s=TIMEOUT_S)
+        known = left.snapshot().groups
         # The namespace is gone, too: who runs makes it again.
         await broker.wipe()
         newcomer = make_table("newcomer")
         async with following(newcomer, timeout_s=WIPE_TIMEOUT_S):
-            await until(lambda: newcomer.book().groups == known, timeout_s=TIMEOUT_S)
+            await until(lambda: newcomer.snapshot().groups == known, timeout_s=TIMEOUT_S)
             assert newcomer._ledger.value("group:gone") is None
             assert newcomer._ledger.get("group:gone") is not None
             await until(lambda: left.trouble is None and right.trouble is None, timeout_s=TIMEOUT_S)
             await newcomer.change(GOLD, lambda _known: Group("gold"))
-            await until(lambda: left.book() == right.book() == newcomer.book(), timeout_s=TIMEOUT_S)
+            await until(
+                lambda: left.snapshot() == right.snapshot() == newcomer.snapshot(),
+                timeout_s=TIMEOUT_S,
+            )
             assert left.figures().lost >= 1
 
 
@@ -166,7 +172,7 @@ async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count
             await other.change(GOLD, lambda _known: Group("gold", blocked=True))
             await until(lambda: "no answer within" in (cut.trouble or ""), timeout_s=TIMEOUT_S)
             assert cut.figures().is_old
-            assert not cut.book().groups["gold"].blocked
+            assert not cut.snapshot().groups["gold"].blocked
             await proxy.pass_on()
             await until(lambda: cut.trouble is None, timeout_s=TIMEOUT_S)
-            assert cut.book().groups["gold"].blocked
+            assert cut.snapshot().groups["gold"].blocked

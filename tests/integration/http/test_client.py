@@ -7,8 +7,8 @@ import pytest
 from rgd.adapters.http.client import PAGE_LIMIT, DaemonClient
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.metrics.exposition import Exposition
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.metrics import Sample
 from tests.integration.http.door import open_door
 from tests.unit.adapters.http.small_daemon import SmallDaemon
@@ -18,7 +18,7 @@ NAMES = [f"group-{number:04}" for number in range(3 * PAGE_LIMIT + 1)]
 
 @pytest.mark.parametrize("over", ["tcp", "unix"])
 async def test_lists_are_followed_to_their_end(over: str, tmp_path: Path) -> None:
-    daemon = SmallDaemon(PolicyBook({name: Group(name) for name in NAMES}))
+    daemon = SmallDaemon(PolicySnapshot({name: Group(name) for name in NAMES}))
     daemon.peers = [f"broker-{number:04}" for number in range(2, PAGE_LIMIT + 2)]
     path = tmp_path / "rgd.sock"
     async with open_door(HttpSettings(port=0, unix_socket=path), daemon=daemon) as door:

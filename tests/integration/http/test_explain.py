@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, SharePolicyName, rate_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from tests.integration.http.door import Answer, check
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GOLD = Group("gold", Limit(Rates(rate_of(8), rate_of(5000))), policy=SharePolicyName.STEAL)
-BOOK = PolicyBook({"gold": GOLD}, Attachments(namespaces={"acme/orders": "gold"}))
+BOOK = PolicySnapshot({"gold": GOLD}, Attachments(namespaces={"acme/orders": "gold"}))
 NAMES = "tenant=acme&namespace=orders"
 
 
@@ -147,4 +147,4 @@ async def test_a_malformed_patch_is_400_and_changes_nothing(
     answer = await call(running, "PATCH", "/v1/groups/gold", patch)
     assert answer.status == 400
     assert answer.reason.startswith(named)
-    assert running.book().groups["gold"] == GOLD
+    assert running.snapshot().groups["gold"] == GOLD

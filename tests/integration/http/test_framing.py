@@ -69,7 +69,7 @@ async def test_a_request_without_one_clear_end_is_400_and_ends_its_connection(
     assert answer.reason
     assert left == b""
     assert door.daemon.asked == []
-    assert "idle" in door.daemon.book().groups
+    assert "idle" in door.daemon.snapshot().groups
 
 
 async def test_a_thousand_pipelined_requests_are_answered_in_order(door: Door) -> None:

@@ -93,13 +93,13 @@ async def test_a_group_is_blocked_and_let_go(door: Door) -> None:
 async def test_a_bad_group_is_400_and_changes_nothing(
     door: Door, body: object, reason: str
 ) -> None:
-    before = door.daemon.book()
+    before = door.daemon.snapshot()
 
     answer = await door.call("PUT", GROUP, body)
 
     assert answer.status == 400
     assert answer.reason.startswith(reason)
-    assert door.daemon.book() is before
+    assert door.daemon.snapshot() is before
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
@@ -289,7 +289,7 @@ async def test_tenants_and_topics_are_attached_after_the_same_pattern(
 async def test_an_attached_topic_is_charged_to_its_group(door: Door) -> None:
     await door.call("POST", "/admin/v2/persistent/acme/free/a%2Fb/resourcegroup/trial")
 
-    assert door.daemon.book().attach.topics == {"persistent://acme/free/a/b": "trial"}
+    assert door.daemon.snapshot().attach.topics == {"persistent://acme/free/a/b": "trial"}
     asked = {"tenant": "acme", "namespace": "free", "topic": "a/b", "messages": 1000}
     assert (await door.call("POST", "/v1/acquire", asked)).json["group"] == "trial"
 

@@ -97,26 +97,26 @@ async def test_kinds_at_one_place_leave_each_other_alone(door: Door) -> None:
     await done(door, "POST", f"{NAMESPACE}/dispatchRate", dispatch(20, period_s=2))
     await done(door, "POST", f"{NAMESPACE}/subscriptionDispatchRate", dispatch(30))
 
-    limits = door.daemon.book().limits
+    limits = door.daemon.snapshot().limits
     both = LocalLimit(Rates(10_000), Rates(10_000), dispatch_period_s=2)
     assert limits.namespaces == {"acme/orders": both}
     assert limits.namespace_subscriptions == {"acme/orders": LocalLimit(dispatch=Rates(30_000))}
 
     await done(door, "DELETE", f"{NAMESPACE}/dispatchRate")
-    assert door.daemon.book().limits.namespaces == {"acme/orders": LocalLimit(Rates(10_000))}
+    assert door.daemon.snapshot().limits.namespaces == {"acme/orders": LocalLimit(Rates(10_000))}
     await done(door, "DELETE", f"{NAMESPACE}/publishRate")
-    assert door.daemon.book().limits.namespaces == {}
+    assert door.daemon.snapshot().limits.namespaces == {}
 
 
 async def test_topics_and_subscriptions_are_kept_by_their_full_names(door: Door) -> None:
-    before = dict(door.daemon.book().limits.topics)
+    before = dict(door.daemon.snapshot().limits.topics)
     await done(door, "POST", "/admin/v2/persistent/acme/orders/a%2Fb/dispatchRate", dispatch(1))
     await done(door, "POST", f"{TOPIC}/a%2Fb%7Cc/dispatchRate?isGlobal=false", dispatch(2))
     await done(door, "POST", "/admin/v2/non-persistent/acme/orders/eu/publishRate", publish(3))
     full = "/admin/v2/persistent/acme/orders/persistent:%2F%2Facme%2Forders%2Feu"
     await done(door, "POST", f"{full}/subscriptionDispatchRate", dispatch(4))
 
-    limits = door.daemon.book().limits
+    limits = door.daemon.snapshot().limits
     eu = "persistent://acme/orders/eu"
     assert limits.topics == before | {
         "persistent://acme/orders/a/b": LocalLimit(dispatch=Rates(1000)),
@@ -140,7 +140,7 @@ async def test_a_topic_is_written_as_pulsar_admin_encodes_it(
     )
 
     assert answer.status == 204
-    assert f"persistent://acme/orders/{topic}" in door.daemon.book().limits.topics
+    assert f"persistent://acme/orders/{topic}" in door.daemon.snapshot().limits.topics
 
 
 async def test_a_subscription_may_be_called_resourcegroup(door: Door) -> None:
@@ -204,13 +204,13 @@ async def test_no_rate_takes_a_namespaces_away_and_leaves_a_topics_as_pulsar(
 async def test_a_bad_body_is_400_and_changes_nothing(
     door: Door, path: str, body: object, reason: str
 ) -> None:
-    before = door.daemon.book()
+    before = door.daemon.snapshot()
 
     answer = await door.call("POST", f"{NAMESPACE}/{path}", body)
 
     assert answer.status == 400
     assert answer.reason.startswith(reason)
-    assert door.daemon.book() is before
+    assert door.daemon.snapshot() is before
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,10 @@ from rgd.app.telemetry import Telemetry
 from rgd.core.broker.events import MessageReceived, Started, Woken
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report, Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecords, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
 from rgd.core.views.groups import SLICE_WORK
 from tests.support.running_daemon import memory_daemon
@@ -59,7 +59,7 @@ def names() -> list[str]:
     return [f"group-{number:05}" for number in range(GROUPS)]
 
 
-def book() -> PolicyBook:
+def snapshot() -> PolicySnapshot:
     """The policies as the table makes them."""
     groups = names()
     attached = {
@@ -68,10 +68,10 @@ def book() -> PolicyBook:
     }
     records = PolicyRecords()
     limit = Limit(Rates(1000 * MILLI))
-    whole = PolicyBook({name: Group(name, limit) for name in groups}, Attachments({}, attached))
+    whole = PolicySnapshot({name: Group(name, limit) for name in groups}, Attachments({}, attached))
     for record in records_of(whole, "one"):
         records.put(record)
-    return records.book()
+    return records.snapshot()
 
 
 def state_of(number: int) -> UsageColumns:
@@ -89,12 +89,12 @@ def state_of(number: int) -> UsageColumns:
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> RgdDaemon:
     """A daemon that nobody runs, with everything in use."""
-    made = memory_daemon(tmp_path_factory.mktemp("daemon"), book())
+    made = memory_daemon(tmp_path_factory.mktemp("daemon"), snapshot())
     core = made.core
     core.handle(Started(made.now()))
     for number in range(BROKERS - 1):
-        speaker = Speaker(f"other-{number:03}", 1)
-        report = Report(speaker, 1, NS_PER_S, rows=state_of(number), full=True)
+        sender = Sender(f"other-{number:03}", 1)
+        report = Report(sender, 1, NS_PER_S, rows=state_of(number), full=True)
         core.handle(MessageReceived(made.now(), report))
     for name in names():
         core.limiter.acquire(Request(group=name), made.now())
@@ -187,7 +187,7 @@ async def test_all_pages_have_every_group_with_its_rows_and_what_is_attached(
 async def test_the_count_sees_a_walk_through_everything(daemon: RgdDaemon) -> None:
     async def walk() -> Reply:
         await asyncio.sleep(0)
-        return Reply(200 if all(name for name in daemon.book().attach.namespaces) else 500)
+        return Reply(200 if all(name for name in daemon.snapshot().attach.namespaces) else 500)
 
     sliced = Sliced(walk())
     assert (await sliced).status == 200

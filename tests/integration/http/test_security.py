@@ -154,11 +154,11 @@ async def test_the_scheme_may_be_written_as_one_likes() -> None:
 
 async def test_a_refused_call_changes_nothing_and_asks_nobody() -> None:
     async with open_door(SECURED) as door:
-        before = door.daemon.book()
+        before = door.daemon.snapshot()
         await door.call("PUT", "/v1/groups/gold", {}, token=TOKENS["read"])
         await door.call("POST", "/v1/acquire", {"group": "gold"}, token=TOKENS["read"])
 
-        assert door.daemon.book() is before
+        assert door.daemon.snapshot() is before
         assert door.daemon.asked == []
 
 

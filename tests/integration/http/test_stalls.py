@@ -10,8 +10,8 @@ import pytest
 from rgd.adapters.http import turns as turns_module
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.views.model import GroupView
 from rgd.ports.door import Scope
 from tests.integration.http.door import Door, check, open_door, read_answer
@@ -125,7 +125,7 @@ class Crowded(SmallDaemon):
     def __init__(self) -> None:
         names = [f"group-{number:04}" for number in range(GROUPS)]
         super().__init__(
-            PolicyBook(
+            PolicySnapshot(
                 groups={name: Group(name) for name in names},
                 attach=Attachments(namespaces={f"acme/ns-{name}": name for name in names}),
             )
@@ -173,14 +173,16 @@ async def test_following_the_links_gives_the_whole_list_once(crowded: Crowded, p
             link = answer.headers.get("Link", "")
             following = link.partition("<")[2].partition(">")[0]
 
-    everything = crowded.book().groups if path == "/v1/groups" else crowded.broker_names()
+    everything = crowded.snapshot().groups if path == "/v1/groups" else crowded.broker_names()
     assert found == sorted(everything)
 
 
 async def test_a_page_ends_where_its_entries_are_large() -> None:
     attached = {f"acme/{'x' * 300}-{number}": f"g{number % 4}" for number in range(20_000)}
     daemon = SmallDaemon(
-        PolicyBook({f"g{n}": Group(f"g{n}") for n in range(4)}, Attachments(namespaces=attached))
+        PolicySnapshot(
+            {f"g{n}": Group(f"g{n}") for n in range(4)}, Attachments(namespaces=attached)
+        )
     )
     async with open_door(HttpSettings(port=0), daemon=daemon) as door:
         answer = await door.call("GET", "/v1/groups")

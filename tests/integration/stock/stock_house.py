@@ -15,7 +15,7 @@ from typing import Any
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.daemon import RgdDaemon
-from rgd.app.policies.source import OnBook
+from rgd.app.policies.source import OnSnapshot
 from rgd.app.policies.stock import PulsarAdminPolicies
 from rgd.app.wiring import build
 from rgd.config.settings import Settings
@@ -38,7 +38,7 @@ class CountedPolicies(PulsarAdminPolicies):
     polls = 0
     polled: asyncio.Condition
 
-    async def poll(self, on_book: OnBook) -> None:
+    async def poll(self, on_book: OnSnapshot) -> None:
         await super().poll(on_book)
         async with self.polled:
             self.polls += 1

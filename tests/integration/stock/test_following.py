@@ -45,8 +45,8 @@ async def test_groups_and_attachments_are_followed(
         assert house.limit(orders, Kind.DISPATCH, of="bytes") is None
         await operator.call("DELETE", "resourcegroups/stock-gold")
         await house.two_polls()
-        assert "stock-gold" not in house.daemon.book().groups
-        assert "stock-trial" in house.daemon.book().groups
+        assert "stock-gold" not in house.daemon.snapshot().groups
+        assert "stock-trial" in house.daemon.snapshot().groups
 
 
 async def test_a_namespaces_rates_and_quotas_are_followed(
@@ -69,7 +69,7 @@ async def test_a_namespaces_rates_and_quotas_are_followed(
         assert house.limit(eu, Kind.DISPATCH) == ("topic", None, 10)
         in_bytes = house.limit(eu, Kind.DISPATCH, subscription="billing", of="bytes")
         assert in_bytes == ("subscription", None, 3000.0)
-        assert house.daemon.book().backlogs.namespaces[orders] == BacklogQuotas(
+        assert house.daemon.snapshot().backlogs.namespaces[orders] == BacklogQuotas(
             size=BacklogQuota(1 << 20, action=BacklogAction.REFUSE)
         )
         for what in ("publishRate", "dispatchRate", "subscriptionDispatchRate", "backlogQuota"):
@@ -77,11 +77,11 @@ async def test_a_namespaces_rates_and_quotas_are_followed(
         await house.two_polls()
         assert house.limit(eu) is None
         assert house.limit(eu, Kind.DISPATCH, subscription="billing", of="bytes") is None
-        assert orders not in house.daemon.book().backlogs.namespaces
-        assert orders in house.daemon.book().namespaces()
+        assert orders not in house.daemon.snapshot().backlogs.namespaces
+        assert orders in house.daemon.snapshot().namespaces()
         await operator.call("DELETE", base)
         await house.two_polls()
-        assert orders not in house.daemon.book().namespaces()
+        assert orders not in house.daemon.snapshot().namespaces()
 
 
 async def test_the_policies_of_topics_that_are_asked_for_are_followed(
@@ -131,7 +131,7 @@ async def test_writes_are_refused_and_nothing_is_written(
         await house.two_polls()
         with pytest.raises(PoliciesReadOnly, match="pulsar-admin"):
             await house.daemon.change("group:mine", lambda _known: None)
-        assert "mine" not in house.daemon.book().groups
+        assert "mine" not in house.daemon.snapshot().groups
 
 
 async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_
     groups.write_text("groups: {stand-in: {publish: {messages: 7}}}\n")
     try:
         async with stock_house(apache_pulsar, tmp_path / "log", groups) as house:
-            assert "stand-in" in house.daemon.book().groups
+            assert "stand-in" in house.daemon.snapshot().groups
             await house.until_ready()
             assert house.limit(orders) == firm
             apache_pulsar.kill()
@@ -163,14 +163,14 @@ async def test_pulsar_may_go_and_come_back(apache_pulsar: PulsarStandalone, tmp_
         async with stock_house(apache_pulsar, tmp_path / "other", groups) as house:
             await house.two_polls()
             assert house.limit(orders) is None
-            assert "stand-in" in house.daemon.book().groups
+            assert "stand-in" in house.daemon.snapshot().groups
             (note,) = house.notes()
             assert "in force is the groups file" in note
             apache_pulsar.restart()
             await operator.call("PUT", "resourcegroups/stock-firm", {"publishRateInMsgs": 9})
             await house.two_polls()
             assert house.limit(orders) == ("resource_group", "stock-firm", 9)
-            assert "stand-in" not in house.daemon.book().groups
+            assert "stand-in" not in house.daemon.snapshot().groups
             assert house.notes() == []
     finally:
         apache_pulsar.restart()

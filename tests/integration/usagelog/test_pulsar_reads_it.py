@@ -18,9 +18,9 @@ from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.policies.model import Group
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.usagelog import Interceptor
 from rgd.wire.frame import plain_payload
 from tests.support import components
@@ -54,7 +54,7 @@ def round_of(sequence: int, groups: int) -> RoundRecord:
         amounts,
         np.ones(groups, np.bool_),
     )
-    return RoundRecord(Speaker("b1", 1), sequence, 1_000_000_000, rows)
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, rows)
 
 
 async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
@@ -68,7 +68,7 @@ async def write_log(folder: Path, interceptors: frozenset[Interceptor]) -> None:
     )
     await log.open()
     recorder = Recorder(log, no_end())
-    recorder.policies(PolicyBook({f"g{place}": Group(f"g{place}") for place in range(50)}), 7)
+    recorder.policies(PolicySnapshot({f"g{place}": Group(f"g{place}") for place in range(50)}), 7)
     for sequence in range(1, 200):
         recorder.add(round_of(sequence, 1 if sequence % 2 else 300), T0 + sequence)
     await log.close()

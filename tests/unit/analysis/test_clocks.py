@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rgd.analysis.clocks import AS_STAMPED, Clocks, align
 from rgd.analysis.schema import HEADERS, arrow
 from rgd.analysis.timelines import Records, gather_records
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.wire.frame import Entry
 
 ROUND_MS = 1000.0
@@ -120,7 +120,7 @@ def time_of(clocks: Clocks, one: Daemon, place: int) -> float:
     moment = one.true_ms[place]
     clock_ms = int(one.clock(moment))
     record = RoundRecord(
-        Speaker(one.broker, one.incarnation),
+        Sender(one.broker, one.incarnation),
         place + 1,
         1,
         ended_ns=int(one.local(moment) * 1e6) if one.is_monotonic else 0,

@@ -15,16 +15,16 @@ from rgd.analysis.explained import (
 from rgd.analysis.log_facts import Stats
 from rgd.analysis.segments import Contents, read_segment
 from rgd.core.exchange.columns import ShareColumns
-from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Speaker
+from rgd.core.exchange.messages import PoliciesInForce, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, SharePolicyName
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Pair
 from sim.usage_log import SegmentWriter
 
 T0 = 1_795_234_300_000
 GROUPS = {name: Group(name) for name in ("gold", "silver", "tin", "all")}
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     GROUPS,
     Attachments(
         tenants={"acme": "gold", "big": "all", "huge": "all"},
@@ -45,7 +45,7 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
         Pair(sum(refused.values())),
         refused_by=tuple((level, Pair(count, 2 * count)) for level, count in refused.items()),
     )
-    return RoundRecord(Speaker("b1", 1), sequence, 1_000_000_000, ShareColumns.of(row))
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(row))
 
 
 def contents_of(folder: Path) -> list[Contents]:
@@ -60,11 +60,11 @@ def contents_of(folder: Path) -> list[Contents]:
 
 def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path, "b1", segment_bytes=700)
-    writer.append(PoliciesInForce(Speaker("b1", 1), BOOK, 7), T0)
+    writer.append(PoliciesInForce(Sender("b1", 1), BOOK, 7), T0)
     for sequence in range(1, 21):
         writer.append(round_of(sequence, broker=1, resource_group=3), T0 + sequence)
-    moved = PolicyBook(GROUPS, Attachments(tenants={"acme": "tin"}))
-    writer.append(PoliciesInForce(Speaker("b1", 1), moved, 8), T0 + 21)
+    moved = PolicySnapshot(GROUPS, Attachments(tenants={"acme": "tin"}))
+    writer.append(PoliciesInForce(Sender("b1", 1), moved, 8), T0 + 21)
     writer.close()
     contents = contents_of(tmp_path)
     assert len(contents) > 1

@@ -16,15 +16,15 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app import wiring
-from rgd.app.containment import INTERNAL_ERRORS_MAX, PLACES_MAX, InternalErrors
+from rgd.app.containment import INTERNAL_ERRORS_MAX, SITES_MAX, InternalErrors
 from rgd.app.daemon import Halted
 from rgd.app.telemetry import Telemetry
 from rgd.config.settings import Settings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.errors import InvariantBroken, UnknownGroup
 from rgd.core.exchange.messages import Goodbye
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError
 from rgd.wire.codec import decode
@@ -73,9 +73,9 @@ def test_a_place_is_logged_once_with_its_traceback_and_counted_each_time() -> No
 def test_of_many_places_only_so_many_are_logged() -> None:
     ledger = Ledger()
     with capture_logs() as logs:
-        for number in range(2 * PLACES_MAX):
+        for number in range(2 * SITES_MAX):
             ledger.note(f"place {number}", may_end=False)
-    assert len(logs) == PLACES_MAX
+    assert len(logs) == SITES_MAX
 
 
 def test_it_is_degraded_until_a_minute_has_passed_without_another() -> None:
@@ -180,8 +180,8 @@ async def test_a_task_that_is_cancelled_ends() -> None:
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
     monkeypatch.setattr("rgd.app.containment.RESTART_PAUSE_S", 0.001)
-    book = PolicyBook({"gold": Group("gold", Limit(Rates(1_000_000)))})
-    with running_daemon(tmp_path, book) as daemon:
+    snapshot = PolicySnapshot({"gold": Group("gold", Limit(Rates(1_000_000)))})
+    with running_daemon(tmp_path, snapshot) as daemon:
         yield daemon
 
 
@@ -261,7 +261,7 @@ def test_each_part_is_closed_whatever_the_others_raise(
 async def test_a_daemon_that_has_to_end_does_so_while_its_log_cannot_be_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    daemon = memory_daemon(tmp_path, PolicyBook({}))
+    daemon = memory_daemon(tmp_path, PolicySnapshot({}))
     monkeypatch.setattr(daemon.parts.usage_log, "close", asyncio.Event().wait)
     monkeypatch.setattr(
         wiring, "build", lambda _settings, _url: (daemon, Exposition(Telemetry(daemon)))
@@ -323,12 +323,12 @@ def test_whatever_part_raises_now_and_then_the_daemon_continues_answering(
     if method != "_take_all":
         assert daemon.errors.counts.total() > 0
     # And it is whole again: what it says comes back, and rounds are logged.
-    heard, logged = daemon.core.link.heard_at or 0, daemon.parts.usage_log.appended
+    heard, logged = daemon.core.link.received_at or 0, daemon.parts.usage_log.appended
     wait_until(
         running,
         lambda: (
             isinstance(daemon.acquire(GOLD), Decision)
-            and (daemon.core.link.heard_at or 0) > heard
+            and (daemon.core.link.received_at or 0) > heard
             and daemon.parts.usage_log.appended > logged
         ),
     )
@@ -369,7 +369,7 @@ def test_a_view_and_a_figure_that_raise_leave_the_others(
 ) -> None:
     daemon = running.daemon
     running.ask(GOLD)
-    monkeypatch.setattr(daemon.core.rounds, "told_wanted", boom)
+    monkeypatch.setattr(daemon.core.rounds, "advertised_demand", boom)
     monkeypatch.setattr("rgd.app.looks.group_view", boom)
     with pytest.raises(InternalError):
         daemon.group("gold")

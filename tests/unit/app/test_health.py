@@ -7,16 +7,16 @@ from rgd.app.health import health
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import MessageReceived, Started
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.units import Nanos
 
 START = Nanos(0)
 
 
 def test_one_whose_name_is_anothers_is_not_ready_and_says_why() -> None:
-    broker = Broker(BrokerSettings(Speaker("b1", 1)), START)
+    broker = Broker(BrokerSettings(Sender("b1", 1)), START)
     broker.handle(Started(START))
-    second = Report(Speaker("b1", 9), 1, 1, rival=1)
+    second = Report(Sender("b1", 9), 1, 1, rival=1)
     broker.handle(MessageReceived(START, second))
     shown = health(broker, is_draining=False, notes=("policies: old",))
     assert not shown.ready

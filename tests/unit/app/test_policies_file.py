@@ -19,7 +19,7 @@ from rgd.app.policies import file as file_module
 from rgd.app.policies.file import FilePolicies
 from rgd.config.groups_apart import SMALL_BYTES_MAX, LoadedGroups, Reading, load_groups_apart
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
 from tests.support.policy_tables import GOLD, TIMEOUT_S, one_more, until
 
@@ -35,8 +35,8 @@ class Follower:
         self.policies = FilePolicies(path, poll_s=0.001)
         self.told: list[tuple[int, int]] = []
 
-    def on_book(self, book: PolicyBook, policies_hash: int) -> None:
-        rate = book.groups["gold"].quota.publish.messages or 0
+    def on_book(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
+        rate = snapshot.groups["gold"].quota.publish.messages or 0
         self.told.append((rate // 1000, policies_hash))
 
     @property
@@ -103,7 +103,7 @@ async def test_a_file_that_vanishes_leaves_its_policies_and_that_is_reported(
     vanish(path)
     await until(lambda: follower.policies.trouble is not None)
     assert str(path) in (follower.policies.trouble or "")
-    assert follower.policies.book().groups.keys() == {"gold"}
+    assert follower.policies.snapshot().groups.keys() == {"gold"}
     assert follower.rates == [1]
     replace(path, GOOD)
     await until(lambda: follower.policies.trouble is None)
@@ -259,11 +259,11 @@ async def test_an_internal_error_loses_no_change_of_the_file(
                 raise fault
         return load_groups_apart(path, reading)
 
-    def on_book(book: PolicyBook, policies_hash: int) -> None:
+    def on_book(snapshot: PolicySnapshot, policies_hash: int) -> None:
         if where == "when it is told" and source.told:
             for fault in faults:
                 raise fault
-        source.on_book(book, policies_hash)
+        source.on_book(snapshot, policies_hash)
 
     source = Follower(path)
     monkeypatch.setattr(file_module, "load_groups_apart", load)

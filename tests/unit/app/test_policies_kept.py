@@ -16,9 +16,9 @@ from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
 from rgd.app.policies import keeping
 from rgd.app.policies.table import TablePolicies
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord, Value
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from tests.support.policy_tables import GOLD, following, gold, last_record, table, until, write
 
@@ -60,14 +60,14 @@ async def test_a_start_while_the_table_is_away_holds_to_what_was_known_last(
     store = AwayStore(bus)
     policies = table(store, "broker-1", None, kept=kept)
     assert policies.is_known
-    assert policies.book().groups == {"gold": gold(1000)}
-    told: list[tuple[PolicyBook, int]] = []
-    following_it = asyncio.create_task(policies.follow(lambda *book: told.append(book)))
+    assert policies.snapshot().groups == {"gold": gold(1000)}
+    told: list[tuple[PolicySnapshot, int]] = []
+    following_it = asyncio.create_task(policies.follow(lambda *snapshot: told.append(snapshot)))
     await until(lambda: "refused" in (policies.trouble or ""))
     assert "in force is what an earlier run knew last" in (policies.trouble or "")
     assert policies.figures().is_old
     # The peers are told what it has, so that they can tell whether it is old.
-    assert [(book.groups, policies_hash > 0) for book, policies_hash in told] == [
+    assert [(snapshot.groups, policies_hash > 0) for snapshot, policies_hash in told] == [
         ({"gold": gold(1000)}, True)
     ]
     store.is_away = False
@@ -83,19 +83,19 @@ async def test_what_others_changed_meanwhile_counts_as_soon_as_the_table_is_read
     await ran_once(bus := MemoryBus(), kept)
     await write(bus, PolicyRecord(GOLD, 2, "other", gold(50)))
     policies = table(bus, "broker-1", None, kept=kept)
-    assert policies.book().groups == {"gold": gold(1000)}
+    assert policies.snapshot().groups == {"gold": gold(1000)}
     async with following(policies):
-        assert policies.book().groups == {"gold": gold(50)}
+        assert policies.snapshot().groups == {"gold": gold(50)}
 
 
 async def test_what_is_kept_beats_the_groups_file_and_the_file_adds_what_it_lacks(
     kept: PoliciesFile,
 ) -> None:
     await ran_once(MemoryBus(), kept)
-    file = PolicyBook({"gold": gold(7), "gone": Group("gone"), "trial": Group("trial")})
+    file = PolicySnapshot({"gold": gold(7), "gone": Group("gone"), "trial": Group("trial")})
     policies = table(AwayStore(MemoryBus()), "broker-1", file, kept=kept)
     # What was deleted stays deleted, although the file has it.
-    assert policies.book().groups == {"gold": gold(1000), "trial": Group("trial")}
+    assert policies.snapshot().groups == {"gold": gold(1000), "trial": Group("trial")}
 
 
 async def test_an_empty_table_that_was_read_is_known_to_be_empty(kept: PoliciesFile) -> None:
@@ -105,7 +105,7 @@ async def test_an_empty_table_that_was_read_is_known_to_be_empty(kept: PoliciesF
         assert is_known(policies)
     late = table(AwayStore(MemoryBus()), "broker-1", None, kept=kept)
     assert late.is_known
-    assert late.book() == EMPTY_BOOK
+    assert late.snapshot() == EMPTY_SNAPSHOT
 
 
 def is_known(policies: TablePolicies) -> bool:
@@ -116,7 +116,7 @@ async def test_nothing_is_known_without_a_table_a_file_and_an_earlier_run(
     kept: PoliciesFile,
 ) -> None:
     assert not table(AwayStore(MemoryBus()), "broker-1", None, kept=kept).is_known
-    assert table(AwayStore(MemoryBus()), "broker-1", EMPTY_BOOK, kept=kept).is_known
+    assert table(AwayStore(MemoryBus()), "broker-1", EMPTY_SNAPSHOT, kept=kept).is_known
 
 
 async def test_a_damaged_file_is_reported_and_nothing_is_known(
@@ -152,7 +152,9 @@ async def test_many_changes_are_stored_together(
             await policies.change(GOLD, partial(gold_of, 1000 + number))
     # At the opening, and what was left at the end.
     assert len(stores) <= 3
-    assert table(AwayStore(MemoryBus()), "b", None, kept=kept).book().groups == {"gold": gold(1199)}
+    assert table(AwayStore(MemoryBus()), "b", None, kept=kept).snapshot().groups == {
+        "gold": gold(1199)
+    }
 
 
 async def test_a_full_disk_is_reported_and_harms_nothing(
@@ -174,14 +176,14 @@ async def test_a_full_disk_is_reported_and_harms_nothing(
         async with following(policies):
             await until(lambda: "No space left on device" in (policies.trouble or ""))
             await policies.change(GOLD, lambda _known: gold(1000))
-            assert policies.book().groups == {"gold": gold(1000)}
+            assert policies.snapshot().groups == {"gold": gold(1000)}
             is_full = False
             await until(lambda: policies.trouble is None)
     assert last_record(bus).value == gold(1000)
     told = [log["event"] for log in logs if "disk" in log["event"]]
     assert told == ["cannot keep the policies on disk", "keeps the policies on disk again"]
     late = table(AwayStore(MemoryBus()), "b", None, kept=kept)
-    assert late.book().groups == {"gold": gold(1000)}
+    assert late.snapshot().groups == {"gold": gold(1000)}
 
 
 async def test_a_table_that_is_away_is_tried_again_and_again(kept: PoliciesFile) -> None:

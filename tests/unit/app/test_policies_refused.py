@@ -65,7 +65,7 @@ async def test_a_table_has_only_so_many_policies(monkeypatch: pytest.MonkeyPatch
     bus.records = [raw(f"group:g{number}", Group(f"g{number}")) for number in range(5)]
     policies = table(bus, "broker-1")
     async with following(policies):
-        assert set(policies.book().groups) == {"g0", "g1", "g2"}
+        assert set(policies.snapshot().groups) == {"g0", "g1", "g2"}
         assert policies.figures().refused == 2
         with pytest.raises(ExchangeDown, match="its limit"):
             await policies.change(GOLD, lambda _known: gold(1))

@@ -21,9 +21,9 @@ from rgd.app.policies import filling
 from rgd.app.policies import table as table_module
 from rgd.app.policies.ledger import Taken
 from rgd.app.policies.table import TablePolicies, _Read
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.support.policy_tables import (
@@ -62,7 +62,7 @@ async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
         # Revisions, writers and deletions too; whoever writes them.
         after = {key: decode_policy(key, value) for key, value in bus.table.items()}
         assert after == before
-        assert one.book().groups == other.book().groups == {"gold": gold(2000)}
+        assert one.snapshot().groups == other.snapshot().groups == {"gold": gold(2000)}
         assert one.figures().lost == 1
         assert one.figures().written_back + other.figures().written_back >= 2
         events = [log["event"] for log in logs]
@@ -70,7 +70,7 @@ async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
         assert any("lacks what it had" in event for event in events)
         # Those who have everything again go on as before.
         await one.change(GOLD, one_more)
-        await until(lambda: other.book().groups == {"gold": gold(3000)})
+        await until(lambda: other.snapshot().groups == {"gold": gold(3000)})
     late = await late_book(bus)
     assert late.groups == {"gold": gold(3000)}
 
@@ -111,8 +111,8 @@ async def test_a_lower_revision_in_the_next_table_does_not_win_and_all_agree() -
         await write(bus, PolicyRecord(GOLD, 1, "newcomer", gold(9000)))
         newcomer = table(bus, "newcomer")
         async with following(newcomer):
-            await until(lambda: newcomer.book().groups == {"gold": gold(3000)})
-            assert old.book().groups == {"gold": gold(3000)}
+            await until(lambda: newcomer.snapshot().groups == {"gold": gold(3000)})
+            assert old.snapshot().groups == {"gold": gold(3000)}
             assert last_record(bus).revision >= 3
 
 
@@ -124,25 +124,27 @@ async def test_a_newer_record_in_the_next_table_is_taken() -> None:
         bus.wipe_table()
         await write(bus, PolicyRecord(GOLD, 1, "other", gold(9000)))
         # Of the same revision, too: whoever reads the table for the first time makes the same of it.
-        await until(lambda: old.book().groups == {"gold": gold(9000)})
+        await until(lambda: old.snapshot().groups == {"gold": gold(9000)})
         bus.wipe_table()
         await write(bus, PolicyRecord(GOLD, 7, "other", gold(50)))
-        await until(lambda: old.book().groups == {"gold": gold(50)})
+        await until(lambda: old.snapshot().groups == {"gold": gold(50)})
 
 
 async def test_a_connection_that_was_lost_costs_nothing_where_the_table_is_the_same() -> None:
     bus = MemoryBus()
-    policies = table(bus, "one", PolicyBook({"trial": Group("trial")}))
-    books: list[PolicyBook] = []
+    policies = table(bus, "one", PolicySnapshot({"trial": Group("trial")}))
+    snapshots: list[PolicySnapshot] = []
     await policies.open()
-    following_it = asyncio.create_task(policies.follow(lambda book, _hash: books.append(book)))
+    following_it = asyncio.create_task(
+        policies.follow(lambda snapshot, _hash: snapshots.append(snapshot))
+    )
     await until(lambda: "group:trial" in bus.table)
     await policies.change(GOLD, one_more)
-    told, written = len(books), len(bus.records)
+    told, written = len(snapshots), len(bus.records)
     bus.cut_table()
     await until(lambda: policies.figures().lost == 1 and policies.trouble is None)
     await policies.change(GOLD, one_more)
-    assert len(books) == told + 1
+    assert len(snapshots) == told + 1
     assert len(bus.records) == written + 1
     assert policies.figures().written_back == 0
     following_it.cancel()
@@ -169,7 +171,7 @@ async def test_what_is_in_force_counts_as_old_until_the_table_was_read_again() -
         bus.cut_table("no answer within 3 s")
         await until(lambda: "refused" in (policies.trouble or ""))
         assert policies.figures().is_old
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
         with pytest.raises(ExchangeDown, match="refused; try again"):
             await policies.change(GOLD, one_more)
         written = len(bus.records)
@@ -245,12 +247,12 @@ async def test_an_internal_error_loses_no_record_and_the_table_is_read_again(
 ) -> None:
     bus = MemoryBus()
     policies = table(bus, "one", kept=PoliciesFile(tmp_path / "kept", "one"))
-    told: list[PolicyBook] = []
+    told: list[PolicySnapshot] = []
     await policies.open()
     faulty = Faulty(policies, where, monkeypatch)
 
     async def follow() -> None:
-        await policies.follow(lambda book, _hash: told.append(book))
+        await policies.follow(lambda snapshot, _hash: told.append(snapshot))
 
     following_it = asyncio.create_task(follow())
     await until(lambda: policies._is_following)
@@ -263,7 +265,7 @@ async def test_an_internal_error_loses_no_record_and_the_table_is_read_again(
     # As the daemon does after a task raised.
     following_it = asyncio.create_task(follow())
     await until(lambda: policies.trouble is None)
-    assert told[-1].groups == policies.book().groups == {"gold": gold(50)}
+    assert told[-1].groups == policies.snapshot().groups == {"gold": gold(50)}
     await policies.change(GOLD, one_more)
     following_it.cancel()
     await policies.close()
@@ -280,7 +282,7 @@ async def test_what_only_a_later_rgd_can_read_is_not_written_over() -> None:
         await until(lambda: policies.figures().refused == 1)
         await policies.change("tenant:acme", lambda _known: "gold")
         assert bus.table[GOLD] == later
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
 
 
 @settings(max_examples=25)
@@ -321,7 +323,7 @@ async def replace_often(seed: int, daemons: int, wipes: int) -> None:
         first = tables[0]
         await until(
             lambda: all(
-                each.book() == first.book()
+                each.snapshot() == first.snapshot()
                 and each.trouble is None
                 and not each._ledger.misplaced
                 and not each._ledger.lacking
@@ -329,4 +331,4 @@ async def replace_often(seed: int, daemons: int, wipes: int) -> None:
             )
         )
         assert len({each._ledger.hash for each in tables}) == 1
-        assert (await late_book(bus)).groups == first.book().groups
+        assert (await late_book(bus)).groups == first.snapshot().groups

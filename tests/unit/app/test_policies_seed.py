@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.app.policies import filling
 from rgd.app.policies.filling import SEEDS_MAX
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire.policies import decode_policy
 from tests.support.policy_tables import (
@@ -36,47 +36,49 @@ from tests.support.policy_tables import (
 MANY = 100_000
 
 
-def named(count: int) -> PolicyBook:
+def named(count: int) -> PolicySnapshot:
     attached = {f"tenant-{n % 100}/namespace-{n}": "gold" for n in range(count)}
-    return PolicyBook({"gold": gold(1000)}, Attachments(namespaces=attached))
+    return PolicySnapshot({"gold": gold(1000)}, Attachments(namespaces=attached))
 
 
 async def test_a_groups_file_seeds_only_what_the_table_lacks() -> None:
     bus = MemoryBus()
     await write(bus, PolicyRecord(GOLD, 7, "other", gold(2000)))
-    seeding = table(bus, "broker-2", PolicyBook({"gold": gold(1000), "trial": Group("trial")}))
+    seeding = table(bus, "broker-2", PolicySnapshot({"gold": gold(1000), "trial": Group("trial")}))
     async with following(seeding):
         await until(lambda: "group:trial" in bus.table)
-        assert seeding.book().groups == {"gold": gold(2000), "trial": Group("trial")}
+        assert seeding.snapshot().groups == {"gold": gold(2000), "trial": Group("trial")}
     assert last_record(bus).revision == 7
 
 
 async def test_what_was_deleted_is_not_seeded_again() -> None:
     bus = MemoryBus()
     await write(bus, PolicyRecord(GOLD, 2, "other", None))
-    seeding = table(bus, "broker-1", PolicyBook({"gold": gold(1000), "trial": Group("trial")}))
+    seeding = table(bus, "broker-1", PolicySnapshot({"gold": gold(1000), "trial": Group("trial")}))
     async with following(seeding):
         await until(lambda: "group:trial" in bus.table)
-        assert seeding.book().groups == {"trial": Group("trial")}
+        assert seeding.snapshot().groups == {"trial": Group("trial")}
     assert last_record(bus).value is None
 
 
 async def test_the_groups_file_is_in_force_before_the_table_was_reached_and_while_it_is_seeded() -> (
     None
 ):
-    bus, books = MemoryBus(), []
+    bus, snapshots = MemoryBus(), []
     seed = named(200)
     policies = table(TardyStore(bus, random.Random(1)), "broker-1", seed)
-    assert policies.book() == seed
+    assert policies.snapshot() == seed
     await policies.open()
-    following_it = asyncio.create_task(policies.follow(lambda book, _hash: books.append(book)))
+    following_it = asyncio.create_task(
+        policies.follow(lambda snapshot, _hash: snapshots.append(snapshot))
+    )
     await until(lambda: len(bus.table) == 201)
     await policies.change("tenant:acme", lambda _known: "gold")
     following_it.cancel()
-    assert all(book.groups == seed.groups for book in books)
-    assert all(book.attach.namespaces == seed.attach.namespaces for book in books)
+    assert all(snapshot.groups == seed.groups for snapshot in snapshots)
+    assert all(snapshot.attach.namespaces == seed.attach.namespaces for snapshot in snapshots)
     # What is read back of it changes nothing, and is not told: only the change is.
-    assert len(books) == 2
+    assert len(snapshots) == 2
     await policies.close()
 
 
@@ -94,7 +96,7 @@ async def test_daemons_that_start_at_once_with_the_same_file_do_not_fight(dice_s
             ]
             assert {record.revision for record in seeded} == {1}
             assert all(
-                each.book().attach.namespaces == named(50).attach.namespaces for each in tables
+                each.snapshot().attach.namespaces == named(50).attach.namespaces for each in tables
             )
     assert not [log for log in logs if log["log_level"] != "info"]
     again = [log["key"] for log in logs_of("wrote a policy again", logs)]
@@ -104,14 +106,14 @@ async def test_daemons_that_start_at_once_with_the_same_file_do_not_fight(dice_s
 async def test_of_different_files_the_first_to_arrive_wins_and_the_other_reports_it() -> None:
     bus, dice = MemoryBus(), random.Random(4)
     tables = [
-        table(TardyStore(bus, dice), name, PolicyBook({"gold": gold(rate)}))
+        table(TardyStore(bus, dice), name, PolicySnapshot({"gold": gold(rate)}))
         for name, rate in (("a", 1000), ("b", 2000))
     ]
     with capture_logs() as logs:
         async with following(*tables):
             await until(lambda: bool(logs_of("differs", logs)))
             first = decode_policy(*bus.records[0]).value
-            await until(lambda: all(each.book().groups == {"gold": first} for each in tables))
+            await until(lambda: all(each.snapshot().groups == {"gold": first} for each in tables))
             await until(lambda: last_record(bus).value == first)
     assert [(log["policies"], log["such_as"]) for log in logs_of("differs", logs)] == [(1, [GOLD])]
 
@@ -123,7 +125,7 @@ def logs_of(word: str, logs: list[MutableMapping[str, Any]]) -> list[MutableMapp
 async def test_a_long_name_that_differs_is_cut_before_it_is_logged() -> None:
     bus, name = MemoryBus(), "g" * 500
     await write(bus, PolicyRecord(f"group:{name}", 1, "other", replace(gold(1), name=name)))
-    policies = table(bus, "one", PolicyBook({name: Group(name)}))
+    policies = table(bus, "one", PolicySnapshot({name: Group(name)}))
     with capture_logs() as logs:
         async with following(policies):
             await until(lambda: bool(logs_of("differs", logs)))

@@ -17,11 +17,10 @@ from rgd.app.policies.stock import (
     Origins,
     PollSettings,
     PulsarAdminPolicies,
-    book_of,
     hash_of,
+    snapshot_of,
 )
 from rgd.core.errors import PoliciesReadOnly
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     BacklogQuota,
@@ -33,6 +32,7 @@ from rgd.core.policies.model import (
     LocalLimit,
     Rates,
 )
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import Kind
 from rgd.ports.stock import (
     Reading,
@@ -51,7 +51,7 @@ WITH_TOPIC = StockPolicies(topics={EU: StockTopic(SLOW)})
 
 
 class Stock:
-    """Says what it was told to say, again and again; remembers what it was asked."""
+    """ResponseSpec what it was told to say, again and again; remembers what it was asked."""
 
     def __init__(self, says: StockPolicies | StockError) -> None:
         self.says = says
@@ -89,14 +89,14 @@ class Store:
 
 
 class House:
-    """A source of policies over a stand-in, and the books that it told."""
+    """A source of policies over a stand-in, and the snapshots that it told."""
 
     def __init__(
         self,
         says: StockPolicies | StockError,
         *,
         stored: StockPolicies | None = None,
-        stand_in: PolicyBook | None = None,
+        stand_in: PolicySnapshot | None = None,
         topic_calls_max: int = 1000,
     ) -> None:
         self.stock, self.store = Stock(says), Store(stored)
@@ -104,7 +104,7 @@ class House:
         origins = Origins(self.stock, self.store, stand_in, lambda: self.asked)
         settings = PollSettings(poll_s=0.001, topic_calls_max=topic_calls_max)
         self.policies = PulsarAdminPolicies(origins, settings, random.Random(1))
-        self.told: list[PolicyBook] = []
+        self.told: list[PolicySnapshot] = []
         self.hashes: list[int] = []
 
     def trouble(self) -> str | None:
@@ -119,8 +119,8 @@ class House:
     async def poll(self) -> None:
         await self.policies.poll(self.on_book)
 
-    def on_book(self, book: PolicyBook, policies_hash: int) -> None:
-        self.told.append(book)
+    def on_book(self, snapshot: PolicySnapshot, policies_hash: int) -> None:
+        self.told.append(snapshot)
         self.hashes.append(policies_hash)
 
     def ask(self, topic: str | None, subscription: str | None = None) -> None:
@@ -144,22 +144,22 @@ async def test_what_pulsar_says_is_in_force_and_told_once(said: LogCapture) -> N
     house = House(GOLD)
     await house.poll()
     await house.poll()
-    assert house.told == [book_of(GOLD)]
-    assert house.policies.book() == book_of(GOLD)
+    assert house.told == [snapshot_of(GOLD)]
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     assert house.trouble() is None
     house.stock.says = SPARE
     await house.poll()
-    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert house.told == [snapshot_of(GOLD), snapshot_of(SPARE)]
     assert house.hashes == [hash_of(GOLD), hash_of(SPARE)]
     assert house.stock.known == GOLD
     assert said.entries == []
 
 
 async def test_a_pulsar_without_policies_takes_the_stand_ins_place() -> None:
-    house = House(StockPolicies(), stand_in=book_of(GOLD))
-    assert house.policies.book() == book_of(GOLD)
+    house = House(StockPolicies(), stand_in=snapshot_of(GOLD))
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     await house.poll()
-    assert house.told == [EMPTY_BOOK]
+    assert house.told == [EMPTY_SNAPSHOT]
 
 
 async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:
@@ -168,12 +168,12 @@ async def test_a_poll_that_fails_changes_nothing(said: LogCapture) -> None:
     house.stock.says = StockDown("tenants: refused")
     await house.poll()
     await house.poll()
-    assert house.policies.book() == book_of(GOLD)
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     assert house.trouble() == "tenants: refused; in force is what was read last"
     house.stock.says = SPARE
     await house.poll()
     assert house.trouble() is None
-    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert house.told == [snapshot_of(GOLD), snapshot_of(SPARE)]
     assert [entry["log_level"] for entry in said.entries] == ["warning", "info"]
 
 
@@ -208,7 +208,7 @@ async def test_a_start_without_pulsar_and_anything_stored_has_nothing_and_report
     assert house.trouble() == "refused; in force is nothing"
     assert house.is_settled() is True
     assert house.policies.is_known is False
-    assert house.policies.book() == EMPTY_BOOK
+    assert house.policies.snapshot() == EMPTY_SNAPSHOT
     assert house.told == []
 
 
@@ -217,21 +217,21 @@ async def test_policies_are_known_as_soon_as_pulsar_was_read_or_there_is_somethi
     assert house.is_known() is False
     await house.poll()
     assert house.is_known() is True
-    assert House(StockDown("refused"), stand_in=EMPTY_BOOK).policies.is_known
+    assert House(StockDown("refused"), stand_in=EMPTY_SNAPSHOT).policies.is_known
     assert House(StockDown("refused"), stored=StockPolicies()).policies.is_known
 
 
 async def test_a_start_without_pulsar_holds_to_the_groups_file() -> None:
-    house = House(StockDown("refused"), stand_in=book_of(GOLD))
+    house = House(StockDown("refused"), stand_in=snapshot_of(GOLD))
     await house.poll()
-    assert house.policies.book() == book_of(GOLD)
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     assert house.trouble() == "refused; in force is the groups file"
 
 
 async def test_a_start_without_pulsar_holds_to_what_the_last_run_read() -> None:
-    house = House(StockDown("refused"), stored=GOLD, stand_in=book_of(SPARE))
+    house = House(StockDown("refused"), stored=GOLD, stand_in=snapshot_of(SPARE))
     assert house.is_settled() is True
-    assert house.policies.book() == book_of(GOLD)
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     await house.poll()
     assert house.trouble() == "refused; in force is what the last run read"
     assert house.stock.known == GOLD
@@ -254,7 +254,7 @@ async def test_following_polls_until_it_is_cancelled() -> None:
         for _ in range(3):
             await house.stock.reads.acquire()
         following.cancel()
-    assert house.told == [EMPTY_BOOK, book_of(GOLD)]
+    assert house.told == [EMPTY_SNAPSHOT, snapshot_of(GOLD)]
     await house.policies.close()
     assert house.stock.is_closed
 
@@ -274,24 +274,24 @@ async def test_an_internal_error_loses_no_change_of_pulsars(
     house.stock.says = SPARE
     faults = iter([ZeroDivisionError("injected")])
 
-    def digest(policies: StockPolicies) -> tuple[PolicyBook, int]:
+    def digest(policies: StockPolicies) -> tuple[PolicySnapshot, int]:
         for fault in faults if where == "while it is reckoned" else ():
             raise fault
-        return book_of(policies), hash_of(policies)
+        return snapshot_of(policies), hash_of(policies)
 
-    def on_book(book: PolicyBook, policies_hash: int) -> None:
+    def on_book(snapshot: PolicySnapshot, policies_hash: int) -> None:
         for fault in faults if where == "when it is told" else ():
             raise fault
-        house.on_book(book, policies_hash)
+        house.on_book(snapshot, policies_hash)
 
     monkeypatch.setattr(stock_module, "_digest", digest)
     with pytest.raises(ZeroDivisionError):
         await house.policies.poll(on_book)
     assert "internal error" in (house.trouble() or "")
     assert house.policies.figures().is_old
-    assert house.policies.book() == book_of(GOLD)
+    assert house.policies.snapshot() == snapshot_of(GOLD)
     await house.policies.poll(on_book)
-    assert house.told == [book_of(GOLD), book_of(SPARE)]
+    assert house.told == [snapshot_of(GOLD), snapshot_of(SPARE)]
     assert house.store.stored == SPARE
     assert house.trouble() is None
 
@@ -336,7 +336,7 @@ async def test_a_new_book_keeps_the_requested_names() -> None:
     house = House(GOLD)
     house.ask(EU, "billing")
 
-    def forget(book: PolicyBook, policies_hash: int) -> None:
+    def forget(snapshot: PolicySnapshot, policies_hash: int) -> None:
         house.asked = []
 
     await house.policies.poll(forget)
@@ -351,7 +351,7 @@ def test_daemons_that_know_other_topics_agree() -> None:
     assert hash_of(GOLD) != hash_of(SPARE)
 
 
-# The book.
+# The snapshot.
 
 
 def test_every_part_has_its_place_in_the_book() -> None:
@@ -369,7 +369,7 @@ def test_every_part_has_its_place_in_the_book() -> None:
             )
         },
     )
-    assert book_of(stock) == PolicyBook(
+    assert snapshot_of(stock) == PolicySnapshot(
         groups=GOLD.groups,
         attach=Attachments(namespaces={"acme/orders": "gold", "acme/lost": "nobody"}),
         limits=Limits(
@@ -382,4 +382,4 @@ def test_every_part_has_its_place_in_the_book() -> None:
         named=frozenset({"acme/orders", "acme/bare", "acme/lost"}),
         backlogs=Backlogs({"acme/orders": quotas}, {EU: quotas}),
     )
-    assert [group.name for group in book_of(stock).groups_of("acme/lost")] == []
+    assert [group.name for group in snapshot_of(stock).groups_of("acme/lost")] == []

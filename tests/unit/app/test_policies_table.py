@@ -61,18 +61,18 @@ async def count_at_several(seed: int, daemons: int, changes: int) -> None:
             made: list[Group] = []
             await policies.change(GOLD, partial(keep, made))
             # In force here when it returns; a faster one may have come on top.
-            assert messages_of(policies.book().groups["gold"]) >= messages_of(made[-1])
+            assert messages_of(policies.snapshot().groups["gold"]) >= messages_of(made[-1])
             acknowledged.append(messages_of(made[-1]))
 
     async with following(*tables):
         async with asyncio.TaskGroup() as tasks:
             for each in tables:
                 tasks.create_task(count(each))
-        await until(lambda: all(each.book() == tables[0].book() for each in tables))
+        await until(lambda: all(each.snapshot() == tables[0].snapshot() for each in tables))
     total = daemons * changes * 1000
     # Each was made on top of all before it.
     assert sorted(acknowledged) == list(range(1000, total + 1, 1000))
-    assert tables[0].book().groups == {"gold": gold(total)}
+    assert tables[0].snapshot().groups == {"gold": gold(total)}
 
 
 def keep(made: list[Group], known: Value) -> Group:
@@ -87,7 +87,7 @@ async def test_merges_of_different_fields_at_two_daemons_are_both_there(seed: in
     async with following(left, right):
         await asyncio.gather(left.change(GOLD, one_more), right.change(GOLD, with_bytes(5000)))
         merged = Group("gold", Limit(Rates(1000), Rates(bytes=5000)))
-        await until(lambda: left.book().groups == right.book().groups == {"gold": merged})
+        await until(lambda: left.snapshot().groups == right.snapshot().groups == {"gold": merged})
         # Where the two met in the table, the one that lost does not stay the last.
         await until(lambda: last_record(bus).value == merged)
     assert (await late_book(bus)).groups == {"gold": merged}
@@ -104,7 +104,7 @@ async def test_what_was_acknowledged_is_not_overtaken_by_what_was_written_before
         await write(bus, rival(1, 7000, writer="z"))
         await until(lambda: last_record(bus).revision == 2)
         assert last_record(bus).value == gold(1000)
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
     assert (await late_book(bus)).groups == {"gold": gold(1000)}
 
 
@@ -114,7 +114,7 @@ async def test_changes_at_one_daemon_follow_one_another() -> None:
     async with following(policies):
         # More than would get through if they met in the table.
         await asyncio.gather(*(policies.change(GOLD, one_more) for _ in range(3 * TRIES_MAX)))
-        assert policies.book().groups == {"gold": gold(3 * TRIES_MAX * 1000)}
+        assert policies.snapshot().groups == {"gold": gold(3 * TRIES_MAX * 1000)}
     revisions = [decode_policy(key, value).revision for key, value in bus.records]
     assert revisions == list(range(1, 3 * TRIES_MAX + 1))
 
@@ -138,7 +138,7 @@ async def test_a_writer_that_never_wins_is_asked_to_try_again() -> None:
         assert raised.value.transient
         # Each time it was made on what the others wrote meanwhile.
         assert tries == [None, *(gold(number) for number in range(1, TRIES_MAX))]
-        assert policies.book().groups == {"gold": gold(TRIES_MAX)}
+        assert policies.snapshot().groups == {"gold": gold(TRIES_MAX)}
 
 
 def keep_value(known: Value, tries: list[Value]) -> Group:
@@ -159,7 +159,7 @@ async def test_a_change_that_is_no_longer_possible_reports_it_and_leaves_nothing
         with pytest.raises(UnknownGroup):
             await policies.change(GOLD, only_if_new)
         bus.records.append(bus.records[-1])  # however often the loser arrives
-        assert policies.book().groups == {"gold": gold(1)}
+        assert policies.snapshot().groups == {"gold": gold(1)}
 
 
 # --- what stands last --------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ async def test_a_record_that_does_not_count_is_soon_no_longer_the_last(
     await write(bus, rival(2, 1000, "winner"), rival(revision, 7000, "loser"))
     policies = table(bus, name)
     async with following(policies):
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
         await until(lambda: last_record(bus).value == gold(1000))
     assert (await late_book(bus)).groups == {"gold": gold(1000)}
 
@@ -186,11 +186,11 @@ async def test_a_reader_of_only_the_loser_learns_of_the_winner() -> None:
     await write(other, rival(2, 1000, "winner"), rival(2, 7000, "loser"))
     knowing = table(other, "winner")
     async with following(misled):
-        assert misled.book().groups == {"gold": gold(7000)}
+        assert misled.snapshot().groups == {"gold": gold(7000)}
         async with following(knowing):
             await until(lambda: last_record(other).value == gold(1000))
         await write(bus, last_record(other))
-        await until(lambda: misled.book().groups == {"gold": gold(1000)})
+        await until(lambda: misled.snapshot().groups == {"gold": gold(1000)})
 
 
 async def test_several_that_repair_the_same_do_not_continue_for_ever() -> None:
@@ -216,7 +216,7 @@ async def test_what_nobody_here_can_read_is_left_alone() -> None:
     bus.records.append((GOLD, newer))
     policies = table(bus, "broker-1")
     async with following(policies):
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
         for _ in range(3):
             await policies.change("tenant:other", lambda _known: "gold")
         assert bus.table[GOLD] == newer
@@ -256,7 +256,7 @@ async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_reporte
     async with following(policies):
         with pytest.raises(ExchangeDown, match="may still come into force"):
             await policies.change(GOLD, one_more)
-        assert policies.book().groups == {}
+        assert policies.snapshot().groups == {}
 
 
 async def test_a_waiting_writer_gets_an_error_when_the_daemon_stops() -> None:
@@ -285,7 +285,7 @@ async def test_a_record_that_is_read_back_needs_no_acknowledgement() -> None:
     policies = table(UnacknowledgingStore(MemoryBus()), "broker-1")
     async with following(policies):
         await policies.change(GOLD, one_more)
-        assert policies.book().groups == {"gold": gold(1000)}
+        assert policies.snapshot().groups == {"gold": gold(1000)}
 
 
 class SlowStore(MemoryPolicyStore):
@@ -316,7 +316,7 @@ async def test_a_loser_tries_again_as_soon_as_the_faster_record_is_read() -> Non
         await write(bus, rival(1, 7000))
         await until(lambda: bases == [None, gold(7000)])
         store.is_through.set()
-    assert policies.book().groups == {"gold": gold(8000)}
+    assert policies.snapshot().groups == {"gold": gold(8000)}
 
 
 async def test_following_a_table_that_is_closed_ends() -> None:
@@ -334,13 +334,13 @@ async def test_a_batch_of_changes_is_reported_once() -> None:
     policies = table(bus, "broker-1")
     await policies.open()
     await write(bus, *(PolicyRecord(f"tenant:t{n}", 1, "other", "gold") for n in range(2000)))
-    books: list[int] = []
+    snapshots: list[int] = []
     following_it = asyncio.create_task(
-        policies.follow(lambda book, _hash: books.append(len(book.attach.tenants)))
+        policies.follow(lambda snapshot, _hash: snapshots.append(len(snapshot.attach.tenants)))
     )
-    await until(lambda: books[-1:] == [2000])
+    await until(lambda: snapshots[-1:] == [2000])
     following_it.cancel()
-    assert books == [0, 2000]
+    assert snapshots == [0, 2000]
     await policies.close()
 
 
@@ -360,8 +360,8 @@ async def test_a_group_in_use_is_not_deleted() -> None:
             await delete_group(policies, "gold")
         await attach(policies, "namespace:acme/orders", None)
         await delete_group(policies, "gold")
-        assert policies.book().groups == {}
-        assert policies.book().namespaces() == {"acme/orders"}
+        assert policies.snapshot().groups == {}
+        assert policies.snapshot().namespaces() == {"acme/orders"}
 
 
 async def test_a_deleted_group_stays_deleted_for_a_daemon_that_starts_later() -> None:

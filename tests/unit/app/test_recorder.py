@@ -16,9 +16,9 @@ from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
 from rgd.app.recorder import Recorder
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.policies.model import Attachments, Group
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.wire.log_policies import PolicyPart
 from rgd.wire.log_records import LogReader
 from tests.support.errors import no_end
@@ -79,7 +79,7 @@ def record(sequence: int, names: list[str], kinds: int = 1) -> RoundRecord:
         refused=amounts,
         sent=np.ones(count, np.bool_),
     )
-    return RoundRecord(Speaker("b1", 1), sequence, 1_000_000_007, rows)
+    return RoundRecord(Sender("b1", 1), sequence, 1_000_000_007, rows)
 
 
 def names(count: int, length: int = 5) -> list[str]:
@@ -92,8 +92,8 @@ async def test_a_round_of_a_hundred_thousand_groups_is_in_the_log_whole(tmp_path
     parts = [one for one in records if one.sequence == 2]
     assert len(parts) > 1
     assert [one.part for one in parts] == list(range(1, len(parts) + 1))
-    assert {(one.parts, one.period_ns, one.speaker) for one in parts} == {
-        (len(parts), large.period_ns, large.speaker)
+    assert {(one.parts, one.period_ns, one.sender) for one in parts} == {
+        (len(parts), large.period_ns, large.sender)
     }
     # Whole, and told apart from the others; at one moment, so that a report counts one round.
     assert ShareColumns.join([one.rows for one in parts]) == large.rows
@@ -143,12 +143,12 @@ async def test_each_segment_begins_with_the_policies_and_changes_follow(tmp_path
     await log.open()
     recorder = Recorder(log, no_end())
     gold, trial = Group("gold"), Group("trial", blocked=True)
-    book = PolicyBook({"gold": gold}, Attachments(tenants={"acme": "gold"}))
-    recorder.policies(book, 7)
+    snapshot = PolicySnapshot({"gold": gold}, Attachments(tenants={"acme": "gold"}))
+    recorder.policies(snapshot, 7)
     for sequence in range(1, 100):
         if sequence == 50:
-            recorder.policies(replace(book, groups={"gold": gold, "trial": trial}), 8)
-            recorder.policies(replace(book, groups={"trial": trial}), 9)
+            recorder.policies(replace(snapshot, groups={"gold": gold, "trial": trial}), 8)
+            recorder.policies(replace(snapshot, groups={"trial": trial}), 9)
         recorder.add(record(sequence, names(sequence)), sequence)
     await log.close()
     assert log.lost == 0
@@ -177,7 +177,7 @@ async def test_a_daemon_that_is_back_says_its_policies_again(tmp_path: Path, liv
         log = make_log(tmp_path)
         await log.open()
         recorder = Recorder(log, no_end())
-        recorder.policies(PolicyBook({"gold": Group("gold")}), 7)
+        recorder.policies(PolicySnapshot({"gold": Group("gold")}), 7)
         recorder.add(record(life + 1, ["gold"]), life)
         await log.close()
     shown = [isinstance(item, PolicyPart) for item in items_in(tmp_path)]

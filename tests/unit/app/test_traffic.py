@@ -6,11 +6,11 @@ Not covered: large states and bombs (tests/integration/exchange/test_large_state
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.traffic import Traffic
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Hello, Report, Speaker
+from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire.codec import encode
-from rgd.wire.numbering import Numbering
+from rgd.wire.name_dictionary import NameEncoder
 from tests.support.errors import no_end
 
 
@@ -19,29 +19,29 @@ def row(group: str) -> UsageRow:
 
 
 def report(broker: str, *groups: str) -> Report:
-    return Report(Speaker(broker, 1), 1, 1, UsageColumns.of(*map(row, groups)))
+    return Report(Sender(broker, 1), 1, 1, UsageColumns.of(*map(row, groups)))
 
 
 async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_message() -> None:
     traffic = Traffic(MemoryExchange(MemoryBus()), no_end())
-    first, second = Numbering(), Numbering()
+    first, second = NameEncoder(), NameEncoder()
     for broker, numbering in (("b1", first), ("b2", second)):
         assert await traffic.decoded(encode(report(broker, "gold"), numbering))
-    before = traffic._numberings.cost
+    before = traffic._name_decoders.cost
     traffic.keep_names({"b2", "me"})
     # Nothing is touched while a message may be being decoded.
-    assert traffic._numberings.cost == before
+    assert traffic._name_decoders.cost == before
     again = await traffic.decoded(encode(report("b2", "gold"), second))
     assert isinstance(again, Report)
     assert len(again.rows) == 1
-    assert traffic._numberings.cost == before // 2
+    assert traffic._name_decoders.cost == before // 2
 
 
 async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     exchange = MemoryExchange(MemoryBus())
     await exchange.open()
     traffic = Traffic(exchange, no_end())
-    for message in (report("b1", "no name"), Hello(Speaker("b1", 1))):
+    for message in (report("b1", "no name"), Hello(Sender("b1", 1))):
         await traffic._send_one(message)
     assert len(await exchange.receive()) == 1
     assert traffic.dropped == {"unsent": 1}

@@ -15,7 +15,6 @@ from rgd.adapters.http.client import attachment_path
 from rgd.adapters.http.tokens import Tokens
 from rgd.config.load import OF_COMMANDS, load_settings
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -25,6 +24,7 @@ from rgd.core.policies.model import (
     TopicSplit,
     rate_of,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.door import Scope, digest_of
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
@@ -35,7 +35,7 @@ GOLD = Group(
     policy=SharePolicyName.STEAL,
     topic_split=TopicSplit.EVEN,
 )
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     {"gold": GOLD, "idle": Group("idle"), "stopped": Group("stopped", blocked=True)},
     Attachments(namespaces={"acme/orders": "gold"}),
 )
@@ -64,7 +64,7 @@ def test_list_shows_quota_share_and_state(rgd: Rgd, running: RunningDaemon) -> N
 def test_list_without_groups_says_how_to_make_one(
     rgd: Rgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running_daemon(tmp_path, PolicyBook()) as daemon:
+    with running_daemon(tmp_path, PolicySnapshot()) as daemon:
         outcome = rgd("groups", "list", "--url", daemon.url)
     assert outcome.code == 0
     assert "rgd groups set" in outcome.out
@@ -90,11 +90,11 @@ def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -
     outcome = rgd("groups", "set", "gold", "--publish-messages", "2k", "--blocked")
     assert (outcome.code, outcome.err) == (0, "")
     publish = replace(GOLD.quota.publish, messages=rate_of(2000))
-    assert running.book().groups["gold"] == replace(
+    assert running.snapshot().groups["gold"] == replace(
         GOLD, quota=replace(GOLD.quota, publish=publish), blocked=True
     )
     assert rgd("groups", "set", "gold", "--no-blocked", "--shadow").code == 0
-    gold = running.book().groups["gold"]
+    gold = running.snapshot().groups["gold"]
     assert (gold.blocked, gold.shadow, gold.quota.publish) == (False, True, publish)
 
 
@@ -104,13 +104,13 @@ def test_set_takes_limits_and_choices_away(rgd: Rgd, running: RunningDaemon) -> 
         "groups", "set", "gold", *options, "--policy", "default", "--topic-split", "default"
     )
     assert outcome.code == 0
-    assert running.book().groups["gold"] == Group("gold", Limit(Rates(rate_of(1000))))
+    assert running.snapshot().groups["gold"] == Group("gold", Limit(Rates(rate_of(1000))))
 
 
 def test_set_makes_a_group(rgd: Rgd, running: RunningDaemon) -> None:
     options = ("--dispatch-bytes", "1.5Gi", "--publish-messages", "0.5", "--policy", "residual")
     assert rgd("groups", "set", "new", *options, "--topic-split", "proportional").code == 0
-    assert running.book().groups["new"] == Group(
+    assert running.snapshot().groups["new"] == Group(
         "new",
         Limit(Rates(500), Rates(None, rate_of(1.5 * 2**30))),
         policy=SharePolicyName.RESIDUAL,
@@ -134,7 +134,7 @@ def test_asking_wrongly_is_every_fault_and_2_and_changes_nothing(
     assert "--dispatch-bytes" in told[1]
     assert "max-min" in told[2]
     assert "proportional" in told[3]
-    assert running.book().groups["gold"] == GOLD
+    assert running.snapshot().groups["gold"] == GOLD
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_asking_wrongly_is_every_fault_and_2_and_changes_nothing(
 def test_a_malformed_name_is_2_and_changes_nothing(
     rgd: Rgd, running: RunningDaemon, arguments: tuple[str, ...]
 ) -> None:
-    before = running.book()
+    before = running.snapshot()
     assert rgd("groups", *arguments).code == 2
-    assert running.book() == before
+    assert running.snapshot() == before
 
 
 def test_delete_deletes_what_nothing_is_attached_to(rgd: Rgd, running: RunningDaemon) -> None:
@@ -161,23 +161,23 @@ def test_delete_deletes_what_nothing_is_attached_to(rgd: Rgd, running: RunningDa
     outcome = rgd("groups", "delete", "gold")
     assert outcome.code == 1
     assert "acme/orders" in outcome.err
-    assert set(running.book().groups) == {"gold"}
+    assert set(running.snapshot().groups) == {"gold"}
     assert rgd("groups", "delete", "idle").code == 1
 
 
 def test_attach_and_detach_a_namespace(rgd: Rgd, running: RunningDaemon) -> None:
     outcome = rgd("groups", "attach", "stopped", "acme/orders", "acme/new")
     assert outcome.out == "acme/orders: attached to stopped\nacme/new: attached to stopped\n"
-    assert running.book().attach.namespaces == {"acme/orders": "stopped", "acme/new": "stopped"}
+    assert running.snapshot().attach.namespaces == {"acme/orders": "stopped", "acme/new": "stopped"}
     assert rgd("groups", "detach", "acme/new").out == "acme/new: detached\n"
-    assert running.book().attach.namespaces == {"acme/orders": "stopped"}
+    assert running.snapshot().attach.namespaces == {"acme/orders": "stopped"}
 
 
 def test_attaching_to_no_group_fails_and_changes_nothing(rgd: Rgd, running: RunningDaemon) -> None:
     outcome = rgd("groups", "attach", "silver", "acme/orders")
     assert (outcome.code, outcome.out) == (1, "")
     assert "does not exist" in outcome.err
-    assert running.book().attach.namespaces == {"acme/orders": "gold"}
+    assert running.snapshot().attach.namespaces == {"acme/orders": "gold"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rgd.core.exchange.columns import ShareColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Kind, Pair
@@ -21,7 +21,7 @@ from tests.unit.cli.conftest import Rgd
 NOON_MS = 1_795_262_400_000
 
 RECORD = RoundRecord(
-    speaker=Speaker("east", 5),
+    sender=Sender("east", 5),
     sequence=9,
     period_ns=1_000_000_000,
     rows=ShareColumns.of(

@@ -14,13 +14,13 @@ import pytest
 
 from rgd.cli.why import details, remarks, verdict
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, TopicSplit, rate_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
 
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     {
         "gold": Group("gold", Limit(Rates(rate_of(4), rate_of(8_000_000)))),
         "stopped": Group("stopped", blocked=True),

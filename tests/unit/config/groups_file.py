@@ -1,8 +1,7 @@
-"""A groups file that says everything there is to say, and the book it makes."""
+"""A groups file that says everything there is to say, and the snapshot it makes."""
 
 from dataclasses import replace
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     UNLIMITED,
     Attachments,
@@ -17,6 +16,7 @@ from rgd.core.policies.model import (
     Rates,
     SharePolicyName,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 
 TOPIC = "persistent://acme/orders/eu"
 
@@ -37,7 +37,7 @@ limits:
     "persistent://acme/orders/eu": {audit: {dispatch: {messages: 0.5}}}
 """
 
-OLD_BOOK = PolicyBook(
+OLD_BOOK = PolicySnapshot(
     groups={
         "gold": Group(
             "gold",

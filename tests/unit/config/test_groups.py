@@ -1,7 +1,7 @@
-"""The groups file as a policy book: what each line of design 11's shape becomes.
+"""The groups file as a policy snapshot: what each line of design 11's shape becomes.
 
-Mistakes are in test_bad_config, the book's hash in test_book_hash, reading beside an event loop in
-test_groups_apart; how a book decides requests is the core's tests' business.
+Mistakes are in test_bad_config, the snapshot's hash in test_book_hash, reading beside an event loop in
+test_groups_apart; how a snapshot decides requests is the core's tests' business.
 """
 
 import time
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rgd.config.groups import load_groups
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
 from rgd.core.policies.model import (
     NOT_SET,
     UNLIMITED,
@@ -22,11 +21,12 @@ from rgd.core.policies.model import (
     LocalLimit,
     Rates,
 )
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import QUOTA_MAX
 from tests.unit.config.groups_file import BOOK, EVERYTHING, TOPIC
 
 
-def load(tmp_path: Path, text: str) -> PolicyBook:
+def load(tmp_path: Path, text: str) -> PolicySnapshot:
     path = tmp_path / "groups.yaml"
     path.write_text(text)
     return load_groups(path)
@@ -38,13 +38,13 @@ def test_the_whole_shape_becomes_a_book(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["0", "-1", "-5.5", "1e16", str(QUOTA_MAX + 1), "1" + "0" * 90])
 def test_zero_less_and_beyond_the_largest_quota_are_unlimited(tmp_path: Path, rate: str) -> None:
-    book = load(tmp_path, f"groups: {{gold: {{publish: {{messages: {rate}}}}}}}")
-    assert book.groups["gold"].quota == Limit()
+    snapshot = load(tmp_path, f"groups: {{gold: {{publish: {{messages: {rate}}}}}}}")
+    assert snapshot.groups["gold"].quota == Limit()
 
 
 def test_the_smallest_rate_is_not_unlimited(tmp_path: Path) -> None:
-    book = load(tmp_path, "groups: {gold: {publish: {messages: 0.0000001}}}")
-    assert book.groups["gold"].quota.publish.messages == 1
+    snapshot = load(tmp_path, "groups: {gold: {publish: {messages: 0.0000001}}}")
+    assert snapshot.groups["gold"].quota.publish.messages == 1
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_the_smallest_rate_is_not_unlimited(tmp_path: Path) -> None:
     ],
 )
 def test_sections_may_be_left_empty(tmp_path: Path, text: str) -> None:
-    assert load(tmp_path, text) == EMPTY_BOOK
+    assert load(tmp_path, text) == EMPTY_SNAPSHOT
 
 
 def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
-    book = load(tmp_path, "groups: {gold: {}, silver: {publish: {}}}")
-    assert book.groups == {"gold": Group("gold"), "silver": Group("silver")}
+    snapshot = load(tmp_path, "groups: {gold: {}, silver: {publish: {}}}")
+    assert snapshot.groups == {"gold": Group("gold"), "silver": Group("silver")}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_group_without_limits_is_unlimited(tmp_path: Path) -> None:
 def test_a_limit_that_is_not_said_is_not_set_and_one_without_a_rate_is_no_limit(
     tmp_path: Path, said: str, limit: LocalLimit
 ) -> None:
-    book = load(tmp_path, f"limits: {{namespaces: {{acme/orders: {said}}}}}")
-    assert book.limits.namespaces == {"acme/orders": limit}
+    snapshot = load(tmp_path, f"limits: {{namespaces: {{acme/orders: {said}}}}}")
+    assert snapshot.limits.namespaces == {"acme/orders": limit}
 
 
 @pytest.mark.parametrize(
@@ -119,31 +119,31 @@ def test_a_limit_that_is_not_said_is_not_set_and_one_without_a_rate_is_no_limit(
 def test_backlog_quotas_are_in_whole_bytes_and_seconds(
     tmp_path: Path, said: str, quotas: BacklogQuotas
 ) -> None:
-    book = load(tmp_path, f'backlog_quotas: {{topics: {{"{TOPIC}": {said}}}}}')
-    assert book.backlogs.topics == {TOPIC: quotas}
+    snapshot = load(tmp_path, f'backlog_quotas: {{topics: {{"{TOPIC}": {said}}}}}')
+    assert snapshot.backlogs.topics == {TOPIC: quotas}
 
 
 def test_values_that_are_equal_are_one_object(tmp_path: Path) -> None:
-    book = load(
+    snapshot = load(
         tmp_path,
         "groups: {gold: {}}\n"
         "attach: {tenants: {a: gold, b: gold}}\n"
         "limits: {namespaces: {a/a: {publish: {messages: 5}}, b/b: {publish: {messages: 5}}}}\n",
     )
-    assert book.limits.namespaces["a/a"] is book.limits.namespaces["b/b"]
-    assert book.attach.tenants["a"] is book.attach.tenants["b"]
+    assert snapshot.limits.namespaces["a/a"] is snapshot.limits.namespaces["b/b"]
+    assert snapshot.attach.tenants["a"] is snapshot.attach.tenants["b"]
 
 
 def test_names_that_yaml_would_read_as_something_else_stay_names(tmp_path: Path) -> None:
-    book = load(
+    snapshot = load(
         tmp_path, "groups: {no: {}, 2026: {}}\nattach: {tenants: {true: 'no', 007: '2026'}}"
     )
-    assert book.attach.tenants == {"true": "no", "007": "2026"}
+    assert snapshot.attach.tenants == {"true": "no", "007": "2026"}
 
 
 def test_aliases_spare_repeating_limits(tmp_path: Path) -> None:
-    book = load(tmp_path, "groups: {gold: &g {publish: {messages: 5}}, silver: *g}")
-    assert book.groups["silver"] == Group("silver", Limit(Rates(5_000, None)))
+    snapshot = load(tmp_path, "groups: {gold: &g {publish: {messages: 5}}, silver: *g}")
+    assert snapshot.groups["silver"] == Group("silver", Limit(Rates(5_000, None)))
 
 
 def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
         f"    t{number % 997}/n{number}: g{number % 1000}\n" for number in range(100_000)
     )
     started = time.perf_counter()
-    book = load(tmp_path, f"groups:\n{groups}attach:\n  namespaces:\n{namespaces}")
+    snapshot = load(tmp_path, f"groups:\n{groups}attach:\n  namespaces:\n{namespaces}")
     took_s = time.perf_counter() - started
-    assert len(book.attach.namespaces) == 100_000
+    assert len(snapshot.attach.namespaces) == 100_000
     # 0.8 s on two cores; the room is for a busy machine.
     assert took_s < 10
 

@@ -1,4 +1,4 @@
-"""A groups file read by a process of its own: the same book, hash and faults, put together in slices.
+"""A groups file read by a process of its own: the same snapshot, hash and faults, put together in slices.
 
 Not covered: how long a loop is kept waiting (bench/policies.py measures that), that a small file is faster
 read at once.
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from rgd.config import groups_apart
-from rgd.config.groups import book_hash, load_groups
-from rgd.config.groups_apart import LoadedGroups, let_go, load_groups_apart
-from rgd.core.policies.book import PolicyBook
+from rgd.config.groups import load_groups, policies_hash
+from rgd.config.groups_apart import LoadedGroups, load_groups_apart, release
 from rgd.core.policies.model import Attachments
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
 from tests.unit.config.groups_file import BOOK, EVERYTHING
 
@@ -37,7 +37,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_book_and_the_hash_are_as_if_it_were_read_here(file: Path) -> None:
     file.write_text(EVERYTHING)
-    assert load_groups_apart(file) == LoadedGroups(BOOK, book_hash(BOOK))
+    assert load_groups_apart(file) == LoadedGroups(BOOK, policies_hash(BOOK))
 
 
 def test_many_entries_come_in_their_order(file: Path) -> None:
@@ -45,15 +45,15 @@ def test_many_entries_come_in_their_order(file: Path) -> None:
         f"  t/n{number}: {{publish: {{messages: {number}}}}}\n" for number in range(1000)
     )
     file.write_text(f"limits: {{namespaces: {{\n{names.replace(chr(10), ',' + chr(10))}}}}}\n")
-    book = load_groups_apart(file).book
-    assert book == load_groups(file)
-    assert list(book.limits.namespaces) == [f"t/n{number}" for number in range(1000)]
+    snapshot = load_groups_apart(file).snapshot
+    assert snapshot == load_groups(file)
+    assert list(snapshot.limits.namespaces) == [f"t/n{number}" for number in range(1000)]
 
 
 def test_what_is_one_object_there_is_one_here(file: Path) -> None:
     names = "".join(f"  t/n{number}: {{publish: {{messages: 5}}}}\n" for number in range(1000))
     file.write_text(f"limits:\n namespaces:\n{names}")
-    limits = load_groups_apart(file).book.limits.namespaces
+    limits = load_groups_apart(file).snapshot.limits.namespaces
     assert len({id(limit) for limit in limits.values()}) == 1
 
 
@@ -96,12 +96,12 @@ class _Name(str):
 
 
 def test_a_book_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
-    kept = PolicyBook(attach=Attachments({"acme": "gold"}))
+    kept = PolicySnapshot(attach=Attachments({"acme": "gold"}))
     group = _Name("gold")
     gone = weakref.ref(group)
-    books = [kept, PolicyBook(attach=Attachments({"acme": group}))]
+    snapshots = [kept, PolicySnapshot(attach=Attachments({"acme": group}))]
     del group
-    let_go(books)
-    assert books == []
+    release(snapshots)
+    assert snapshots == []
     assert kept.attach.tenants == {"acme": "gold"}
     assert gone() is None

@@ -41,9 +41,9 @@ def test_no_placeholder_is_left() -> None:
 def test_the_example_of_a_groups_file_loads(tmp_path: Path) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(example("The groups file"))
-    book = load_groups(path)
-    assert set(book.groups) == {"gold", "trial"}
-    assert book.backlogs.topics
+    snapshot = load_groups(path)
+    assert set(snapshot.groups) == {"gold", "trial"}
+    assert snapshot.backlogs.topics
 
 
 def test_the_example_of_a_groups_file_has_every_section() -> None:

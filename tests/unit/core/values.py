@@ -5,10 +5,10 @@ Rates are whole units per second here and `Milli` in the core; time is in millis
 
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
-from rgd.core.exchange.usage_map import HeldRow
+from rgd.core.exchange.rows_hash import advertised_hash
+from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
 
@@ -61,9 +61,9 @@ def usage(
     )
 
 
-def held(row: UsageRow) -> HeldRow:
+def held(row: UsageRow) -> StoredRow:
     """What the usage map keeps of a row."""
-    return HeldRow(row.topics, row.admitted, row.wanted)
+    return StoredRow(row.topics, row.admitted, row.wanted)
 
 
 def report(
@@ -79,12 +79,12 @@ def report(
     """A report whose hash is that of its own rows unless told."""
     told = [row for row in rows if not row.is_idle]
     return Report(
-        speaker=Speaker(broker, incarnation),
+        sender=Sender(broker, incarnation),
         sequence=sequence,
         period_ns=1_000_000_000,
         rows=UsageColumns.of(*rows),
         full=full,
-        rows_hash=told_hash(told) if rows_hash is None else rows_hash,
+        rows_hash=advertised_hash(told) if rows_hash is None else rows_hash,
         weight=weight,
         policies_hash=policies_hash,
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Span, Speaker
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sender, Span
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import COUNT_MAX, Kind, Pair
 from rgd.wire import codec, columns, compression, keys
@@ -23,7 +23,7 @@ from rgd.wire.errors import (
     UnknownVersion,
     WireError,
 )
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.usage_pb2 import Message as MessageProto
 from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
 from tests.support.wire_values import varints
@@ -33,7 +33,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-SPEAKER = Speaker("broker-1", 0xFEEDFACE)
+SPEAKER = Sender("broker-1", 0xFEEDFACE)
 U64_MAX = (1 << 64) - 1
 
 
@@ -85,8 +85,8 @@ def test_less_wanted_than_admitted_comes_back() -> None:
 
 
 def test_a_heartbeat_is_under_100_bytes() -> None:
-    speaker = Speaker("ip-10-0-12-34.eu-west-1.compute.internal", U64_MAX)
-    beat = Report(speaker, 10**9, 10**9, rows_hash=U64_MAX, policies_hash=U64_MAX)
+    sender = Sender("ip-10-0-12-34.eu-west-1.compute.internal", U64_MAX)
+    beat = Report(sender, 10**9, 10**9, rows_hash=U64_MAX, policies_hash=U64_MAX)
     assert len(codec.encode(beat)) < 100
 
 
@@ -104,10 +104,10 @@ def test_small_messages_stay_plain_and_large_ones_are_compressed() -> None:
 def test_what_zstd_cannot_shrink_stays_plain() -> None:
     printable = [chr(code) for code in range(0x21, 0x7F)]
     noise = "".join(random.Random(7).choices(printable, k=200))
-    data = codec.encode(Hello(Speaker(noise, 1)))
+    data = codec.encode(Hello(Sender(noise, 1)))
     assert len(data) >= 128
     assert data[:2] == bytes((codec.VERSION, 0))
-    assert codec.decode(data) == Hello(Speaker(noise, 1))
+    assert codec.decode(data) == Hello(Sender(noise, 1))
 
 
 def message(proto: MessageProto) -> bytes:
@@ -130,7 +130,7 @@ def with_rows(rows: ColumnsProto) -> bytes:
 
 
 def test_the_fields_of_a_later_version_are_skipped() -> None:
-    assert codec.decode(reported() + b"\xf8\x07\x01") == Report(Speaker("b", 1), 1, 0, weight=1)
+    assert codec.decode(reported() + b"\xf8\x07\x01") == Report(Sender("b", 1), 1, 0, weight=1)
 
 
 def bomb() -> bytes:
@@ -329,9 +329,9 @@ UNWRITABLE = [
     pytest.param(Report(SPEAKER, -1, 1), Reason.BAD_NUMBER, id="sequence-negative"),
     pytest.param(Report(SPEAKER, 1, 1, weight=0), Reason.BAD_NUMBER, id="weight-0"),
     pytest.param(Report(SPEAKER, 1, 1, rows_hash=-1), Reason.BAD_NUMBER, id="hash-negative"),
-    pytest.param(Hello(Speaker("b", 1 << 64)), Reason.BAD_NUMBER, id="incarnation-large"),
-    pytest.param(Hello(Speaker("", 1)), Reason.BAD_NAME, id="broker-empty"),
-    pytest.param(Hello(Speaker("\ud800", 1)), Reason.BAD_NAME, id="broker-no-unicode"),
+    pytest.param(Hello(Sender("b", 1 << 64)), Reason.BAD_NUMBER, id="incarnation-large"),
+    pytest.param(Hello(Sender("", 1)), Reason.BAD_NAME, id="broker-empty"),
+    pytest.param(Hello(Sender("\ud800", 1)), Reason.BAD_NAME, id="broker-no-unicode"),
     pytest.param(Ask(SPEAKER, "a\nb"), Reason.BAD_NAME, id="asked-unprintable"),
     pytest.param(report_of(*many(keys.ROWS_MAX + 1)), Reason.OVERSIZE, id="rows-many"),
     pytest.param(
@@ -421,10 +421,10 @@ def test_a_frame_that_lies_about_its_size_is_refused(said: int) -> None:
 def test_what_compresses_too_well_is_sent_as_it_is_and_read() -> None:
     same = [row(f"g{number:05}") for number in range(2_000)]
     message = report_of(*same)
-    numbering, numberings = Numbering(), Numberings()
-    codec.decode(codec.encode(message, numbering), numberings)
+    numbering, name_decoders = NameEncoder(), NameDecoders()
+    codec.decode(codec.encode(message, numbering), name_decoders)
     again = codec.encode(message, numbering)
-    assert codec.decode(again, numberings) == message
+    assert codec.decode(again, name_decoders) == message
     assert codec.plain_bytes(again) <= compression.RATIO_MAX * len(again)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import NO_SHARES, ShareColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import COUNT_MAX, Kind, Pair
@@ -24,7 +24,7 @@ ROW = ShareRow(
     USAGE, (2000, None), (100_000, None), SharePolicyName.STEAL, refused=Pair(1, 2), sent=False
 )
 RECORD = RoundRecord(
-    Speaker("b1", 7),
+    Sender("b1", 7),
     17,
     1_000_500_000,
     ShareColumns.of(ROW),
@@ -209,9 +209,7 @@ def test_bytes_that_are_no_protobuf_are_refused(payload: bytes, reason: Reason) 
             replace(RECORD, peers=(("b", 1), ("b", 2))), Reason.DUPLICATE, id="peer-twice"
         ),
         pytest.param(replace(RECORD, peers=(("b", -1),)), Reason.BAD_NUMBER, id="peer-negative"),
-        pytest.param(
-            replace(RECORD, speaker=Speaker("b", -1)), Reason.BAD_NUMBER, id="incarnation"
-        ),
+        pytest.param(replace(RECORD, sender=Sender("b", -1)), Reason.BAD_NUMBER, id="incarnation"),
         pytest.param(
             replace(RECORD, rows=ShareColumns.of(replace(ROW, share=(-2, None)))),
             Reason.BAD_NUMBER,

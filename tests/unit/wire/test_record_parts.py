@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import NO_SHARES, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.policies.names import NAME_MAX
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import COUNT_MAX, QUOTA_MAX
@@ -49,7 +49,7 @@ def shares(names: list[str], *, amount: int = 5, unmet: int = 0) -> ShareColumns
 
 def record(rows: ShareColumns = NO_SHARES, peers: tuple[tuple[str, int], ...] = ()) -> RoundRecord:
     return RoundRecord(
-        Speaker("b" * NAME_MAX, 7), 17, PERIOD_NS, rows, peers, isolated=True, weight=2500, lost=3
+        Sender("b" * NAME_MAX, 7), 17, PERIOD_NS, rows, peers, isolated=True, weight=2500, lost=3
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.report_parts import (
     PART_BYTES_MAX,
     ROW_BYTES_MAX,
@@ -17,10 +17,10 @@ from rgd.core.units import COUNT_MAX
 from rgd.ports.exchange import PAYLOAD_BYTES_MAX
 from rgd.wire import codec, compression
 from rgd.wire.codec import MESSAGE_MAX, decode, encode
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 #: The longest name of a broker, in letters of four bytes.
-ME = Speaker("\N{GOTHIC LETTER AHSA}" * NAME_MAX, (1 << 64) - 1)
+ME = Sender("\N{GOTHIC LETTER AHSA}" * NAME_MAX, (1 << 64) - 1)
 
 
 def rows_of(name_length: int, unmet: int) -> UsageColumns:
@@ -52,14 +52,14 @@ def test_the_largest_numbers_and_names_fit_a_part(
     rows = rows_of(name_length, unmet)
     parts = parts_of_rows(rows)
     assert len(parts) == 2
-    numbering, numberings = Numbering(), Numberings()
+    numbering, name_decoders = NameEncoder(), NameDecoders()
     # The last number that there is takes the most bytes.
     numbering._names = ["x"] * 200_000
     numbering._is_said = np.zeros(200_000, np.bool_)
     for sequence, part in enumerate(parts, 1):
         data = encode(Report(ME, sequence, 1_000_000_007, part), numbering)
         assert len(data) <= PAYLOAD_BYTES_MAX
-        heard = decode(data, numberings)
+        heard = decode(data, name_decoders)
         assert isinstance(heard, Report)
         assert len(heard.rows) == len(part)
     assert len(encode(Report(ME, 3, 1_000_000_007, parts[0]))) <= PAYLOAD_BYTES_MAX
@@ -69,8 +69,8 @@ def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(codec, "compressed", lambda _body: None)
     rows = rows_of(80, COUNT_MAX - 1)
     index = GroupIndex()
-    slots = index.places(rows.groups, rows.kinds)
-    numbering = Numbering()
+    slots = index.slots(rows.groups, rows.kinds)
+    numbering = NameEncoder()
     first = part_of_state(index, slots, 0)
     last = part_of_state(index, slots, first.span.end)
     assert len(first.slots) + len(last.slots) == len(rows)
@@ -91,5 +91,5 @@ def test_reports_of_different_groups_stay_far_below_the_ratio() -> None:
         admitted_total=3600 * amounts,
         wanted_total=3600 * amounts,
     )
-    data = encode(Report(ME, 1, 1_000_000_007, rows), Numbering())
+    data = encode(Report(ME, 1, 1_000_000_007, rows), NameEncoder())
     assert codec.plain_bytes(data) * 3 < len(data) * compression.RATIO_MAX

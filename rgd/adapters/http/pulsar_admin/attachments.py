@@ -62,9 +62,9 @@ class AttachmentCalls:
 
     async def get(self, call: Call) -> Reply:
         """The group: its bare name, or nothing."""
-        named, book = self._place.naming(call), self._daemon.book()
-        check_known(book, named)
-        group = self._place.attached(book.attach).get(self._place.name(named), "")
+        named, snapshot = self._place.naming(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        group = self._place.attached(snapshot.attach).get(self._place.name(named), "")
         # As Pulsar: text without quotes, whatever the content type says.
         return Reply(body=group.encode())
 
@@ -81,7 +81,7 @@ class AttachmentCalls:
     async def detach(self, call: Call) -> Reply:
         """Take it out of its group."""
         named = self._place.naming(call)
-        check_known(self._daemon.book(), named)
+        check_known(self._daemon.snapshot(), named)
         async with self._writing:
             await self._daemon.attach(self._key(named), None)
         return NO_CONTENT

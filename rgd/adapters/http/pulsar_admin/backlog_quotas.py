@@ -11,9 +11,9 @@ from typing import Final
 
 from rgd.adapters.http.errors import BadBody, UnknownBacklogType
 from rgd.adapters.http.pulsar_admin.bodies import (
+    BacklogQuotaAnswer,
     BacklogQuotaBody,
     BacklogQuotaMap,
-    BacklogQuotaTold,
 )
 from rgd.adapters.http.pulsar_admin.jackson import INT32_MAX, INT64_MAX, integer, says_nothing
 from rgd.adapters.http.pulsar_admin.places import (
@@ -83,9 +83,9 @@ class BacklogCalls:
 
     async def get(self, call: Call) -> Reply:
         """The quotas that are set at the place, or with `applied` those in force there."""
-        named, book = self._place.naming(call), self._daemon.book()
-        check_known(book, named)
-        found = self._place.found(book.backlogs, named)
+        named, snapshot = self._place.naming(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        found = self._place.found(snapshot.backlogs, named)
         if says_true(call, "applied"):
             return json_reply(_first_of_each(found))
         return json_reply(told(next(found)))
@@ -104,7 +104,7 @@ class BacklogCalls:
     async def delete(self, call: Call) -> Reply:
         """Take the quota of one type away."""
         named, which = self._place.naming(call), _type_of(call)
-        check_known(self._daemon.book(), named)
+        check_known(self._daemon.snapshot(), named)
         await self._set(named, which, None)
         return NO_CONTENT
 
@@ -126,12 +126,12 @@ def told(quotas: BacklogQuotas | None) -> BacklogQuotaMap:
 
 
 def _first_of_each(found: Iterator[BacklogQuotas | None]) -> BacklogQuotaMap:
-    shown: dict[str, BacklogQuotaTold] = {}
+    shown: dict[str, BacklogQuotaAnswer] = {}
     for quotas in filter(None, found):
         for which in BacklogType:
             if which not in shown and (quota := quotas.of(which)) is not None:
                 size = quota.size_bytes
-                shown[which] = BacklogQuotaTold(size, size, quota.age_s, quota.action)
+                shown[which] = BacklogQuotaAnswer(size, size, quota.age_s, quota.action)
     return BacklogQuotaMap(**shown)
 
 

@@ -104,7 +104,7 @@ class BacklogQuotaBody(Struct, rename="camel", frozen=True):
     policy: ActionName = None
 
 
-class BacklogQuotaTold(Struct, rename="camel", frozen=True):
+class BacklogQuotaAnswer(Struct, rename="camel", frozen=True):
     """Pulsar's BacklogQuota: bytes, seconds, and what happens; both limits as they were put."""
 
     limit: int
@@ -116,8 +116,8 @@ class BacklogQuotaTold(Struct, rename="camel", frozen=True):
 class BacklogQuotaMap(Struct, frozen=True, omit_defaults=True):
     """The quotas that are set, by what they measure: the names are `BacklogType`'s."""
 
-    destination_storage: BacklogQuotaTold | UnsetType = UNSET
-    message_age: BacklogQuotaTold | UnsetType = UNSET
+    destination_storage: BacklogQuotaAnswer | UnsetType = UNSET
+    message_age: BacklogQuotaAnswer | UnsetType = UNSET
 
 
 class NamespacePolicies(

@@ -20,8 +20,8 @@ from rgd.adapters.http.pulsar_admin.places import (
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.turns import Turns
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import NOT_SET
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.ports.daemon import Daemon
 
 
@@ -42,36 +42,38 @@ class NamespaceCalls:
 
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""
-        book = self._daemon.book()
-        return await names_reply(call, chain(book.attach.tenants, book.index.existing), self._turns)
+        snapshot = self._daemon.snapshot()
+        return await names_reply(
+            call, chain(snapshot.attach.tenants, snapshot.index.existing), self._turns
+        )
 
     async def list(self, call: Call) -> Reply:
         """A tenant's namespaces, full names, or a page of them."""
-        tenant, book = tenant_named(call).tenant, self._daemon.book()
-        if not is_tenant(book, tenant):
+        tenant, snapshot = tenant_named(call).tenant, self._daemon.snapshot()
+        if not is_tenant(snapshot, tenant):
             raise TenantMissing("Tenant not found")
-        return await names_reply(call, book.index.namespaces_of(tenant), self._turns)
+        return await names_reply(call, snapshot.index.namespaces_of(tenant), self._turns)
 
     async def policies(self, call: Call) -> Reply:
         """What is set for a namespace."""
-        named, book = namespace_named(call), self._daemon.book()
-        check_known(book, named)
-        return json_reply(policies_of(book, named.namespace, self._daemon.cluster))
+        named, snapshot = namespace_named(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        return json_reply(policies_of(snapshot, named.namespace, self._daemon.cluster))
 
 
-def policies_of(book: PolicyBook, namespace: str, cluster: str) -> NamespacePolicies:
+def policies_of(snapshot: PolicySnapshot, namespace: str, cluster: str) -> NamespacePolicies:
     """What is set for a namespace, in Pulsar's words."""
-    limit = book.limits.namespaces.get(namespace, NOT_SET)
-    of_subscriptions = book.limits.namespace_subscriptions.get(namespace, NOT_SET)
+    limit = snapshot.limits.namespaces.get(namespace, NOT_SET)
+    of_subscriptions = snapshot.limits.namespace_subscriptions.get(namespace, NOT_SET)
     dispatch, publish = DISPATCH.shown(limit), PUBLISH.shown(limit)
     subscription = DISPATCH.shown(of_subscriptions)
     topic_dispatch = {cluster: dispatch} if dispatch else {}
     return NamespacePolicies(
         replication_clusters=[cluster],
-        backlog_quota_map=told(book.backlogs.namespaces.get(namespace)),
+        backlog_quota_map=told(snapshot.backlogs.namespaces.get(namespace)),
         cluster_dispatch_rate=topic_dispatch,
         topic_dispatch_rate=topic_dispatch,
         subscription_dispatch_rate={cluster: subscription} if subscription else {},
         publish_max_message_rate={cluster: publish} if publish else {},
-        resource_group_name=book.attach.namespaces.get(namespace, UNSET),
+        resource_group_name=snapshot.attach.namespaces.get(namespace, UNSET),
     )

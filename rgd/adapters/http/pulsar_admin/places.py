@@ -13,7 +13,6 @@ from urllib.parse import unquote_plus
 from rgd.adapters.http.errors import NamespaceMissing, PreconditionFailed, TenantMissing
 from rgd.adapters.http.reply import Call
 from rgd.core.errors import InvalidName
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.names import (
     check_entity,
     check_subscription,
@@ -21,6 +20,7 @@ from rgd.core.policies.names import (
     parse_topic,
     topic_of,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 
 #: Where the topic stands in `/admin/v2/persistent/tenant/namespace/topic`.
 _TOPIC_PART: Final = 6
@@ -86,21 +86,21 @@ def subscription_named(domain: str) -> Naming:
     return named
 
 
-def is_tenant(book: PolicyBook, tenant: str) -> bool:
+def is_tenant(snapshot: PolicySnapshot, tenant: str) -> bool:
     """Whether anything of a tenant is named."""
-    return tenant in book.attach.tenants or bool(book.index.namespaces_of(tenant))
+    return tenant in snapshot.attach.tenants or bool(snapshot.index.namespaces_of(tenant))
 
 
-def check_known(book: PolicyBook, named: Named) -> None:
+def check_known(snapshot: PolicySnapshot, named: Named) -> None:
     """Refuse what does not exist.
 
     Raises:
         TenantMissing, NamespaceMissing
     """
     if not named.namespace:
-        if not is_tenant(book, named.tenant):
+        if not is_tenant(snapshot, named.tenant):
             raise TenantMissing("Tenant does not exist")
-    elif not book.index.has_namespace(named.namespace):
+    elif not snapshot.index.has_namespace(named.namespace):
         raise NamespaceMissing("Namespace not found" if named.topic else "Namespace does not exist")
 
 

@@ -122,9 +122,9 @@ class RateCalls:
 
     async def get(self, call: Call) -> Reply:
         """The rate that is set at the very place."""
-        named, book = self._place.naming(call), self._daemon.book()
-        check_known(book, named)
-        found = self._place.found(book.limits, named)
+        named, snapshot = self._place.naming(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        found = self._place.found(snapshot.limits, named)
         shown = self._shown(next(found))
         return self._absent if shown is None else json_reply(shown)
 
@@ -132,9 +132,9 @@ class RateCalls:
         """The same; with `applied` the dispatch rate that is in force there."""
         if not says_true(call, "applied"):
             return await self.get(call)
-        named, book = self._place.naming(call), self._daemon.book()
-        check_known(book, named)
-        found = map(self._shown, self._place.found(book.limits, named))
+        named, snapshot = self._place.naming(call), self._daemon.snapshot()
+        check_known(snapshot, named)
+        found = map(self._shown, self._place.found(snapshot.limits, named))
         return json_reply(next(filter(None, found), NO_DISPATCH_RATE))
 
     async def put(self, call: Call) -> Reply:
@@ -149,7 +149,7 @@ class RateCalls:
     async def delete(self, call: Call) -> Reply:
         """Take the rate away; the next wider place says it then."""
         named = self._place.naming(call)
-        check_known(self._daemon.book(), named)
+        check_known(self._daemon.snapshot(), named)
         await self._change(named, self._form.unset)
         return NO_CONTENT
 

@@ -42,11 +42,11 @@ class ResourceGroupCalls:
 
     async def list(self, call: Call) -> Reply:
         """The names of all groups, or a page of them."""
-        return await names_reply(call, self._daemon.book().groups, self._turns)
+        return await names_reply(call, self._daemon.snapshot().groups, self._turns)
 
     async def get(self, call: Call) -> Reply:
         """A group's four rates."""
-        group = self._daemon.book().groups.get(call.path["group"])
+        group = self._daemon.snapshot().groups.get(call.path["group"])
         if group is None:
             raise ResourceGroupMissing(MISSING)
         return json_reply(resource_group_of(group))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from rgd.adapters.http.answers import Reason
-from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, Says
+from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.paging import WHOLE_QUERY
 from rgd.adapters.http.pulsar_admin import attachments, backlog_quotas, rates
 from rgd.adapters.http.pulsar_admin.attachments import AttachmentCalls, AttachmentPlace
@@ -56,13 +56,13 @@ _TYPE: Final = Query(
     MappingProxyType({"type": "string", "enum": list(BacklogType)}),
 )
 
-_NAMES: Final = {200: Says("Names.", list[str], headers_if_any=("Link",)), **BAD_PAGE}
-_BAD_NAME: Final = {412: Says("A name in the path is malformed.", Reason)}
-_BAD_GROUP: Final = {412: Says("A name is malformed, or there is no such group.", Reason)}
-_MISSING: Final = {404: Says("Nobody ever named the tenant or namespace.", Reason)}
-_BAD_TYPE: Final = {404: Says("There is no such type of quota.", Reason)}
+_NAMES: Final = {200: ResponseSpec("Names.", list[str], headers_if_any=("Link",)), **BAD_PAGE}
+_BAD_NAME: Final = {412: ResponseSpec("A name in the path is malformed.", Reason)}
+_BAD_GROUP: Final = {412: ResponseSpec("A name is malformed, or there is no such group.", Reason)}
+_MISSING: Final = {404: ResponseSpec("Nobody ever named the tenant or namespace.", Reason)}
+_BAD_TYPE: Final = {404: ResponseSpec("There is no such type of quota.", Reason)}
 _MISSING_OR_TYPE: Final = {
-    404: Says("Nobody ever named the namespace, or there is no such type of quota.", Reason)
+    404: ResponseSpec("Nobody ever named the namespace, or there is no such type of quota.", Reason)
 }
 
 
@@ -126,7 +126,7 @@ def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:
     groups, group = f"{_ROOT}/resourcegroups", f"{_ROOT}/resourcegroups/{{group}}"
     about = "The names of all groups, or a page of them"
     yield _get(groups, calls.list, about, _NAMES, WHOLE_QUERY)
-    shown = {200: Says("The rates; -1 is unlimited.", ResourceGroup), **NO_GROUP}
+    shown = {200: ResponseSpec("The rates; -1 is unlimited.", ResourceGroup), **NO_GROUP}
     yield _get(group, calls.get, "A group's four rates", shown)
     yield Endpoint(
         method="PUT",
@@ -143,13 +143,13 @@ def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:
 
 
 def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:
-    names = {200: Says("Names.", list[str])}
+    names = {200: ResponseSpec("Names.", list[str])}
     yield _get(f"{_ROOT}/clusters", calls.clusters, "The cluster of this daemon", names)
     yield _get(
         f"{_ROOT}/brokers/configuration/runtime",
         calls.runtime_configuration,
         "The cluster's name, of all of Pulsar's settings",
-        {200: Says("The settings.", dict[str, str])},
+        {200: ResponseSpec("The settings.", dict[str, str])},
     )
     about = "Every tenant of which anything is named, or a page of them"
     yield _get(f"{_ROOT}/tenants", calls.tenants, about, _NAMES, WHOLE_QUERY)
@@ -157,7 +157,7 @@ def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:
     told = {**_NAMES, **_MISSING, **_BAD_NAME}
     about = "A tenant's namespaces, full names, or a page of them"
     yield _get(path, calls.list, about, told, WHOLE_QUERY)
-    policies = {200: Says("Its policies.", NamespacePolicies), **_MISSING, **_BAD_NAME}
+    policies = {200: ResponseSpec("Its policies.", NamespacePolicies), **_MISSING, **_BAD_NAME}
     yield _get(_NAMESPACE, calls.policies, "What is set for a namespace", policies)
 
 
@@ -166,7 +166,7 @@ def _attachments(
 ) -> Iterator[Endpoint]:
     calls = AttachmentCalls(admin.daemon, attached, admin.writing)
     path = f"{place.path}/resourcegroup"
-    shown = {200: Says("Its bare name, without quotes as in Pulsar, or nothing.", str)}
+    shown = {200: ResponseSpec("Its bare name, without quotes as in Pulsar, or nothing.", str)}
     answers = {**shown, **_MISSING, **_BAD_NAME}
     yield _get(path, calls.get, f"The group of {place.what}", answers, place.query)
     yield Endpoint(
@@ -184,7 +184,9 @@ def _attachments(
 def _dispatch(place: _Place, name: str, calls: RateCalls) -> Iterator[Endpoint]:
     path, of = f"{place.path}/{name}", f"{name} of {place.what}"
     has_applied = bool(place.query)
-    shown = {200: Says("The rate, or nothing where it is not set.", AnyOf((DispatchRate, None)))}
+    shown = {
+        200: ResponseSpec("The rate, or nothing where it is not set.", AnyOf((DispatchRate, None)))
+    }
     yield _get(
         path,
         calls.get_applied if has_applied else calls.get,
@@ -198,11 +200,15 @@ def _dispatch(place: _Place, name: str, calls: RateCalls) -> Iterator[Endpoint]:
 
 def _publish(place: _Place, calls: RateCalls, *, absent: int) -> Iterator[Endpoint]:
     path, of = f"{place.path}/publishRate", f"publishRate of {place.what}"
-    shown: dict[int, Says] = {200: Says("The rate.", PublishRate)}
+    shown: dict[int, ResponseSpec] = {200: ResponseSpec("The rate.", PublishRate)}
     if absent == 200:
-        shown = {200: Says("The rate, or nothing where it is not set.", AnyOf((PublishRate, None)))}
+        shown = {
+            200: ResponseSpec(
+                "The rate, or nothing where it is not set.", AnyOf((PublishRate, None))
+            )
+        }
     else:
-        shown[absent] = Says("It is not set there.")
+        shown[absent] = ResponseSpec("It is not set there.")
     answers = {**shown, **_MISSING, **_BAD_NAME}
     yield _get(path, calls.get, f"The {of}", answers, place.query)
     yield _post(path, calls.put, f"Set the {of}", PublishRateBody, query=place.query)
@@ -211,7 +217,7 @@ def _publish(place: _Place, calls: RateCalls, *, absent: int) -> Iterator[Endpoi
 
 def _backlog(place: _Place, calls: BacklogCalls) -> Iterator[Endpoint]:
     path, query = f"{place.path}/backlogQuota", (_TYPE, *place.query)
-    shown = {200: Says("By what they measure; {} where none is set.", BacklogQuotaMap)}
+    shown = {200: ResponseSpec("By what they measure; {} where none is set.", BacklogQuotaMap)}
     yield _get(
         f"{path}Map",
         calls.get,
@@ -234,7 +240,7 @@ def _get(
     path: str,
     handler: Handler,
     summary: str,
-    answers: Mapping[int, Says],
+    answers: Mapping[int, ResponseSpec],
     query: tuple[Query, ...] = (),
 ) -> Endpoint:
     return Endpoint(
@@ -255,7 +261,7 @@ def _post(
     body: Any,
     *,
     query: tuple[Query, ...],
-    answers: Mapping[int, Says] = _SET,
+    answers: Mapping[int, ResponseSpec] = _SET,
 ) -> Endpoint:
     return Endpoint(
         method="POST",
@@ -276,7 +282,7 @@ def _delete(
     summary: str,
     *,
     query: tuple[Query, ...] = (),
-    answers: Mapping[int, Says] = _DELETED,
+    answers: Mapping[int, ResponseSpec] = _DELETED,
 ) -> Endpoint:
     return Endpoint(
         method="DELETE",

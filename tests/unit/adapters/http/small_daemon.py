@@ -1,4 +1,4 @@
-"""A daemon of one broker, for the tests of the door: the real limiter and policy book, no exchange.
+"""A daemon of one broker, for the tests of the door: the real limiter and policy snapshot, no exchange.
 
 It keeps the port's promises (`rgd.ports.daemon`) with a clock that only the test moves, so every
 wait is exact. Three switches stand for what a real daemon meets: `read_only` (a file owns the
@@ -12,7 +12,6 @@ from rgd.core.buckets.decision import Answer, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -24,6 +23,7 @@ from rgd.core.policies.model import (
     rate_of,
 )
 from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, records_of
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, to_units
 from rgd.core.views.model import (
     BrokerView,
@@ -48,7 +48,7 @@ def rates(messages: float | None = None, size: float | None = None) -> Rates:
     return Rates(rate_of(messages), rate_of(size))
 
 
-def book_of_acme() -> PolicyBook:
+def book_of_acme() -> PolicySnapshot:
     """Groups of every sort, attached to namespaces of the tenant acme, and one topic's limit."""
     groups = (
         Group("gold", Limit(rates(1000, 5_000_000), rates(2000))),
@@ -58,7 +58,7 @@ def book_of_acme() -> PolicyBook:
         Group("watched", Limit(publish=rates(40)), shadow=True),
         Group("idle"),
     )
-    return PolicyBook(
+    return PolicySnapshot(
         groups={group.name: group for group in groups},
         attach=Attachments(
             tenants={"initech": "gold"},
@@ -77,7 +77,7 @@ def book_of_acme() -> PolicyBook:
 class SmallDaemon:
     """Implements `rgd.ports.daemon.Daemon` for one broker alone: its share is the quota."""
 
-    def __init__(self, book: PolicyBook | None = None) -> None:
+    def __init__(self, snapshot: PolicySnapshot | None = None) -> None:
         self.broker = "broker-1"
         self.cluster = "standalone"
         self.now = Nanos(1)
@@ -92,10 +92,10 @@ class SmallDaemon:
         self.state = Health(ready=True)
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
         self._records = PolicyRecords()
-        for record in records_of(book or book_of_acme(), self.broker):
+        for record in records_of(snapshot or book_of_acme(), self.broker):
             self._records.apply(record)
-        self._book = self._records.book()
-        self.limiter.set_book(self._book, self.now)
+        self._book = self._records.snapshot()
+        self.limiter.set_policies(self._book, self.now)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass."""
@@ -113,7 +113,7 @@ class SmallDaemon:
     def names_resolved(self) -> int:
         return self.limiter.resolved_total
 
-    def book(self) -> PolicyBook:
+    def snapshot(self) -> PolicySnapshot:
         return self._book
 
     def group(self, name: str) -> GroupView:
@@ -151,7 +151,7 @@ class SmallDaemon:
         )
 
     def explain(self, name: Request) -> ExplainView:
-        """Says that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
+        """ResponseSpec that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
         names = (name.kind, name.namespace or "", name.topic, name.subscription)
         return ExplainView(self.broker, *names, False, None, (), (), ())
 
@@ -162,8 +162,8 @@ class SmallDaemon:
         self._check_writable()
         value = change(self._records.value(key))
         self._records.apply(self._records.next(key, value, self.broker))
-        self._book = self._records.book()
-        self.limiter.set_book(self._book, self.now)
+        self._book = self._records.snapshot()
+        self.limiter.set_policies(self._book, self.now)
 
     def value(self, key: str) -> Value:
         """What is known of a policy, as `change` is told it."""

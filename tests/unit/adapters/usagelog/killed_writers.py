@@ -26,7 +26,7 @@ from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.reader import DamagedEntry, read_entries
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.columns import ShareColumns, UsageColumns
-from rgd.core.exchange.messages import RoundRecord, Speaker
+from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.wire.log_records import LogReader
 
 #: Kills of one log; then a fresh one begins, so that reading it all stays quick.
@@ -56,7 +56,7 @@ def round_of(number: int) -> RoundRecord:
     rows = ShareColumns(
         usage, amounts, amounts, np.zeros(count, np.uint8), amounts, np.ones(count, np.bool_)
     )
-    return RoundRecord(Speaker("b1", 1), number, 1_000_000_000, rows)
+    return RoundRecord(Sender("b1", 1), number, 1_000_000_000, rows)
 
 
 def break_the_disk(dice: random.Random) -> None:

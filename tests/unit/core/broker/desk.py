@@ -21,13 +21,13 @@ from rgd.core.broker.events import (
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.exchange.messages import Message, Report, Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Nanos
 from tests.unit.core.values import key, ms, rates
 
-ME = Speaker("b1", 1)
+ME = Sender("b1", 1)
 
 #: Full rows out of the way: a test that wants them says so.
 SETTINGS = BrokerSettings(ME, full_every_rounds=1_000_000)
@@ -35,9 +35,9 @@ SETTINGS = BrokerSettings(ME, full_every_rounds=1_000_000)
 Effects = tuple[Effect, ...]
 
 
-def gold(messages: float = 100, **changes: Any) -> PolicyBook:
-    """A book of one group."""
-    return PolicyBook({"gold": Group("gold", Limit(rates(messages)), **changes)})
+def gold(messages: float = 100, **changes: Any) -> PolicySnapshot:
+    """A snapshot of one group."""
+    return PolicySnapshot({"gold": Group("gold", Limit(rates(messages)), **changes)})
 
 
 class Desk:
@@ -136,9 +136,9 @@ class Desk:
         """Pass on what the short road has called out."""
         return self.handle(DemandUnreported(ms(at)))
 
-    def change(self, book: PolicyBook, at: float, policies_hash: int = 0) -> Effects:
-        """Put a book in force."""
-        return self.handle(PoliciesChanged(ms(at), book, policies_hash))
+    def change(self, snapshot: PolicySnapshot, at: float, policies_hash: int = 0) -> Effects:
+        """Put a snapshot in force."""
+        return self.handle(PoliciesChanged(ms(at), snapshot, policies_hash))
 
     def stop(self, at: float) -> Effects:
         """Let it leave."""

@@ -11,16 +11,16 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI
 from tests.unit.core.values import BUCKETS, TOPIC, ms, rates
 
-SETTINGS = BrokerSettings(Speaker("b1", 1), full_every_rounds=1_000_000)
+SETTINGS = BrokerSettings(Sender("b1", 1), full_every_rounds=1_000_000)
 GROUPS = {
     "gold": Group("gold", Limit(rates(100))),
     "trial": Group("trial", Limit(rates(1000))),
@@ -59,8 +59,8 @@ class House:
 
     def change(self, groups: dict[str, Group], at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
-        self.sharing.set_book(PolicyBook(groups), ms(at))
-        self.limiter.set_book(PolicyBook(groups), ms(at))
+        self.sharing.set_policies(PolicySnapshot(groups), ms(at))
+        self.limiter.set_policies(PolicySnapshot(groups), ms(at))
 
     def ask(self, messages: int, at: float, group: str = "gold", size: int = 0) -> None:
         request = Request(messages=messages, bytes=size, group=group, topic=TOPIC)

@@ -10,17 +10,17 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import Ints
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
 from tests.unit.core.values import key, ms, rates, report
 
-SETTINGS = BrokerSettings(Speaker("b1", 1), floor_ppm=10_000)
+SETTINGS = BrokerSettings(Sender("b1", 1), floor_ppm=10_000)
 START = Nanos(0)
 
 
@@ -57,7 +57,7 @@ class House:
 
     def change(self, *groups: Group, at: float = 0) -> None:
         """Put these groups in force, in place of every other."""
-        self.sharing.set_book(PolicyBook({group.name: group for group in groups}), ms(at))
+        self.sharing.set_policies(PolicySnapshot({group.name: group for group in groups}), ms(at))
         self.catch_up(at)
 
     def catch_up(self, at: float) -> None:
@@ -69,7 +69,7 @@ class House:
 
     def refresh(self, *keys: GroupKey, at: float) -> None:
         """Have the shares of these groups reckoned anew."""
-        self.sharing.refresh(self.places(*keys), ms(at))
+        self.sharing.refresh(self.slots(*keys), ms(at))
         self.catch_up(at)
 
     def refresh_all(self, at: float) -> None:
@@ -77,16 +77,16 @@ class House:
         self.sharing.refresh_all(ms(at))
         self.catch_up(at)
 
-    def places(self, *keys: GroupKey) -> Ints:
+    def slots(self, *keys: GroupKey) -> Ints:
         """Where groups are in columns."""
-        return np.array([self.usage.index.place(one) for one in keys], np.int64)
+        return np.array([self.usage.index.slot(one) for one in keys], np.int64)
 
     def moves_share(self, before: UsageRow, after: UsageRow) -> bool:
         """Whether anybody's share of the group moves, if our row changed so."""
         pairs = [
             OwnRates(np.array([row.admitted]), np.array([row.wanted])) for row in (before, after)
         ]
-        (moves,) = self.sharing.moves_share(self.places(key()), *pairs).tolist()
+        (moves,) = self.sharing.moves_share(self.slots(key()), *pairs).tolist()
         return bool(moves)
 
     def use(self, messages: float | None = 100, size: float | None = None) -> Rates:
@@ -96,7 +96,7 @@ class House:
     def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
         """Let a peer tell rows."""
         told = report(broker, *rows, weight=weight)
-        self.peers.hear(told.speaker, START)
+        self.peers.hear(told.sender, START)
         self.peers.advance(told)
         self.usage.apply(told)
         self.refresh_all(0)

@@ -12,18 +12,18 @@ from rgd.core.broker.effects import Append, Publish
 from rgd.core.broker.rounds import BLOCK_ROWS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.exchange.rows_hash import told_hash
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, gold, reports
 from tests.unit.core.values import key, ms, rates, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
-LATER, LATEST, NOW = (Speaker(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
+LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
 
 
 # Before the start.
@@ -48,14 +48,14 @@ def test_it_starts_with_a_hello_and_wants_to_be_woken_for_its_round(desk: Desk) 
 
 def test_a_round_without_demand_ends_with_a_heartbeat(live: Desk) -> None:
     live.run(2005, 2999)
-    assert live.wake(3000) == (Publish(Report(speaker=ME, sequence=3, period_ns=ms(1000))),)
+    assert live.wake(3000) == (Publish(Report(sender=ME, sequence=3, period_ns=ms(1000))),)
     live.read_back(3001)
     assert live.rests_until(4000)
 
 
 def test_until_the_exchange_was_reached_every_round_says_hello_again(desk: Desk) -> None:
     desk.start()
-    heartbeat = Report(speaker=ME, sequence=1, period_ns=ms(1000), claim=Claim.STARTING)
+    heartbeat = Report(sender=ME, sequence=1, period_ns=ms(1000), claim=Claim.STARTING)
     assert desk.wake(1000) == (Publish(heartbeat), Publish(Hello(ME)))
     desk.hear(Hello(ME), 1010)
     assert [type(effect.message) for effect in desk.wake(2000) if isinstance(effect, Publish)] == [
@@ -70,7 +70,7 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
     record, told = live.wake(3000)
     assert record == Append(
         RoundRecord(
-            speaker=ME,
+            sender=ME,
             sequence=3,
             period_ns=ms(1000),
             rows=ShareColumns.of(
@@ -88,10 +88,10 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
     assert (row.group, row.kind, row.topics, row.wanted) == (*key(), 1, Pair(20_000))
     assert (row.admitted_total, row.wanted_total) == (Pair(20), Pair(20))
     assert replace(report_, rows=NO_USAGE) == Report(
-        speaker=ME,
+        sender=ME,
         sequence=3,
         period_ns=ms(1000),
-        rows_hash=told_hash([row]),
+        rows_hash=advertised_hash([row]),
         members=2,
     )
 
@@ -113,7 +113,7 @@ def test_a_heartbeat_carries_the_hash_of_what_is_told_still(live: Desk) -> None:
     live.run(3010, 3999)
     (heartbeat,) = reports(live.wake(4000))
     assert heartbeat.rows == NO_USAGE
-    assert heartbeat.rows_hash == told_hash(live.broker.rounds.told()) != 0
+    assert heartbeat.rows_hash == advertised_hash(live.broker.rounds.told()) != 0
 
 
 def test_a_report_says_our_weight_and_which_policies_file_we_have(seat: Seat) -> None:
@@ -160,7 +160,7 @@ def test_what_is_sent_is_counted(live: Desk) -> None:
 def ask_of_many(desk: Desk, at: float, *, count: int = 2 * BLOCK_ROWS + 1) -> list[str]:
     """Have a message of each of so many groups granted."""
     names = [f"g{place:04}" for place in range(count)]
-    desk.change(PolicyBook({name: Group(name, Limit(rates(100))) for name in names}), at)
+    desk.change(PolicySnapshot({name: Group(name, Limit(rates(100))) for name in names}), at)
     for name in names:
         desk.broker.limiter.acquire(Request(messages=1, group=name), ms(at))
     return names
@@ -213,10 +213,10 @@ def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> Non
     # The answer is whole by itself, and the round's report goes on where it was.
     (answer,) = reports(live.wake(3002))
     assert answer.full
-    assert answer.rows_hash == told_hash(answer.rows)
-    # Sharing out takes a turn in between.
-    (rest,) = next(said for at in range(3003, 3030) if (said := reports(live.wake(at))))
-    assert rest.rows_hash == told_hash(live.broker.rounds.told())
+    assert answer.rows_hash == advertised_hash(answer.rows)
+    # Sharing out takes turns with it.
+    (rest,) = next(told for at in range(3003, 3030) if (told := reports(live.wake(at))))
+    assert rest.rows_hash == advertised_hash(live.broker.rounds.told())
     assert len(rest.rows) == 2 * BLOCK_ROWS + 1
 
 
@@ -244,7 +244,7 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     # 201 messages in the least period that a rate is reckoned over.
     many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000), Pair(200), Pair())
     assert first.rows == UsageColumns.of(many)
-    assert first.rows_hash == told_hash(first.rows)
+    assert first.rows_hash == advertised_hash(first.rows)
     assert live.rests_until(2410)
     live.ask(9, at=2350)
     assert live.wake(2409) == ()
@@ -324,7 +324,7 @@ def test_a_hello_and_a_question_to_us_are_answered_with_everything_we_told(live:
         (answer,) = reports(live.wake(at + 200))
         assert answer.full
         assert answer.rows == live.broker.rounds.told() != NO_USAGE
-        assert answer.rows_hash == told_hash(answer.rows)
+        assert answer.rows_hash == advertised_hash(answer.rows)
         live.read_back(at + 205)
     assert live.rests_until(4000)
 
@@ -336,7 +336,7 @@ def test_whoever_asks_whether_we_live_is_told_so_at_once_and_nothing_more(live: 
     assert live.wake_at == 3300
     (word,) = reports(live.wake(3300))
     assert (word.rows, word.full) == (NO_USAGE, False)
-    assert word.rows_hash == told_hash(live.broker.rounds.told()) != 0
+    assert word.rows_hash == advertised_hash(live.broker.rounds.told()) != 0
     live.read_back(3305)
     assert live.rests_until(4000)
 
@@ -378,7 +378,7 @@ def test_answers_are_spread_over_half_a_round(seat: Seat, round_ms: int) -> None
         desk = seat(round_ns=ms(round_ms))
         desk.start()
         desk.read_back(0)
-        desk.hear(Hello(Speaker("b2", asker * 987_654_321_987)), 0)
+        desk.hear(Hello(Sender("b2", asker * 987_654_321_987)), 0)
         while not reports(desk.wake(desk.wake_at or 0)):
             pass
         due.add(int(desk.broker._now / ms(round_ms) * 10))

@@ -120,7 +120,7 @@ def test_a_round_that_raises_is_abandoned_and_the_peers_hear_that_we_are_there(
 @pytest.mark.parametrize(
     ("room", "method"),
     [
-        ("standing", "check"),
+        ("exchange_state", "check"),
         ("membership", "check"),
         ("rounds", "begin"),
         ("rounds", "step"),
@@ -141,7 +141,7 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
     monkeypatch.setattr(getattr(live.broker, room), method, boom)
     # Something to do for each: a fault, a newcomer, an answer, an early report, a change of policies.
     live.hear(report("b2", usage(90)), 2100)
-    live.broker.sender.answer_at = live.broker.sender.alive_at = ms(2200)
+    live.broker.publisher.answer_at = live.broker.publisher.alive_at = ms(2200)
     live.broker.limiter.urgent[key()] = None
     live.tell_unreported(2200)
     live.change(gold(50), 2300)
@@ -159,7 +159,7 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
 def test_what_always_raises_between_the_parts_of_a_wake_keeps_nobody_busy(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live.broker.sender, "settle", boom)
+    monkeypatch.setattr(live.broker.publisher, "settle", boom)
     met: Effects = ()
     for at in range(2150, 12_150, 50):
         met += wake_until_nothing_is_due(live, at)
@@ -171,12 +171,12 @@ def test_what_always_raises_between_the_parts_of_a_wake_keeps_nobody_busy(
         wake_until_nothing_is_due(live, at)
         live.read_back(at)
     assert live.believes() is Mode.LIVE
-    assert not live.broker._boundary.is_holding
+    assert not live.broker._boundary.is_on_hold
     live.broker.validate()
 
 
 @pytest.mark.parametrize(
-    ("room", "method"), [("sender", "report"), ("sender", "hello")], ids=["report", "hello"]
+    ("room", "method"), [("publisher", "report"), ("publisher", "hello")], ids=["report", "hello"]
 )
 def test_who_can_say_nothing_at_a_rounds_end_does_the_rest_of_it(
     live: Desk, monkeypatch: pytest.MonkeyPatch, room: str, method: str
@@ -200,26 +200,26 @@ def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(live.broker.membership, "hear", boom)
-        patch.setattr(live.broker.sender, "report_early_from", boom)
+        patch.setattr(live.broker.publisher, "report_early_from", boom)
         met = live.hear(report("b2"), 2100) if where == "message" else live.tell_unreported(2100)
     assert where in faults(met)
     for at in range(2150, 4300, 50):
         wake_until_nothing_is_due(live, at)
         live.read_back(at)
-    assert not live.broker._boundary.is_holding
+    assert not live.broker._boundary.is_on_hold
 
 
 def test_buckets_hear_of_new_policies_while_the_shares_wait(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_book = live.broker.limiter.set_book
+    set_policies = live.broker.limiter.set_policies
 
     def raises_once(*args: Any, **kwargs: Any) -> None:
-        monkeypatch.setattr(live.broker.limiter, "set_book", set_book)
+        monkeypatch.setattr(live.broker.limiter, "set_policies", set_policies)
         boom()
 
     # So that all policies are to be read again, in slices, by shares and buckets.
-    monkeypatch.setattr(live.broker.limiter, "set_book", raises_once)
+    monkeypatch.setattr(live.broker.limiter, "set_policies", raises_once)
     monkeypatch.setattr(live.broker.sharing, "work", boom)
     live.change(gold(40), 2100)
     assert live.broker.sharing.is_reading
@@ -253,16 +253,16 @@ def test_a_fault_in_each_round_stays_below_what_ends_a_daemon(
 def test_policies_that_raise_half_way_are_put_in_force_as_a_whole(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book = gold(40)
-    set_book = live.broker.limiter.set_book
+    snapshot = gold(40)
+    set_policies = live.broker.limiter.set_policies
 
     def raises_once(*args: Any, **kwargs: Any) -> None:
-        monkeypatch.setattr(live.broker.limiter, "set_book", set_book)
+        monkeypatch.setattr(live.broker.limiter, "set_policies", set_policies)
         boom()
 
-    monkeypatch.setattr(live.broker.limiter, "set_book", raises_once)
-    assert faults(live.change(book, 2100)) == [Part.POLICIES]
-    assert live.broker.sharing.book is live.broker.limiter.book is book
+    monkeypatch.setattr(live.broker.limiter, "set_policies", raises_once)
+    assert faults(live.change(snapshot, 2100)) == [Part.POLICIES]
+    assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is snapshot
     live.run(2100, 3000)
     assert live.share().messages == 40_000
     live.broker.validate()
@@ -271,23 +271,23 @@ def test_policies_that_raise_half_way_are_put_in_force_as_a_whole(
 def test_policies_that_cannot_be_put_in_force_leave_those_before_and_are_tried_again(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, book = live.broker.sharing.book, gold(40, policy=SharePolicyName.MAX_MIN)
-    set_book = live.broker.limiter.set_book
+    before, snapshot = live.broker.sharing.snapshot, gold(40, policy=SharePolicyName.MAX_MIN)
+    set_policies = live.broker.limiter.set_policies
 
     def refuses(asked: Any, *args: Any, **kwargs: Any) -> None:
-        if asked is book:
+        if asked is snapshot:
             boom()
-        set_book(asked, *args, **kwargs)
+        set_policies(asked, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(live.broker.limiter, "set_book", refuses)
-        assert faults(live.change(book, 2100)) == [Part.POLICIES, Part.POLICIES]
-        assert live.broker.sharing.book is live.broker.limiter.book is before
+        patch.setattr(live.broker.limiter, "set_policies", refuses)
+        assert faults(live.change(snapshot, 2100)) == [Part.POLICIES, Part.POLICIES]
+        assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is before
         # What was cut meanwhile is raised as any share is.
         live.run(2100, 2500)
         assert live.share().messages == 100_000
     live.run(2500, 4000)
-    assert live.broker.sharing.book is live.broker.limiter.book is book
+    assert live.broker.sharing.snapshot is live.broker.limiter.snapshot is snapshot
     assert live.share().messages == 40_000
     live.broker.validate()
 
@@ -319,7 +319,7 @@ def test_after_a_fault_what_must_hold_is_checked_at_once_and_the_shares_in_slice
     live.hear(report("b2"), 2100)
     # Somebody changes a share behind the broker's back.
     live.catch_up()
-    live.broker.sharing._target[live.broker.index.place(key())] += 1
+    live.broker.sharing._target[live.broker.index.slot(key())] += 1
     with pytest.raises(InvariantBroken, match="settles on"):
         live.run(2100, 3000)
 

@@ -14,9 +14,9 @@ from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Wo
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.level import GroupKey, LevelState
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import (
     COUNT_MAX,
     MILLI,
@@ -40,7 +40,7 @@ class House:
 
     def __init__(self) -> None:
         self.now = Nanos(0)
-        self.broker = Broker(BrokerSettings(Speaker("b1", 1)), self.now)
+        self.broker = Broker(BrokerSettings(Sender("b1", 1)), self.now)
         gold = Limit(Rates(1000))
         groups = {
             "free": Group("free"),
@@ -48,7 +48,7 @@ class House:
             "blocked": Group("blocked", blocked=True),
             "shadow": Group("shadow", gold, shadow=True),
         }
-        self._carry_out(self.broker.handle(PoliciesChanged(self.now, PolicyBook(groups))))
+        self._carry_out(self.broker.handle(PoliciesChanged(self.now, PolicySnapshot(groups))))
         self._carry_out(self.broker.handle(Started(self.now)))
 
     def pass_ms(self, milliseconds: int) -> None:

@@ -13,15 +13,15 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange import report_parts
-from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 from tests.unit.core.values import ms, rates
 
 GROUPS = [f"g{number:02}" for number in range(40)]
-BOOK = PolicyBook({name: Group(name, Limit(rates(1000))) for name in GROUPS})
+BOOK = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GROUPS})
 ROUND_MS = 1000
 
 
@@ -37,7 +37,7 @@ class Member:
     """A broker that hears itself at once; what it says is kept."""
 
     def __init__(self, name: str) -> None:
-        self.broker = Broker(BrokerSettings(Speaker(name, 1), expected_brokers=2), Nanos(0))
+        self.broker = Broker(BrokerSettings(Sender(name, 1), expected_brokers=2), Nanos(0))
         self.now = Nanos(0)
         self.said: list[Message] = []
         self.effects: list[Effect] = []
@@ -134,7 +134,7 @@ def test_a_lost_part_of_a_round_is_found_with_its_last_one() -> None:
 def test_who_asks_is_sent_the_whole_state_in_parts() -> None:
     sender, receiver = pair()
     sender.take()
-    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.hear(Ask(Sender("r", 1), "s"))
     sender.wait(4700)
     reports = [report for report in sender.reports() if report.full]
     assert len(reports) > 5
@@ -150,7 +150,7 @@ def test_who_asks_is_sent_the_whole_state_in_parts() -> None:
 def test_what_changes_between_two_parts_is_sent_too_and_asks_for_nothing() -> None:
     sender, receiver = pair()
     sender.take()
-    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.hear(Ask(Sender("r", 1), "s"))
     answer_at = sender.broker.wake_at
     assert answer_at is not None
     # One part at a wake; a round ends meanwhile.
@@ -172,7 +172,7 @@ def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() 
     sender, receiver = pair()
     receiver.hear(*sender.reports())
     assert held(receiver) == told(sender)
-    sender.hear(Hello(Speaker("late", 1)))
+    sender.hear(Hello(Sender("late", 1)))
     sender.wait(4700)
     reports = [report for report in sender.reports() if report.full]
     gone = set(reports[2].rows.groups)
@@ -194,11 +194,11 @@ def test_a_lost_part_of_the_state_is_asked_for_again_and_forgets_nothing_else() 
 def test_a_second_question_during_a_pass_is_answered_by_another_pass() -> None:
     sender, _receiver = pair()
     sender.take()
-    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.hear(Ask(Sender("r", 1), "s"))
     answer_at = sender.broker.wake_at
     assert answer_at is not None
     sender.live(Woken(answer_at))
-    sender.hear(Ask(Speaker("r", 1), "s"))
+    sender.hear(Ask(Sender("r", 1), "s"))
     sender.wait(5900)
     reports = [report for report in sender.reports() if report.full]
     assert [report.span.begin for report in reports].count(0) == 2

@@ -3,12 +3,12 @@
 Not covered: what a broker does about silence (test_standing.py).
 """
 
-from rgd.core.broker.link import DELAYS_MAX, UNHEARD_MAX, Link
+from rgd.core.broker.link import DELAYS_MAX, UNCONFIRMED_MAX, Link
 from tests.unit.core.values import ms
 
 
 def link() -> Link:
-    return Link(patience_ns=ms(1100), settle_max_ns=ms(100))
+    return Link(patience_ns=ms(1100), damping_max_ns=ms(100))
 
 
 def test_nothing_is_missing_before_anything_was_said() -> None:
@@ -68,14 +68,14 @@ def test_the_exchange_was_reached_when_the_first_word_came_back() -> None:
 
 def test_a_raise_settles_for_the_longest_delay_seen_but_no_longer_than_the_most() -> None:
     one = link()
-    assert one.settle_ns == ms(100)
+    assert one.damping_ns == ms(100)
     for sequence, delay in ((1, 30), (2, 20)):
         one.said(sequence, ms(1000 * sequence))
         one.heard(sequence, ms(1000 * sequence + delay))
-    assert one.settle_ns == ms(30)
+    assert one.damping_ns == ms(30)
     one.said(3, ms(3000))
     one.heard(3, ms(3500))
-    assert one.settle_ns == ms(100)
+    assert one.damping_ns == ms(100)
 
 
 def test_a_report_that_did_not_come_back_itself_has_no_delay() -> None:
@@ -83,7 +83,7 @@ def test_a_report_that_did_not_come_back_itself_has_no_delay() -> None:
     one.said(1, ms(0))
     one.said(2, ms(50))
     one.heard(2, ms(60))
-    assert one.settle_ns == ms(10)
+    assert one.damping_ns == ms(10)
 
 
 def test_an_old_delay_is_forgotten() -> None:
@@ -91,12 +91,12 @@ def test_an_old_delay_is_forgotten() -> None:
     for sequence in range(1, DELAYS_MAX + 2):
         one.said(sequence, ms(sequence))
         one.heard(sequence, ms(sequence + (50 if sequence == 1 else 5)))
-    assert one.settle_ns == ms(5)
+    assert one.damping_ns == ms(5)
 
 
 def test_only_so_much_is_remembered_as_missing() -> None:
     one = link()
-    for sequence in range(1, UNHEARD_MAX + 3):
+    for sequence in range(1, UNCONFIRMED_MAX + 3):
         one.said(sequence, ms(sequence))
     assert one.silent_at == ms(1100 + 3)
 
@@ -107,7 +107,7 @@ def test_a_new_life_misses_nothing_and_knows_the_delays() -> None:
     one.heard(1, ms(30))
     one.said(2, ms(40))
     one.restart(ms(5000))
-    assert (one.silent_at, one.reached_at, one.settle_ns) == (None, ms(5000), ms(30))
+    assert (one.silent_at, one.reached_at, one.damping_ns) == (None, ms(5000), ms(30))
 
 
 def test_only_what_was_said_within_our_patience_proves_that_the_exchange_is_in_reach() -> None:
@@ -119,5 +119,5 @@ def test_only_what_was_said_within_our_patience_proves_that_the_exchange_is_in_r
     assert not one.heard(2, ms(3501))
     assert not one.heard(3, ms(3502))
     assert one.heard(4, ms(3503))
-    # Heard twice it is no news.
+    # Receipt twice it is no news.
     assert not one.heard(4, ms(3504))

@@ -14,14 +14,14 @@ import pytest
 from rgd.core.broker.due_messages import HEARTBEAT_ROUNDS_ENDING
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.rounds import SLICE_GROUPS
-from rgd.core.exchange.messages import Ask, Speaker
+from rgd.core.exchange.messages import Ask, Sender
 from rgd.core.units import Nanos
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.broker.test_broker import ask_of_many
 from tests.unit.core.values import ms
 
 #: A peer whose questions are answered at once.
-PEER = Speaker("b0", ms(0) ^ ME.incarnation)
+PEER = Sender("b0", ms(0) ^ ME.incarnation)
 
 
 def counting(done: Counter[str], work: Callable[[Nanos], None]) -> Callable[[Nanos], None]:
@@ -54,13 +54,13 @@ def test_a_message_that_is_due_is_sent_before_the_next_slice_of_work(
     live.run(2500, 2999)
     live.wake(3000)
     done, sent_after = work_done(live), []
-    report = live.broker.sender.report
+    report = live.broker.publisher.report
 
     def counted(*args: Any, **changes: Any) -> Effect:
         sent_after.append(done["slices"])
         return report(*args, **changes)
 
-    monkeypatch.setattr(live.broker.sender, "report", counted)
+    monkeypatch.setattr(live.broker.publisher, "report", counted)
     live.hear(Ask(PEER, "b1", full=False), 3001)
     before = done["slices"]
     (heartbeat,) = reports(live.wake(3110))

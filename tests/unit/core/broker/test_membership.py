@@ -10,12 +10,12 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.exchange.columns import NO_USAGE
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Speaker
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import held, key, rates, report, usage
 
-B2, B2_AGAIN, B3 = Speaker("b2", 1), Speaker("b2", 2), Speaker("b3", 1)
+B2, B2_AGAIN, B3 = Sender("b2", 1), Sender("b2", 2), Sender("b3", 1)
 
 
 def asked(effects: Effects) -> list[str]:
@@ -103,7 +103,7 @@ def test_while_starting_nobody_is_asked_for_the_answers_are_under_way(desk: Desk
 
 
 def test_another_policies_file_raises_one_alarm_until_they_agree_again(live: Desk) -> None:
-    live.change(live.broker.sharing.book, at=2010, policies_hash=7)
+    live.change(live.broker.sharing.snapshot, at=2010, policies_hash=7)
     live.hear(report("b2", policies_hash=7), 2100)
     assert live.broker.differing == set()
     differ = (Alarm(AlarmCode.POLICIES_DIFFER, "b2"),)
@@ -155,9 +155,9 @@ def test_a_namesake_of_a_live_peer_is_answered_and_takes_none_of_its_share_away(
     wants_all(live)
     live.hear(report("b2", usage(500)), 2100)
     live.wake(3000)
-    namesake = Speaker("b2", 1 ^ 300_000_000)
+    namesake = Sender("b2", 1 ^ 300_000_000)
     assert live.hear(Hello(namesake), 3100) == ()
-    early = replace(report("b2", usage(9)), speaker=namesake)
+    early = replace(report("b2", usage(9)), sender=namesake)
     assert live.hear(early, 3110) == ()
     # The owner answers the namesake, which then goes.
     assert live.hear(report("b2", usage(500), sequence=2, full=True), 3120) == ()

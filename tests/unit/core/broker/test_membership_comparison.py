@@ -1,6 +1,6 @@
 """Which reports are compared with what we hold, by what follows on those that differ.
 
-Every report here says another hash than that of what is held of its speaker, from some report on
+Every report here says another hash than that of what is held of its sender, from some report on
 without a gap: as if something had gone wrong in our own map, for what is lost on the way leaves a gap.
 Not covered: what is asked then, and what it repairs (test_membership.py, tests/simulation).
 """
@@ -14,7 +14,7 @@ from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
@@ -37,7 +37,7 @@ def large(broker: str, sequence: int, rows_hash: int | None = None) -> Report:
 
 def is_missed(desk: Desk, said: Report, at: float) -> bool:
     """Whether a report shows that something was missed."""
-    return Alarm(AlarmCode.REPORTS_MISSED, said.speaker.broker) in desk.hear(said, at)
+    return Alarm(AlarmCode.REPORTS_MISSED, said.sender.broker) in desk.hear(said, at)
 
 
 def missed(desk: Desk, said: Sequence[Report]) -> list[int]:
@@ -159,7 +159,7 @@ def test_after_an_absence_everybody_is_compared_again(live: Desk) -> None:
 
 def own(sequence: int, rows_hash: int | None = None) -> Report:
     """A large report of our own, as it comes back."""
-    return replace(large("b1", sequence, rows_hash), speaker=ME)
+    return replace(large("b1", sequence, rows_hash), sender=ME)
 
 
 def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
@@ -187,6 +187,6 @@ def test_the_hash_that_is_right_is_that_of_all_the_rows(live: Desk) -> None:
     """A report that changes some of many rows says the hash of all of them."""
     live.hear(large("b2", 1), 2100)
     after = [usage(7, group="g0"), *rows(1)[1:]]
-    said = report("b2", after[0], sequence=2, rows_hash=told_hash(after))
+    said = report("b2", after[0], sequence=2, rows_hash=advertised_hash(after))
     assert not is_missed(live, said, 2200)
-    assert is_missed(live, replace(said, sequence=3, rows_hash=told_hash(rows(1))), 2300)
+    assert is_missed(live, replace(said, sequence=3, rows_hash=advertised_hash(rows(1))), 2300)

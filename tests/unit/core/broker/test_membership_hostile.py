@@ -9,14 +9,14 @@ from dataclasses import replace
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.broker.membership import REMEMBERS_A_CHECK
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.sender import ANSWERS_A_ROUND
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Speaker
+from rgd.core.broker.publisher import ANSWERS_A_ROUND
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Sender
 from rgd.core.shares.model import WEIGHT_MAX
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import held, key, ms, rates, report, usage
 
-B2, B2_AGAIN = Speaker("b2", 1), Speaker("b2", 2)
+B2, B2_AGAIN = Sender("b2", 1), Sender("b2", 2)
 
 
 def codes(effects: Effects) -> list[AlarmCode]:
@@ -39,7 +39,7 @@ def test_a_flood_of_hellos_is_answered_with_everything_four_times_a_round_at_mos
     live.run(2005, 3005)
     live.said.clear()
     for at in range(3010, 5010, 10):
-        live.hear(Hello(Speaker(f"b{at}", at)), at)
+        live.hear(Hello(Sender(f"b{at}", at)), at)
         live.hear(Ask(B2, "b1"), at)
         live.wake(at)
     answers = [one for one in live.said if isinstance(one, Report) and one.full]
@@ -52,8 +52,8 @@ def test_whoever_says_hello_all_the_time_a_start_is_over_after_two_rounds(desk: 
     at = 5.0
     while desk.believes() is Mode.STARTING:
         at += 100
-        for speaker in (Speaker("b1", 0), Speaker("b1", 9), Speaker(f"b{at}", 7), B2):
-            desk.hear(Hello(speaker), at)
+        for sender in (Sender("b1", 0), Sender("b1", 9), Sender(f"b{at}", 7), B2):
+            desk.hear(Hello(sender), at)
         desk.hear(replace(report("b3", full=True, rows_hash=9, sequence=int(at))), at)
         assert at < 2200
         desk.wake(at)
@@ -69,7 +69,7 @@ def test_invented_names_are_refused_beyond_the_most_and_the_known_ones_go_on(sea
     desk.go_live()
     wants_all(desk)
     desk.hear(report("b2", usage(500)), 2100)
-    effects = [desk.hear(Hello(Speaker(f"invented-{place}", 1)), 2200) for place in range(1000)]
+    effects = [desk.hear(Hello(Sender(f"invented-{place}", 1)), 2200) for place in range(1000)]
     assert len(desk.broker.peers) == 10
     assert codes(effects[-1]) == [AlarmCode.TOO_MANY_BROKERS]
     assert desk.broker.membership.dropped["brokers"] == 1000 - 9
@@ -80,9 +80,9 @@ def test_invented_names_are_refused_beyond_the_most_and_the_known_ones_go_on(sea
 
 def test_what_is_kept_by_broker_does_not_grow_with_names_that_come_and_go(live: Desk) -> None:
     for place in range(500):
-        speaker = Speaker(f"invented-{place}", 1)
-        live.hear(report(speaker.broker, usage(5)), 2100)
-        live.hear(Goodbye(speaker), 2100)
+        sender = Sender(f"invented-{place}", 1)
+        live.hear(report(sender.broker, usage(5)), 2100)
+        live.hear(Goodbye(sender), 2100)
     assert live.broker.usage.brokers_numbered <= 3
     live.hear(report("b2", usage(30)), 2200)
     assert live.broker.usage.rows(key())["b2"] == held(usage(30))
@@ -93,7 +93,7 @@ def test_names_that_come_by_the_hundred_are_stored_a_few_times(live: Desk) -> No
     effects = [
         effect
         for place in range(500)
-        for effect in live.hear(Hello(Speaker(f"invented-{place}", 1)), 2991)
+        for effect in live.hear(Hello(Sender(f"invented-{place}", 1)), 2991)
     ]
     assert sum(isinstance(effect, Remember) for effect in effects) <= REMEMBERS_A_CHECK
     # And all of them with the next check.
@@ -173,7 +173,7 @@ def test_our_own_weight_counts_for_us_as_it_does_for_the_others(seat: Seat) -> N
 def test_what_we_ask_of_others_is_asked_as_who_we_are_now(live: Desk) -> None:
     live.wake(3000)
     live.hear(Goodbye(ME), 3100)
-    me = live.broker.identity.speaker
+    me = live.broker.identity.sender
     live.hear(report("b2"), 3150)
     effects = live.hear(report("b2", sequence=3, rows_hash=99), 3200)
     assert Publish(Ask(me, "b2")) in effects

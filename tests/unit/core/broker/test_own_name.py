@@ -10,21 +10,21 @@ import pytest
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Halt, Publish
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Speaker
+from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Sender
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import ME, Desk, Effects, reports
 from tests.unit.core.values import ms, rates, report, usage
 
-LOWER, HIGHER = Speaker("b1", 0), Speaker("b1", 9)
+LOWER, HIGHER = Sender("b1", 0), Sender("b1", 9)
 CONFLICT = Alarm(AlarmCode.NAME_CONFLICT, "b1")
 FORGED = Alarm(AlarmCode.FORGED, "b1")
 
 
 def said_by(
-    other: Speaker, claim: Claim = Claim.HELD, *, names: int = ME.incarnation, sequence: int = 1
+    other: Sender, claim: Claim = Claim.HELD, *, names: int = ME.incarnation, sequence: int = 1
 ) -> Report:
     """A report of another daemon under our name; it names our incarnation."""
-    return replace(report("b1", sequence=sequence), speaker=other, claim=claim, rival=names)
+    return replace(report("b1", sequence=sequence), sender=other, claim=claim, rival=names)
 
 
 def codes(effects: Effects) -> list[AlarmCode]:
@@ -90,7 +90,7 @@ def test_late_messages_of_a_crashed_predecessor_never_stop_a_restart(desk: Desk)
         pytest.param(LOWER, Claim.YIELDED, False, id="one-that-yielded"),
     ],
 )
-def test_whom_a_new_daemon_yields_to(desk: Desk, other: Speaker, claim: Claim, goes: bool) -> None:
+def test_whom_a_new_daemon_yields_to(desk: Desk, other: Sender, claim: Claim, goes: bool) -> None:
     desk.start()
     assert bool(halts(desk.hear(said_by(other, claim), 300))) is goes
 
@@ -126,7 +126,7 @@ def test_whoever_floods_us_with_hellos_in_our_name_gets_one_word_an_interval(liv
     settled(live)
     live.said.clear()
     for at in range(5100, 6100, 10):
-        live.hear(Hello(Speaker("b1", 100 + at)), at)
+        live.hear(Hello(Sender("b1", 100 + at)), at)
         live.wake(at)
     words = [message for message in live.said if isinstance(message, Report)]
     assert len(words) <= 1000 / 100 + 2
@@ -161,7 +161,7 @@ def test_nobody_yields_to_what_does_not_name_it(live: Desk, message: Message) ->
     ],
 )
 def test_of_two_that_held_the_name_without_a_break_the_lower_incarnation_stays(
-    live: Desk, other: Speaker, claim: Claim, goes: bool
+    live: Desk, other: Sender, claim: Claim, goes: bool
 ) -> None:
     settled(live)
     effects = live.hear(said_by(other, claim), 5100)
@@ -223,7 +223,7 @@ def test_one_that_yielded_answers_nobody_and_ends_after_its_rounds_without_a_goo
     live: Desk,
 ) -> None:
     yielding(live)
-    live.hear(Hello(Speaker("b2", 1)), 5150)
+    live.hear(Hello(Sender("b2", 1)), 5150)
     effects: list[Effect] = []
     for at in range(5200, 15_101, 100):
         live.hear(said_by(LOWER, sequence=at), at)
@@ -303,12 +303,12 @@ def test_whoever_writes_in_our_name_makes_us_take_another_incarnation(
     goodbye, hello, everything = [
         effect.message for effect in effects[1:] if isinstance(effect, Publish)
     ]
-    other = hello.speaker
+    other = hello.sender
     assert other.broker == "b1"
     assert other.incarnation != ME.incarnation
     assert (goodbye, hello) == (Goodbye(ME), Hello(other))
     assert isinstance(everything, Report)
-    assert (everything.speaker, everything.full, len(everything.rows)) == (other, True, 1)
+    assert (everything.sender, everything.full, len(everything.rows)) == (other, True, 1)
     assert everything.sequence == 4
     assert live.broker.identity.forged_total == 1
     # All of it comes back, and nothing is amiss.
@@ -343,7 +343,7 @@ def test_another_incarnation_is_taken_once_a_round_however_much_is_forged(live: 
     live.run(2005, 3005)
     renewed = 0
     for at in range(3010, 6010, 10):
-        me = live.broker.identity.speaker
+        me = live.broker.identity.sender
         effects = [*live.hear(Goodbye(me), at), *live.wake(at)]
         renewed += len(goodbyes(tuple(effects)))
         live.read_back(at)
@@ -352,11 +352,11 @@ def test_another_incarnation_is_taken_once_a_round_however_much_is_forged(live: 
 
 
 def test_incarnations_follow_from_the_seed(seat: Seat) -> None:
-    def second(seed: int) -> Speaker:
+    def second(seed: int) -> Sender:
         desk = seat(incarnation_seed=seed)
         desk.go_live()
         desk.hear(Goodbye(ME), 2100)
-        return desk.broker.identity.speaker
+        return desk.broker.identity.sender
 
     assert second(1) == second(1)
     assert second(1) != second(2)

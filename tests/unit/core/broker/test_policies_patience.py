@@ -16,7 +16,7 @@ def patient(seat: Seat) -> Desk:
     """A live broker with policies of hash 7, which hears b2."""
     desk = seat(policies_patience_ns=PATIENCE_MS * 1_000_000)
     desk.go_live()
-    desk.change(desk.broker.sharing.book, at=2010, policies_hash=7)
+    desk.change(desk.broker.sharing.snapshot, at=2010, policies_hash=7)
     desk.hear(report("b2", policies_hash=7), 2100)
     return desk
 
@@ -49,5 +49,5 @@ def test_a_peer_that_changes_is_following(seat: Seat) -> None:
 def test_a_peer_that_stands_still_while_we_change_is_told_of(seat: Seat) -> None:
     desk = patient(seat)
     assert alarms(desk, (2200, 8)) == []
-    desk.change(desk.broker.sharing.book, at=2300, policies_hash=9)
+    desk.change(desk.broker.sharing.snapshot, at=2300, policies_hash=9)
     assert DIFFER in desk.hear(report("b2", sequence=3, policies_hash=8), 2500)

@@ -10,8 +10,8 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.rounds import BLOCK_ROWS
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.group_index import GroupIndex
-from rgd.core.exchange.messages import Report, Speaker
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.messages import Report, Sender
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
@@ -27,7 +27,7 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
         house = House()
         # Nothing is refused here, so that what is called out is a fall.
         house.sharing.mode = Mode.OPEN
-        house.peers.hear(Speaker("b2", 1), ms(0))
+        house.peers.hear(Sender("b2", 1), ms(0))
         house.sharing.refresh_all(ms(0))
         house.usage.apply(report("b2", usage(others)))
         for at in range(0, 1000, 100):
@@ -54,7 +54,7 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
     assert {row.admitted_total.messages for row in rows} == {3}
-    assert house.rounds.told_hash == told_hash(rows)
+    assert house.rounds.advertised_hash == advertised_hash(rows)
 
 
 def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:
@@ -121,8 +121,8 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
     told, _ = house.rounds.finish()
     # The law of columns: a group and kind comes once.
     assert len(set(told.groups)) == len(told.groups)
-    mirror.apply(Report(Speaker("b1", 1), 9, 1, told))
-    assert mirror.hash_of("b1") == house.rounds.told_hash
+    mirror.apply(Report(Sender("b1", 1), 9, 1, told))
+    assert mirror.hash_of("b1") == house.rounds.advertised_hash
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
@@ -144,7 +144,7 @@ def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
     assert house.step_through(2000) == 3 + 2 + 1
     rows = house.finish()
     assert [row.group for row in rows if row.is_idle] == ["trial"]
-    assert house.rounds.told_hash == told_hash(row for row in rows if not row.is_idle)
+    assert house.rounds.advertised_hash == advertised_hash(row for row in rows if not row.is_idle)
 
 
 # Groups for which there is no place.
@@ -154,7 +154,7 @@ def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody would keep what is told of them, and nothing of theirs comes under another name."""
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
     house = House(groups=GROUPS | {"late": Group("late", Limit(rates(100)))})
     mirror = UsageMap(GroupIndex())
     for name in ("gold", "trial", "late"):
@@ -163,7 +163,7 @@ def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged(
     mirror.apply(report("b1", *house.early(500)))
     mirror.apply(report("b1", *house.end(1000)))
     assert set(mirror.rows_of("b1")) == {key("gold")}
-    assert mirror.hash_of("b1") == house.rounds.told_hash
+    assert mirror.hash_of("b1") == house.rounds.advertised_hash
     assert [row.usage.group for row in house.log[-1]] == ["gold"]
     assert house.logged().usage.admitted_total == Pair(3)
 

@@ -142,11 +142,11 @@ def test_in_an_unlimited_dimension_nothing_moves(house: House) -> None:
 def test_whether_a_group_moves_does_not_depend_on_the_others_asked_for(house: House) -> None:
     house.change(*(Group(f"g{place}", Limit(rates(100))) for place in range(3)))
     house.peer(*(usage(90, group=f"g{place}") for place in range(3)))
-    for group in house.sharing.book.groups.values():
+    for group in house.sharing.snapshot.groups.values():
         house.sharing.share_of(group, Kind.PUBLISH, START)
     wanted = np.array([[30_000, 0]] * 3)
     more = np.array([[30_000, 0], [35_000, 0], [30_000, 0]])
-    places = house.places(*(key(f"g{place}") for place in range(3)))
+    places = house.slots(*(key(f"g{place}") for place in range(3)))
     moves = house.sharing.moves_share(places, OwnRates(wanted, wanted), OwnRates(more, more))
     assert moves.tolist() == [False, True, False]
 
@@ -169,31 +169,31 @@ def test_a_group_is_short_of_which_more_is_wanted_than_there_is(
     house.own(usage(50, size=100))
     house.peer(usage(messages, 0, size=size))
     house.use(100, 200)
-    assert house.sharing.is_short(house.places(key())).tolist() == [is_short]
+    assert house.sharing.is_short(house.slots(key())).tolist() == [is_short]
 
 
 def test_what_is_unlimited_is_never_short_nor_what_is_not_in_use(house: House) -> None:
     house.peer(usage(10**9), usage(10**9, group="other"))
     house.use(None, 100)
-    assert house.sharing.is_short(house.places(key(), key("other"), key("new"))).tolist() == (
+    assert house.sharing.is_short(house.slots(key(), key("other"), key("new"))).tolist() == (
         [False] * 3
     )
 
 
 def test_quotas_are_those_of_the_book_and_unlimited_where_nothing_is_in_use(house: House) -> None:
     house.use(100, None)
-    assert house.sharing.quotas(house.places(key(), key("other"))).tolist() == [
+    assert house.sharing.quotas(house.slots(key(), key("other"))).tolist() == [
         [100_000, -1],
         [-1, -1],
     ]
     house.quota(None, 7)
-    assert house.sharing.quotas(house.places(key())).tolist() == [[-1, 7_000]]
+    assert house.sharing.quotas(house.slots(key())).tolist() == [[-1, 7_000]]
     # Many more than there was room for at first.
-    others = house.places(*(key(f"g{place}") for place in range(500)))
+    others = house.slots(*(key(f"g{place}") for place in range(500)))
     assert (house.sharing.quotas(others) == NO_RATE).all()
     house.peer(*(usage(5, group=f"g{place}") for place in range(500)))
     assert not house.sharing.is_short(others).any()
-    assert house.sharing.quotas(house.places(key())).tolist() == [[-1, 7_000]]
+    assert house.sharing.quotas(house.slots(key())).tolist() == [[-1, 7_000]]
 
 
 # Who is known.

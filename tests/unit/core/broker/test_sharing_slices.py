@@ -13,9 +13,9 @@ from rgd.core.broker import sharing as sharing_module
 from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
 from tests.unit.core.broker.sharing_house import START, House
 from tests.unit.core.values import key, ms, rates, report, usage
@@ -97,7 +97,7 @@ def test_a_new_book_does_not_hasten_a_raise(house: House) -> None:
     house.use()
     house.usage.apply(report("b2", usage(20), sequence=2))
     house.refresh(key(), at=1000)
-    # As the limiter asks for every group in use when the book changes.
+    # As the limiter asks for every group in use when the snapshot changes.
     assert house.sharing.share_of(house.quota(), Kind.PUBLISH, ms(1050)) == rates(50)
     assert house.due() == ms(1100)
 
@@ -172,7 +172,7 @@ def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None
     groups = many(house, 3 * SLICE_GROUPS + 7)
     house.applied.clear()
     told = report("b2", *(usage(90, group=group.name) for group in groups))
-    house.peers.hear(told.speaker, START)
+    house.peers.hear(told.sender, START)
     house.peers.advance(told)
     house.usage.apply(told)
     house.sharing.refresh_all(ms(1000))
@@ -195,7 +195,7 @@ def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_res
     groups = many(house, 6 * in_slice)
     for broker in range(brokers):
         told = report(f"c{broker:02}", *(usage(90, group=group.name) for group in groups))
-        house.peers.hear(told.speaker, START)
+        house.peers.hear(told.sender, START)
         house.peers.advance(told)
         house.usage.apply(told)
     house.applied.clear()
@@ -234,9 +234,9 @@ def test_what_is_marked_again_while_it_rests_is_reckoned_with_all_that_has_come(
     house.applied.clear()
     for sequence, wanted in ((2, 95), (3, 20), (4, 10)):
         house.usage.apply(report("b2", usage(wanted), sequence=sequence))
-        house.sharing.refresh(house.places(key()), ms(1000))
+        house.sharing.refresh(house.slots(key()), ms(1000))
     house.catch_up(1000)
-    assert house.sharing._target[house.places(key())[0]].tolist() == [90_000, -1]
+    assert house.sharing._target[house.slots(key())[0]].tolist() == [90_000, -1]
     house.sharing.validate()
 
 
@@ -248,7 +248,7 @@ def test_a_raise_of_many_groups_comes_into_force_in_slices() -> None:
     house.usage.apply(
         report("b2", *(usage(20, group=group.name) for group in groups), sequence=2, full=True)
     )
-    house.peers.leave(Speaker("b2", 1), START)
+    house.peers.leave(Sender("b2", 1), START)
     house.usage.remove("b2")
     house.refresh_all(1000)
     house.applied.clear()
@@ -266,7 +266,7 @@ def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> Non
     house = House()
     groups = many(house, SLICE_GROUPS + 1)
     told = report("b2", *(usage(90, group=group.name) for group in groups))
-    house.peers.hear(told.speaker, START)
+    house.peers.hear(told.sender, START)
     house.peers.advance(told)
     house.usage.apply(told)
     house.sharing.refresh_all(ms(1000))
@@ -281,21 +281,21 @@ def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> Non
     house.peer(*(usage(90, group=group.name) for group in groups))
     last = groups[-1].name
     house.usage.apply(report("b1", usage(90, group=last)))
-    house.sharing.refresh(house.places(*(key(group.name) for group in groups)), ms(1000))
+    house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
     # More than is reckoned from one change of them to the next.
-    restless = house.places(*(key(group.name) for group in groups[: 3 * SLICE_GROUPS]))
+    restless = house.slots(*(key(group.name) for group in groups[: 3 * SLICE_GROUPS]))
     now = ms(1000)
     for _ in range(20):
         house.sharing.refresh(restless, now)
         now = Nanos(max(now, house.sharing._work_from))
         house.sharing.work(now)
-    assert not house.sharing._is_marked[house.places(key(last))[0]]
+    assert not house.sharing._is_marked[house.slots(key(last))[0]]
 
 
 def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_elses_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
     house = House()
     groups = [Group("gold", Limit(rates(100)))]
     groups += [Group(f"late{place}", Limit(rates(7 + place))) for place in range(2)]
@@ -310,8 +310,8 @@ def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_el
 
 
 def change_many(house: House, *groups: Group) -> None:
-    """Put a book in force of which nobody can say what changed in it."""
-    house.sharing.set_book(PolicyBook({group.name: group for group in groups}), START)
+    """Put a snapshot in force of which nobody can say what changed in it."""
+    house.sharing.set_policies(PolicySnapshot({group.name: group for group in groups}), START)
 
 
 def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(

@@ -19,14 +19,14 @@ from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import UNKNOWN_MAX
-from rgd.core.exchange.messages import Ask, Goodbye, Report, Speaker
+from rgd.core.exchange.messages import Ask, Goodbye, Report, Sender
 from rgd.core.exchange.usage_map import UNKNOWN_ROWS_MAX
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Nanos
 from tests.unit.core.values import key, ms, rates
 
-ME = Speaker("me", 1)
+ME = Sender("me", 1)
 ROUND_MS = 1000
 
 
@@ -49,18 +49,18 @@ class House:
                 self.live(MessageReceived(ms(self.now), effect.message))
 
     def change(self, *groups: str) -> None:
-        book = PolicyBook({name: Group(name, Limit(rates(1000))) for name in groups})
-        self.live(PoliciesChanged(ms(self.now), book))
+        snapshot = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in groups})
+        self.live(PoliciesChanged(ms(self.now), snapshot))
 
     def hear(self, peer: str, sequence: int, *names: str, full: bool = False) -> None:
         some = np.full((len(names), 2), 10, np.int64)
         kinds, topics = np.zeros(len(names), np.uint8), some[:, 0]
         rows = UsageColumns(names, kinds, topics, some, some, some, some)
-        report = Report(Speaker(peer, 1), sequence, NS_PER_S, rows, full=full, rows_hash=1)
+        report = Report(Sender(peer, 1), sequence, NS_PER_S, rows, full=full, rows_hash=1)
         self.live(MessageReceived(ms(self.now), report))
 
     def leave(self, peer: str) -> None:
-        self.live(MessageReceived(ms(self.now), Goodbye(Speaker(peer, 1))))
+        self.live(MessageReceived(ms(self.now), Goodbye(Sender(peer, 1))))
 
     def ask(self, group: str) -> Rates:
         """Let a caller ask; the share of the group."""
@@ -146,7 +146,7 @@ def test_rows_that_are_taken_back_free_their_slots_while_the_peer_stays() -> Non
 def test_all_peers_together_get_only_so_many_slots_for_names_without_policies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert UNKNOWN_MAX < group_index_module.PLACES_MAX
+    assert UNKNOWN_MAX < group_index_module.SLOTS_MAX
     monkeypatch.setattr(group_index_module, "UNKNOWN_MAX", 5)
     house = House("gold", "late")
     for peer in ("e1", "e2", "e3"):
@@ -160,7 +160,7 @@ def test_all_peers_together_get_only_so_many_slots_for_names_without_policies(
 def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
     house = House("gold", "silver", "late")
     house.hear("b2", 1, "gold")
     house.ask("gold")
@@ -170,7 +170,7 @@ def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
     house.wait(2 * ROUND_MS)
     assert house.share("late") == rates(5)
     assert set(house.broker.shares(key("late")).values()) == {rates(5)}
-    assert house.broker.rounds.told_wanted([key("late")]) == [(0, 0)]
+    assert house.broker.rounds.advertised_demand([key("late")]) == [(0, 0)]
     assert house.alarms() == [(AlarmCode.GROUPS_WITHOUT_SLOT, "")]
     house.broker.validate()
     # Its policy is followed, and where a slot comes free it gets its share.
@@ -184,7 +184,7 @@ def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
 def test_a_group_without_a_slot_that_is_deleted_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 1)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
     house = House("gold", "late")
     house.ask("gold")
     house.ask("late")

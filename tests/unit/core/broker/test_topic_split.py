@@ -7,8 +7,8 @@ import pytest
 
 from rgd.core.broker.events import PoliciesChanged
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.broker.conftest import Seat
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import key, ms, rates
@@ -54,6 +54,6 @@ def test_a_group_says_otherwise(seat: Seat) -> None:
     desk = seat(topic_split=TopicSplit.EVEN)
     desk.go_live()
     shared = Group("gold", Limit(rates(100)), topic_split=TopicSplit.SHARED)
-    desk.handle(PoliciesChanged(ms(2010), PolicyBook({"gold": shared})))
+    desk.handle(PoliciesChanged(ms(2010), PolicySnapshot({"gold": shared})))
     ask(desk, 2020)
     assert desk.broker.limiter.split_of(key()) is None

@@ -12,9 +12,9 @@ from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request
-from rgd.core.exchange.messages import Report, RoundRecord, Speaker
-from rgd.core.policies.book import EMPTY_BOOK
+from rgd.core.exchange.messages import Report, RoundRecord, Sender
 from rgd.core.policies.model import OnUnknown
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT
 from rgd.core.units import NS_PER_S, Nanos
 from tests.unit.core.broker.desk import gold
 from tests.unit.core.values import report
@@ -25,8 +25,8 @@ NAMED = Request(group="gold")
 
 def blind(on_unknown: OnUnknown) -> Broker:
     """A broker that has started and knows no policies."""
-    broker = Broker(BrokerSettings(Speaker("b1", 1), on_unknown=on_unknown), Nanos(0))
-    broker.handle(PoliciesChanged(Nanos(0), EMPTY_BOOK, known=False))
+    broker = Broker(BrokerSettings(Sender("b1", 1), on_unknown=on_unknown), Nanos(0))
+    broker.handle(PoliciesChanged(Nanos(0), EMPTY_SNAPSHOT, known=False))
     broker.handle(Started(Nanos(0)))
     return broker
 

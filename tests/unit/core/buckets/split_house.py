@@ -6,7 +6,6 @@ from typing import Final
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -15,6 +14,7 @@ from rgd.core.policies.model import (
     Rates,
     TopicSplit,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, Kind, Nanos
 from tests.unit.core.values import BUCKETS, NAMESPACE, key, ms, rates
 
@@ -42,7 +42,7 @@ class House:
         attached = Attachments(
             {"acme": "house"} if "house" in named else {}, {NAMESPACE: namespace}
         )
-        self.limiter.set_book(PolicyBook(named, attached, self.limits), Nanos(self.now))
+        self.limiter.set_policies(PolicySnapshot(named, attached, self.limits), Nanos(self.now))
 
     def pass_ms(self, passed: int) -> None:
         self.now += ms(passed)

@@ -1,6 +1,6 @@
-"""Levels under a new book: told at once or when they are asked for, in slices, and which ones go.
+"""Levels under a new snapshot: told at once or when they are asked for, in slices, and which ones go.
 
-Not covered: which levels apply to a name (test_chain.py), a broker's share under a new book
+Not covered: which levels apply to a name (test_chain.py), a broker's share under a new snapshot
 (tests/unit/core/broker/test_sharing.py), counts under moves (tests/property/test_moves.py).
 """
 
@@ -9,7 +9,6 @@ import pytest
 from rgd.core.buckets import levels as levels_module
 from rgd.core.buckets.decision import Decision, Level, Request
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     UNLIMITED,
     Attachments,
@@ -20,6 +19,7 @@ from rgd.core.policies.model import (
     Rates,
     TopicSplit,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -31,9 +31,9 @@ def changes_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(levels_module, "CHANGES_MAX", request.param)
 
 
-def book_of(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicyBook:
+def snapshot_of(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicySnapshot:
     namespaces = {f"acme/{name}": group for name, group in attached.items()}
-    return PolicyBook(
+    return PolicySnapshot(
         {one.name: one for one in groups}, Attachments(namespaces=namespaces), limits or Limits()
     )
 
@@ -42,9 +42,9 @@ def gold(units: float | None, name: str = "gold", *, blocked: bool = False) -> G
     return Group(name, Limit(rates(units)), blocked=blocked)
 
 
-def limiter_of(book: PolicyBook) -> Limiter:
+def limiter_of(snapshot: PolicySnapshot) -> Limiter:
     made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
-    made.set_book(book, ms(0))
+    made.set_policies(snapshot, ms(0))
     return made
 
 
@@ -65,35 +65,35 @@ def work(limiter: Limiter, at: float) -> int:
 
 
 def limit_by(**limits: object) -> str | None:
-    """Which level cuts, where one message is all that a limit grants at once."""
-    limiter = limiter_of(PolicyBook(limits=Limits(**limits)))  # type: ignore[arg-type]
+    """Which level refusals, where one message is all that a limit grants at once."""
+    limiter = limiter_of(PolicySnapshot(limits=Limits(**limits)))  # type: ignore[arg-type]
     assert ask(limiter, 0, topic=PARTITION, subscription="s").granted
     return ask(limiter, 0, topic=PARTITION, subscription="s").limited_by
 
 
 class TestGroups:
     def test_a_block_is_in_force_for_the_next_request(self) -> None:
-        limiter = limiter_of(book_of(gold(100), orders="gold"))
+        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0).granted
-        limiter.set_book(book_of(gold(100, blocked=True), orders="gold"), ms(0))
+        limiter.set_policies(snapshot_of(gold(100, blocked=True), orders="gold"), ms(0))
         assert not ask(limiter, 0).granted
-        limiter.set_book(book_of(gold(100), orders="gold"), ms(0))
+        limiter.set_policies(snapshot_of(gold(100), orders="gold"), ms(0))
         # There is no free burst: what was there went.
         assert not ask(limiter, 0).granted
         assert ask(limiter, 10).granted
 
     def test_a_debt_is_paid_at_the_rate_in_force_and_not_at_that_of_the_asking(self) -> None:
-        limiter = limiter_of(book_of(gold(100), orders="gold"))
+        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0, 75).granted
-        limiter.set_book(book_of(gold(10), orders="gold"), ms(100))
+        limiter.set_policies(snapshot_of(gold(10), orders="gold"), ms(100))
         # 25 left, 50 owed; 10 of it were paid at 100/s, the rest is at 10/s.
         assert ask(limiter, 200).retry_after_ms == 4000
 
     def test_a_rate_that_was_in_force_in_between_gave_no_more_than_its_own(self) -> None:
-        limiter = limiter_of(book_of(gold(100), orders="gold"))
+        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0, 75).granted
-        limiter.set_book(book_of(gold(1), orders="gold"), ms(100))
-        limiter.set_book(book_of(gold(100), orders="gold"), ms(1100))
+        limiter.set_policies(snapshot_of(gold(1), orders="gold"), ms(100))
+        limiter.set_policies(snapshot_of(gold(100), orders="gold"), ms(1100))
         answer = ask(limiter, 1100)
         assert not answer.granted
         # 40 were owed and at most one of them was paid in the second at 1/s.
@@ -101,40 +101,40 @@ class TestGroups:
 
     def test_a_group_that_was_not_asked_since_is_told_in_slices(self) -> None:
         names = [f"g{number}" for number in range(300)]
-        limiter = limiter_of(book_of(*(gold(100, name) for name in names)))
+        limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
         for name in names:
             ask(limiter, 0, group=name)
-        limiter.set_book(book_of(*(gold(50, name) for name in names)), ms(0))
+        limiter.set_policies(snapshot_of(*(gold(50, name) for name in names)), ms(0))
         assert work(limiter, 0) >= 300 / levels_module.SLICE_LEVELS
         assert {state.quota for state in limiter.states()} == {rates(50)}
 
     def test_groups_that_are_gone_are_gone_at_once_and_let_go_in_slices(self) -> None:
         names = [f"g{number}" for number in range(300)]
-        limiter = limiter_of(book_of(*(gold(100, name) for name in names)))
+        limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
         for name in names:
             ask(limiter, 0, group=name)
-        limiter.set_book(book_of(gold(100, "g7")), ms(0))
+        limiter.set_policies(snapshot_of(gold(100, "g7")), ms(0))
         assert [state.key for state in limiter.states()] == [key("g7")]
         assert limiter.state(key("g8")) is None
         work(limiter, 0)
-        limiter.set_book(book_of(*(gold(100, name) for name in names)), ms(0))
+        limiter.set_policies(snapshot_of(*(gold(100, name) for name in names)), ms(0))
         ask(limiter, 0, group="g8")
         assert [state.key.group for state in limiter.states()] == ["g7", "g8"]
 
     def test_a_share_that_comes_before_the_policy_was_heard_of_brings_it_along(self) -> None:
-        limiter = limiter_of(book_of(gold(100), orders="gold"))
+        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         ask(limiter, 0)
-        limiter.set_book(book_of(gold(40), orders="gold"), ms(0))
+        limiter.set_policies(snapshot_of(gold(40), orders="gold"), ms(0))
         limiter.set_share(key(), rates(20), ms(0))
         state = limiter.state(key())
         assert state is not None
         assert (state.quota, state.share) == (rates(40), rates(20))
 
     def test_a_group_becomes_divided_with_the_next_request(self) -> None:
-        limiter = limiter_of(book_of(gold(100), orders="gold"))
+        limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         ask(limiter, 0)
         divided = Group("gold", Limit(rates(100)), topic_split=TopicSplit.EVEN)
-        limiter.set_book(book_of(divided, orders="gold"), ms(0))
+        limiter.set_policies(snapshot_of(divided, orders="gold"), ms(0))
         ask(limiter, 0)
         assert limiter.split_of(key()) is not None
 
@@ -155,30 +155,30 @@ class TestLimits:
 
     def test_each_topic_has_a_bucket_of_its_own_under_a_namespaces_limit(self) -> None:
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        limiter = limiter_of(PolicyBook(limits=limits))
+        limiter = limiter_of(PolicySnapshot(limits=limits))
         assert ask(limiter, 0, 25).granted
         assert not ask(limiter, 0).granted
         assert ask(limiter, 0, 25, topic=f"{TOPIC}2").granted
         assert ask(limiter, 0, 25, topic=PARTITION).granted
 
     def test_a_limit_changes_with_debt_as_of_the_moment_of_the_change(self) -> None:
-        def limits(units: float) -> PolicyBook:
-            return PolicyBook(limits=Limits(namespaces={NAMESPACE: LocalLimit(rates(units))}))
+        def limits(units: float) -> PolicySnapshot:
+            return PolicySnapshot(limits=Limits(namespaces={NAMESPACE: LocalLimit(rates(units))}))
 
         limiter = limiter_of(limits(100))
         assert ask(limiter, 0, 75).granted
-        limiter.set_book(limits(10), ms(100))
+        limiter.set_policies(limits(10), ms(100))
         assert ask(limiter, 200).retry_after_ms == 4000
 
     def test_the_other_topics_limits_are_told_in_slices(self) -> None:
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        limiter = limiter_of(PolicyBook(limits=limits))
+        limiter = limiter_of(PolicySnapshot(limits=limits))
         for number in range(300):
             ask(limiter, 0, 75, topic=f"{TOPIC}{number}")
-        limiter.set_book(PolicyBook(limits=Limits()), ms(0))
+        limiter.set_policies(PolicySnapshot(limits=Limits()), ms(0))
         assert work(limiter, 0) >= 300 / levels_module.SLICE_LEVELS
         # All were let go with their debt: the limit was taken away.
-        limiter.set_book(PolicyBook(limits=limits), ms(0))
+        limiter.set_policies(PolicySnapshot(limits=limits), ms(0))
         assert ask(limiter, 0, 25, topic=f"{TOPIC}7").granted
 
     def test_a_full_table_lets_full_buckets_go_and_keeps_debt(
@@ -186,12 +186,12 @@ class TestLimits:
     ) -> None:
         monkeypatch.setattr(levels_module, "LIMITS_KEPT", 5)
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        book = PolicyBook(limits=limits)
-        limiter = limiter_of(book)
+        snapshot = PolicySnapshot(limits=limits)
+        limiter = limiter_of(snapshot)
         assert ask(limiter, 0, 225).granted
         for number in range(100):
             ask(limiter, 0, topic=f"{TOPIC}{number}")
-        limiter.set_book(book, ms(100))
+        limiter.set_policies(snapshot, ms(100))
         for number in range(100, 130):
             ask(limiter, 100, topic=f"{TOPIC}{number}")
         # The debtor is still there, though ten times as many came and went.
@@ -203,13 +203,13 @@ class TestLimits:
         monkeypatch.setattr(levels_module, "LIMITS_KEPT", 5)
         monkeypatch.setattr(levels_module, "LIMITS_MAX", 5)
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
-        book = PolicyBook(limits=limits)
-        limiter = limiter_of(book)
+        snapshot = PolicySnapshot(limits=limits)
+        limiter = limiter_of(snapshot)
         assert ask(limiter, 0, 225).granted
         for number in range(20):
             ask(limiter, 0, topic=f"{TOPIC}{number}")
         assert not ask(limiter, 0).granted
-        limiter.set_book(book, ms(0))
+        limiter.set_policies(snapshot, ms(0))
         for number in range(20, 40):
             ask(limiter, 0, topic=f"{TOPIC}{number}")
         assert ask(limiter, 0).granted
@@ -217,9 +217,11 @@ class TestLimits:
 
 def test_the_two_kinds_hear_of_their_own_rates() -> None:
     group = Group("gold", Limit(rates(10), rates(20)))
-    limiter = limiter_of(book_of(group, orders="gold"))
+    limiter = limiter_of(snapshot_of(group, orders="gold"))
     for kind in Kind:
         ask(limiter, 0, kind=kind)
-    limiter.set_book(book_of(Group("gold", Limit(rates(30), Rates())), orders="gold"), ms(0))
+    limiter.set_policies(
+        snapshot_of(Group("gold", Limit(rates(30), Rates())), orders="gold"), ms(0)
+    )
     work(limiter, 0)
     assert [state.quota for state in limiter.states()] == [rates(30), UNLIMITED]

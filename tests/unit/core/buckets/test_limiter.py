@@ -10,8 +10,8 @@ from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Dimension, Nanos, Pair
 from tests.support.meters import window_of
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
@@ -46,7 +46,7 @@ def limiter(
         {NAMESPACE: of_namespace.name} if of_namespace else {},
     )
     groups = {one.name: one for one in (of_namespace, of_tenant) if one}
-    made.set_book(PolicyBook(groups, attach, limits or Limits()), START)
+    made.set_policies(PolicySnapshot(groups, attach, limits or Limits()), START)
     return made
 
 
@@ -327,12 +327,12 @@ def test_a_topic_that_asks_for_less_than_its_limit_is_counted_whole() -> None:
 def test_a_greedy_group_takes_nothing_from_what_a_limit_would_grant_another() -> None:
     one = limiter(gold(100), share=rates(5))
     calm = Group("calm", quota(100))
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         {"gold": gold(100), "calm": calm},
         Attachments(namespaces={NAMESPACE: "gold", "acme/calm": "calm"}),
         Limits(broker=limit(50)),
     )
-    one.set_book(book, START)
+    one.set_policies(snapshot, START)
     for order in range(1, 4001):
         now = ms(order * 2.5)
         ask(one, now=now)

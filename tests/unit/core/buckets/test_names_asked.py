@@ -1,4 +1,4 @@
-"""What the limiter tells of who asked: the names since the book came into force.
+"""What the limiter tells of who asked: the names since the snapshot came into force.
 
 Not covered: what becomes of them (tests/unit/app/test_policies_stock_topics.py).
 """
@@ -6,13 +6,13 @@ Not covered: what becomes of them (tests/unit/app/test_policies_stock_topics.py)
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos
 
 EU = "persistent://acme/orders/eu"
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     groups={"gold": Group("gold", Limit(Rates(1000)), topic_split=TopicSplit.EVEN)},
     attach=Attachments(namespaces={"acme/orders": "gold"}),
 )
@@ -20,7 +20,7 @@ BOOK = PolicyBook(
 
 def limiter() -> Limiter:
     made = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-    made.set_book(BOOK, Nanos(1))
+    made.set_policies(BOOK, Nanos(1))
     return made
 
 
@@ -43,5 +43,5 @@ def test_each_name_is_told_once_governed_or_not() -> None:
 def test_a_new_book_begins_anew() -> None:
     asked = limiter()
     asked.acquire(Request(namespace="acme/orders", topic=EU), Nanos(2))
-    asked.set_book(BOOK, Nanos(3))
+    asked.set_policies(BOOK, Nanos(3))
     assert asked.names_asked() == []

@@ -65,10 +65,10 @@ def test_rows_of_shares_come_out_as_they_were_put_in(rows: list[ShareRow]) -> No
 def test_in_order_is_by_group_and_publish_before_dispatch(rows: list[ShareRow]) -> None:
     ordered = ShareColumns.of(*rows).in_order()
 
-    def place(row: ShareRow) -> tuple[str, int]:
+    def slot(row: ShareRow) -> tuple[str, int]:
         return row.usage.group, KINDS.index(row.usage.kind)
 
-    assert list(ordered) == sorted(rows, key=place)
+    assert list(ordered) == sorted(rows, key=slot)
     assert list(ordered.usage) == list(UsageColumns.of(*(row.usage for row in rows)).in_order())
     assert order_of(ordered.usage).tolist() == list(range(len(rows)))
 

@@ -8,7 +8,7 @@ import pytest
 
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.columns import KINDS
-from rgd.core.exchange.group_index import NO_PLACE, GroupIndex, grown
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.units import Kind
 from tests.unit.core.values import key
 
@@ -20,8 +20,8 @@ def codes(*kinds: Kind) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 def test_places_are_given_in_the_order_of_hearing_and_stay() -> None:
     index = GroupIndex()
     keys = [key("b"), key("a"), key("b", Kind.DISPATCH)]
-    assert [index.place(one) for one in keys] == [0, 1, 2]
-    assert [index.place(one) for one in reversed(keys)] == [2, 1, 0]
+    assert [index.slot(one) for one in keys] == [0, 1, 2]
+    assert [index.slot(one) for one in reversed(keys)] == [2, 1, 0]
     assert index.keys == keys
     assert len(index) == 3
 
@@ -30,35 +30,35 @@ def test_a_place_is_found_only_where_one_was_given() -> None:
     index = GroupIndex()
     assert index.find(key()) is None
     assert len(index) == 0
-    index.place(key())
+    index.slot(key())
     assert (index.find(key()), index.find(key(kind=Kind.DISPATCH))) == (0, None)
 
 
 def test_the_places_of_many_are_those_of_each() -> None:
     index = GroupIndex()
-    index.place(key("b", Kind.DISPATCH))
+    index.slot(key("b", Kind.DISPATCH))
     kinds = codes(Kind.PUBLISH, Kind.DISPATCH, Kind.PUBLISH, Kind.PUBLISH)
-    places = index.places(("a", "b", "b", "c"), kinds).tolist()
+    places = index.slots(("a", "b", "b", "c"), kinds).tolist()
     assert places == [1, 0, 2, 3]
-    assert index.places(("a", "b", "b", "c"), kinds).tolist() == places
+    assert index.slots(("a", "b", "b", "c"), kinds).tolist() == places
     assert [index.keys[place] for place in places] == [
         key("a"),
         key("b", Kind.DISPATCH),
         key("b"),
         key("c"),
     ]
-    assert index.places((), codes()).tolist() == []
+    assert index.slots((), codes()).tolist() == []
 
 
 def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
     index = GroupIndex()
-    index.place(key("a"))
+    index.slot(key("a"))
     kinds = codes(*[Kind.PUBLISH] * 3)
-    assert index.places(("b", "c", "a"), kinds).tolist() == [1, NO_PLACE, 0]
-    assert index.place(key("c")) == NO_PLACE
+    assert index.slots(("b", "c", "a"), kinds).tolist() == [1, NO_SLOT, 0]
+    assert index.slot(key("c")) == NO_SLOT
     assert index.find(key("c")) is None
     assert len(index) == 2
 
@@ -68,33 +68,33 @@ def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
 
 def test_a_freed_slot_is_given_again_and_its_old_key_is_not_found() -> None:
     index = GroupIndex()
-    index.places(("a", "b", "c"), codes(*[Kind.PUBLISH] * 3))
+    index.slots(("a", "b", "c"), codes(*[Kind.PUBLISH] * 3))
     before = index.tickets[:3].tolist()
     index.free(np.array([1]))
     assert index.find(key("b")) is None
     assert (index.given, len(index)) == (2, 3)
     assert index.tickets[:3].tolist() == [before[0], 0, before[2]]
-    assert index.place(key("d", Kind.DISPATCH)) == 1
+    assert index.slot(key("d", Kind.DISPATCH)) == 1
     assert index.tickets[1] not in {0, *before}
     assert index.keys == [key("a"), key("d", Kind.DISPATCH), key("c")]
-    assert index.place(key("b")) == 3
+    assert index.slot(key("b")) == 3
 
 
 def test_the_hash_of_a_slot_is_that_of_its_new_key() -> None:
     index, other = GroupIndex(), GroupIndex()
-    index.place(key("a"))
+    index.slot(key("a"))
     index.free(np.array([0]))
-    assert index.hashes[index.place(key("b"))] == other.hashes[other.place(key("b"))]
+    assert index.hashes[index.slot(key("b"))] == other.hashes[other.slot(key("b"))]
 
 
 def test_of_groups_without_policies_only_so_many_get_a_slot() -> None:
     index = GroupIndex()
     index.set_known({"gold"})
     groups, kinds = ("x", "gold", "y", "x", "z"), codes(*[Kind.PUBLISH] * 3, *[Kind.DISPATCH] * 2)
-    assert index.places(groups, kinds, room=2).tolist() == [0, 1, 2, NO_PLACE, NO_PLACE]
+    assert index.slots(groups, kinds, room=2).tolist() == [0, 1, 2, NO_SLOT, NO_SLOT]
     assert (index.unknown, index.refused) == (2, 2)
     # What has a slot is found, room or not.
-    assert index.places(groups, kinds, room=0).tolist() == [0, 1, 2, NO_PLACE, NO_PLACE]
+    assert index.slots(groups, kinds, room=0).tolist() == [0, 1, 2, NO_SLOT, NO_SLOT]
 
 
 def test_all_groups_without_policies_together_get_only_so_many(
@@ -104,13 +104,11 @@ def test_all_groups_without_policies_together_get_only_so_many(
     index = GroupIndex()
     index.set_known({"gold"})
     kinds = codes(*[Kind.PUBLISH] * 3)
-    assert index.places(("x", "y", "gold"), kinds).tolist() == [0, NO_PLACE, 1]
+    assert index.slots(("x", "y", "gold"), kinds).tolist() == [0, NO_SLOT, 1]
     index.free(np.array([0]))
     assert index.unknown == 0
-    assert index.places(
-        ("x", "y", "gold"), kinds, skip=np.array([True, False, False])
-    ).tolist() == [
-        NO_PLACE,
+    assert index.slots(("x", "y", "gold"), kinds, skip=np.array([True, False, False])).tolist() == [
+        NO_SLOT,
         0,
         1,
     ]
@@ -118,14 +116,14 @@ def test_all_groups_without_policies_together_get_only_so_many(
 
 def test_a_key_that_comes_twice_has_one_slot() -> None:
     index = GroupIndex()
-    assert index.places(("a", "b", "a"), codes(*[Kind.PUBLISH] * 3)).tolist() == [0, 1, 0]
+    assert index.slots(("a", "b", "a"), codes(*[Kind.PUBLISH] * 3)).tolist() == [0, 1, 0]
     assert index.given == 2
 
 
 def test_a_group_that_gets_policies_does_not_count_among_the_unknown() -> None:
     index = GroupIndex()
     index.set_known(set())
-    index.places(("x", "y"), codes(Kind.PUBLISH, Kind.PUBLISH))
+    index.slots(("x", "y"), codes(Kind.PUBLISH, Kind.PUBLISH))
     index.set_known({"y"})
     index.judge(np.arange(2))
     assert (index.unknown, index.is_unknown[:2].tolist()) == (1, [True, False])
@@ -141,9 +139,9 @@ def test_hashes_tell_groups_and_kinds_apart_and_are_the_same_on_every_broker() -
     one, other = GroupIndex(), GroupIndex()
     keys = [key(f"g{place}", kind) for place in range(300) for kind in Kind]
     for each in keys:
-        one.place(each)
+        one.slot(each)
     for each in reversed(keys):
-        other.place(each)
+        other.slot(each)
     hashes = one.hashes[: len(keys)].tolist()
     assert len(set(hashes)) == len(keys)
     assert other.hashes[: len(keys)].tolist() == hashes[::-1]

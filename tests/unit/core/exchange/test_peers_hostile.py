@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.exchange.messages import Claim, Speaker
+from rgd.core.exchange.messages import Claim, Sender
 from rgd.core.exchange.peers import (
     DOUBT_TIMES,
     LATE_NS,
     REACH_A_MS,
     REACH_SLACK,
-    Heard,
     Peers,
+    Receipt,
 )
 from rgd.core.shares.model import WEIGHT_MAX, WEIGHT_MIN
 from rgd.core.units import NS_PER_MS, Nanos
 from tests.unit.core.values import ms, report
 
-ONE, TWO, THREE = (Speaker("b", incarnation) for incarnation in (1, 2, 3))
+ONE, TWO, THREE = (Sender("b", incarnation) for incarnation in (1, 2, 3))
 GRACE_NS, EXPIRY_NS = ms(100), ms(3000)
 LATE_MS = LATE_NS // NS_PER_MS
 
@@ -32,10 +32,10 @@ def heard(sequence: int = 5) -> Peers:
     return peers
 
 
-def say(peers: Peers, speaker: Speaker, sequence: int, at: float, **changes: object) -> Heard:
+def say(peers: Peers, sender: Sender, sequence: int, at: float, **changes: object) -> Receipt:
     """Let a report arrive."""
-    said = replace(report("b", sequence=sequence), speaker=speaker, **changes)  # type: ignore[arg-type]
-    how = peers.hear(speaker, ms(at), said)
+    said = replace(report("b", sequence=sequence), sender=sender, **changes)  # type: ignore[arg-type]
+    how = peers.hear(sender, ms(at), said)
     if how.is_news:
         peers.advance(said)
     return how
@@ -47,32 +47,32 @@ def say(peers: Peers, speaker: Speaker, sequence: int, at: float, **changes: obj
 def test_one_that_speaks_on_after_its_goodbye_is_back_after_the_time_of_late_messages() -> None:
     peers = heard()
     assert peers.leave(ONE, ms(100))
-    assert say(peers, ONE, 6, 101) is Heard.STALE
-    assert say(peers, ONE, 6, 100 + LATE_MS) is Heard.STALE
+    assert say(peers, ONE, 6, 101) is Receipt.STALE
+    assert say(peers, ONE, 6, 100 + LATE_MS) is Receipt.STALE
     # What it said before is late however late it is.
-    assert say(peers, ONE, 5, 101 + LATE_MS) is Heard.STALE
-    assert peers.hear(ONE, ms(101 + LATE_MS)) is Heard.STALE
-    assert say(peers, ONE, 6, 101 + LATE_MS) is Heard.JOINED
-    assert say(peers, ONE, 7, 102 + LATE_MS) is Heard.KNOWN
+    assert say(peers, ONE, 5, 101 + LATE_MS) is Receipt.STALE
+    assert peers.hear(ONE, ms(101 + LATE_MS)) is Receipt.STALE
+    assert say(peers, ONE, 6, 101 + LATE_MS) is Receipt.JOINED
+    assert say(peers, ONE, 7, 102 + LATE_MS) is Receipt.KNOWN
 
 
 @pytest.mark.parametrize("way", ["as itself", "as another incarnation"])
 def test_the_next_goodbye_of_one_that_came_back_counts_after_its_silence_only(way: str) -> None:
     peers = heard()
     peers.leave(ONE, ms(100))
-    speaker = ONE if way == "as itself" else TWO
-    back = 200 + LATE_MS if speaker is ONE else 150
-    assert say(peers, speaker, 6, back) is Heard.JOINED
-    assert not peers.leave(speaker, ms(back + 100))
+    sender = ONE if way == "as itself" else TWO
+    back = 200 + LATE_MS if sender is ONE else 150
+    assert say(peers, sender, 6, back) is Receipt.JOINED
+    assert not peers.leave(sender, ms(back + 100))
     assert peers.names() == ["b"]
     # It speaks on: forged again.
-    assert say(peers, speaker, 7, back + 200) is Heard.KNOWN
+    assert say(peers, sender, 7, back + 200) is Receipt.KNOWN
     assert peers.departed(ms(back + 5000)) == []
-    assert not peers.leave(speaker, ms(back + 5000))
-    assert not peers.leave(speaker, ms(back + 5100))
+    assert not peers.leave(sender, ms(back + 5000))
+    assert not peers.leave(sender, ms(back + 5100))
     assert peers.departed(ms(back + 5000 + LATE_MS)) == []
     # A late message is no sign of life.
-    assert say(peers, speaker, 7, back + 5001) is Heard.KNOWN
+    assert say(peers, sender, 7, back + 5001) is Receipt.KNOWN
     assert peers.departed(ms(back + 5001 + LATE_MS)) == ["b"]
     assert peers.names() == []
 
@@ -82,7 +82,7 @@ def test_a_doubted_goodbye_makes_way_for_a_successor_at_once() -> None:
     peers.leave(ONE, ms(100))
     say(peers, TWO, 6, 150)
     peers.leave(TWO, ms(300))
-    assert say(peers, THREE, 1, 310) is Heard.RESTARTED
+    assert say(peers, THREE, 1, 310) is Receipt.RESTARTED
 
 
 def test_a_goodbye_is_believed_again_when_the_doubt_is_long_ago() -> None:
@@ -96,7 +96,7 @@ def test_a_goodbye_is_believed_again_when_the_doubt_is_long_ago() -> None:
 def test_who_restarts_in_order_is_not_doubted() -> None:
     peers = heard()
     peers.leave(ONE, ms(100))
-    assert say(peers, TWO, 1, 101 + LATE_MS) is Heard.JOINED
+    assert say(peers, TWO, 1, 101 + LATE_MS) is Receipt.JOINED
     assert peers.leave(TWO, ms(5000))
 
 
@@ -105,29 +105,29 @@ def test_who_restarts_in_order_is_not_doubted() -> None:
 
 def test_a_sequence_beyond_reach_is_refused_and_the_ones_after_the_last_go_on() -> None:
     peers = heard()
-    assert say(peers, ONE, (1 << 63) - 1, 1000) is Heard.BEYOND
-    assert say(peers, ONE, 6 + REACH_SLACK + 1000 * REACH_A_MS, 1000) is Heard.BEYOND
-    assert say(peers, ONE, 6, 1001) is Heard.KNOWN
+    assert say(peers, ONE, (1 << 63) - 1, 1000) is Receipt.BEYOND
+    assert say(peers, ONE, 6 + REACH_SLACK + 1000 * REACH_A_MS, 1000) is Receipt.BEYOND
+    assert say(peers, ONE, 6, 1001) is Receipt.KNOWN
 
 
 def test_what_may_be_sent_in_a_long_silence_is_taken() -> None:
     peers = heard()
-    assert say(peers, ONE, 5 + REACH_SLACK + 1000 * REACH_A_MS, 1000) is Heard.KNOWN
+    assert say(peers, ONE, 5 + REACH_SLACK + 1000 * REACH_A_MS, 1000) is Receipt.KNOWN
 
 
 def test_refused_for_its_sequence_a_peer_expires_and_joins_with_any() -> None:
     peers = heard()
     for at in range(100, 3001, 100):
-        assert say(peers, ONE, 10**12, at) is Heard.BEYOND
+        assert say(peers, ONE, 10**12, at) is Receipt.BEYOND
     assert peers.expire(ms(3001), EXPIRY_NS) == ["b"]
-    assert say(peers, ONE, 10**12, 3002) is Heard.JOINED
-    assert say(peers, ONE, 10**12 + 1, 3003) is Heard.KNOWN
+    assert say(peers, ONE, 10**12, 3002) is Receipt.JOINED
+    assert say(peers, ONE, 10**12 + 1, 3003) is Receipt.KNOWN
 
 
 def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
     peers = Peers(GRACE_NS)
     peers.hear(ONE, ms(0))
-    assert say(peers, ONE, 10**12, 10) is Heard.KNOWN
+    assert say(peers, ONE, 10**12, 10) is Receipt.KNOWN
 
 
 # Names.
@@ -135,21 +135,25 @@ def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
 
 def test_at_the_most_peers_a_new_name_waits_until_another_one_is_gone() -> None:
     peers = Peers(GRACE_NS, peers_max=2)
-    names = [Speaker(f"b{place}", 1) for place in range(3)]
-    assert [peers.hear(one, ms(0)) for one in names] == [Heard.JOINED, Heard.JOINED, Heard.EXCESS]
+    names = [Sender(f"b{place}", 1) for place in range(3)]
+    assert [peers.hear(one, ms(0)) for one in names] == [
+        Receipt.JOINED,
+        Receipt.JOINED,
+        Receipt.EXCESS,
+    ]
     # Those that are there are heard, restarted or not.
-    assert peers.hear(names[0], ms(10)) is Heard.KNOWN
+    assert peers.hear(names[0], ms(10)) is Receipt.KNOWN
     peers.leave(names[1], ms(20))
-    assert peers.hear(names[2], ms(30)) is Heard.JOINED
-    assert peers.hear(names[1], ms(5000)) is not Heard.JOINED
+    assert peers.hear(names[2], ms(30)) is Receipt.JOINED
+    assert peers.hear(names[1], ms(5000)) is not Receipt.JOINED
 
 
 def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
     peers = Peers(GRACE_NS, peers_max=10)
     for place in range(1000):
-        for speaker in (Speaker(f"b{place}", 1), Speaker(f"b{place}", 2)):
-            peers.hear(speaker, ms(place))
-            peers.leave(speaker, ms(place))
+        for sender in (Sender(f"b{place}", 1), Sender(f"b{place}", 2)):
+            peers.hear(sender, ms(place))
+            peers.leave(sender, ms(place))
     assert len(peers) <= 10
     assert len(peers._left) <= 10
     assert len(peers._doubted) <= 10
@@ -173,18 +177,18 @@ def test_a_weight_counts_within_bounds(told: int, counts: int) -> None:
 
 def test_what_one_that_yields_says_counts_no_more_but_its_place_is_kept_for_the_other() -> None:
     peers = heard()
-    assert say(peers, ONE, 6, 10, claim=Claim.YIELDED) is Heard.YIELDED
+    assert say(peers, ONE, 6, 10, claim=Claim.YIELDED) is Receipt.YIELDED
     assert peers.names() == ["b"]
     # The other one need not wait.
-    assert say(peers, TWO, 1, 20) is Heard.RESTARTED
-    assert say(peers, ONE, 7, 30, claim=Claim.YIELDED) is Heard.CLAIMED
+    assert say(peers, TWO, 1, 20) is Receipt.RESTARTED
+    assert say(peers, ONE, 7, 30, claim=Claim.YIELDED) is Receipt.CLAIMED
 
 
 def test_one_that_yielded_the_name_has_it_again_when_it_claims_it() -> None:
     peers = heard()
     say(peers, ONE, 6, 10, claim=Claim.YIELDED)
-    assert say(peers, ONE, 7, 20, claim=Claim.RETURNING) is Heard.KNOWN
-    assert say(peers, TWO, 1, 30) is Heard.CLAIMED
+    assert say(peers, ONE, 7, 20, claim=Claim.RETURNING) is Receipt.KNOWN
+    assert say(peers, TWO, 1, 30) is Receipt.CLAIMED
 
 
 def test_one_that_yields_and_nobody_else_expires() -> None:
@@ -192,7 +196,7 @@ def test_one_that_yields_and_nobody_else_expires() -> None:
     for at in range(10, 3001, 10):
         say(peers, ONE, 6 + at, at, claim=Claim.YIELDED)
     assert peers.expire(ms(3001), EXPIRY_NS) == ["b"]
-    assert say(peers, ONE, 9999, 3010, claim=Claim.YIELDED) is Heard.CLAIMED
+    assert say(peers, ONE, 9999, 3010, claim=Claim.YIELDED) is Receipt.CLAIMED
     assert peers.names() == []
 
 
@@ -208,8 +212,8 @@ def test_one_name_is_one_peer_whoever_speaks_for_it() -> None:
 def test_a_former_owner_that_lives_on_may_claim_the_name_again() -> None:
     peers = heard()
     say(peers, TWO, 1, 10)
-    assert say(peers, TWO, 2, 110) is Heard.RESTARTED
-    assert say(peers, ONE, 7, 111) is Heard.STALE
+    assert say(peers, TWO, 2, 110) is Receipt.RESTARTED
+    assert say(peers, ONE, 7, 111) is Receipt.STALE
     # Not stale for ever: the other one fell silent.
-    assert say(peers, ONE, 8, 111 + LATE_MS) is Heard.CLAIMED
-    assert say(peers, ONE, 9, 211 + LATE_MS) is Heard.RESTARTED
+    assert say(peers, ONE, 8, 111 + LATE_MS) is Receipt.CLAIMED
+    assert say(peers, ONE, 9, 211 + LATE_MS) is Receipt.RESTARTED

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import Ints
-from rgd.core.exchange.row_store import Amounts, Holding, RowStore
+from rgd.core.exchange.row_store import Amounts, BrokerRows, RowStore
 from rgd.core.runs import Places
 
 COUNT = 6
@@ -26,7 +26,7 @@ def store() -> RowStore:
 
 
 def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> None:
-    holding = Holding()
+    holding = BrokerRows()
     assert len(holding.rows[holding.span]) == 0
     holding.add(np.array([5, 1, 3]), np.array([10, 11, 12]))
     assert holding.span == slice(10, 13)

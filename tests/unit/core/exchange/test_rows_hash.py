@@ -6,7 +6,7 @@ Not covered: what the hash of a broker's rows tells (test_usage_map.py).
 import numpy as np
 import pytest
 
-from rgd.core.exchange.rows_hash import row_hashes, told_hash
+from rgd.core.exchange.rows_hash import advertised_hash, row_hashes
 from rgd.core.units import Kind
 from tests.unit.core.values import usage
 
@@ -48,4 +48,4 @@ def test_rows_are_hashed_as_whole_numbers_would_be(count: int, order: str) -> No
 
 def test_the_hash_of_these_rows_is_on_the_wire_already() -> None:
     rows = [usage(10), usage(5, 4, group="trial", size=7), usage(7, kind=Kind.DISPATCH, topics=3)]
-    assert told_hash(rows) == 0x2A8A5E39DF9A0BC3
+    assert advertised_hash(rows) == 0x2A8A5E39DF9A0BC3

@@ -15,7 +15,7 @@ from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import NO_USAGE, Flags, Ints, UsageColumns, rates
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
 from rgd.core.units import Kind, Pair
 from tests.unit.core.values import key, rate, usage
@@ -61,19 +61,19 @@ class House:
             self.shares,
         )
         self.pick(*told)
-        slot = int(self.index.hashes[self.place(key())] % FULL_EVERY)
+        slot = int(self.index.hashes[self.slot(key())] % FULL_EVERY)
         for _ in range(slot + 1):
             self.suppression.next_round()
 
-    def place(self, group: GroupKey) -> int:
-        return self.index.place(group)
+    def slot(self, group: GroupKey) -> int:
+        return self.index.slot(group)
 
-    def places(self, *rows: UsageRow) -> Ints:
-        return np.array([self.place(GroupKey(row.group, row.kind)) for row in rows], np.int64)
+    def slots(self, *rows: UsageRow) -> Ints:
+        return np.array([self.slot(GroupKey(row.group, row.kind)) for row in rows], np.int64)
 
     def pick(self, *rows: UsageRow, anyway: bool = True) -> list[UsageRow]:
         columns = UsageColumns.of(*rows)
-        picked = self.suppression.pick(self.places(*rows), columns, anyway=anyway)
+        picked = self.suppression.pick(self.slots(*rows), columns, anyway=anyway)
         return list(columns.take(picked))
 
     def told(self) -> list[UsageRow]:
@@ -84,7 +84,9 @@ def test_a_row_that_was_never_told_is_news() -> None:
     house = House()
     assert house.pick(usage(1)) == [usage(1)]
     assert house.told() == [usage(1)]
-    assert house.suppression.is_told(house.places(usage(1), usage(1, group="other"))).tolist() == [
+    assert house.suppression.is_advertised(
+        house.slots(usage(1), usage(1, group="other"))
+    ).tolist() == [
         True,
         False,
     ]
@@ -104,7 +106,7 @@ def test_the_same_again_is_held_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "is_told"),
+    ("row", "is_advertised"),
     [
         pytest.param(usage(110, 100, size=100), False, id="wanted-by-the-tolerance"),
         pytest.param(usage(110.001, 100, size=100), True, id="wanted-by-more"),
@@ -115,8 +117,8 @@ def test_the_same_again_is_held_back() -> None:
         pytest.param(usage(100, 100, size=110.001), True, id="bytes-by-more"),
     ],
 )
-def test_a_change_by_more_than_the_tolerance_is_told(row: UsageRow, is_told: bool) -> None:
-    assert bool(House(usage(100, 100, size=100)).pick(row)) is is_told
+def test_a_change_by_more_than_the_tolerance_is_told(row: UsageRow, is_advertised: bool) -> None:
+    assert bool(House(usage(100, 100, size=100)).pick(row)) is is_advertised
 
 
 def test_a_rate_that_was_zero_has_no_tolerance() -> None:
@@ -124,7 +126,7 @@ def test_a_rate_that_was_zero_has_no_tolerance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "size", "is_told"),
+    ("wanted", "size", "is_advertised"),
     [
         pytest.param(5050, 5000, False, id="half-a-percent"),
         pytest.param(5050.001, 5000, True, id="messages-by-more"),
@@ -132,10 +134,10 @@ def test_a_rate_that_was_zero_has_no_tolerance() -> None:
     ],
 )
 def test_a_change_of_half_a_percent_of_the_quota_is_told(
-    wanted: float, size: float, is_told: bool
+    wanted: float, size: float, is_advertised: bool
 ) -> None:
     house = House(usage(5000, 5000, size=5000))
-    assert bool(house.pick(usage(wanted, 5000, size=size))) is is_told
+    assert bool(house.pick(usage(wanted, 5000, size=size))) is is_advertised
 
 
 def test_without_a_quota_only_the_tolerance_counts() -> None:
@@ -205,14 +207,14 @@ def test_a_drop_to_zero_is_always_told(tolerance_ppm: int) -> None:
 
 def test_what_is_gone_is_taken_back_once_by_a_row_that_says_idle() -> None:
     house = House(usage(1, total=5), usage(2, group="trial"), usage(3, kind=Kind.DISPATCH))
-    places = house.places(usage(0), usage(0, group="never"), usage(0, kind=Kind.DISPATCH))
+    places = house.slots(usage(0), usage(0, group="never"), usage(0, kind=Kind.DISPATCH))
     assert list(house.suppression.forget(places)) == [
         usage(0, topics=0, total=5),
         usage(0, topics=0, kind=Kind.DISPATCH),
     ]
     assert house.told() == [usage(2, group="trial")]
     assert house.suppression.forget(places) == NO_USAGE
-    assert house.suppression.told_hash == told_hash([usage(2, group="trial")])
+    assert house.suppression.advertised_hash == advertised_hash([usage(2, group="trial")])
 
 
 def test_everything_is_told_once_in_so_many_rounds() -> None:
@@ -267,22 +269,26 @@ def test_a_row_told_early_is_what_later_ones_are_compared_with() -> None:
 def test_what_is_told_is_found_by_place_and_zero_where_nothing_was() -> None:
     house = House(usage(100, 90, size=50))
     other = usage(1, group="other")
-    assert house.suppression.told_wanted(house.places(usage(0), other)).tolist() == [
+    assert house.suppression.advertised_demand(house.slots(usage(0), other)).tolist() == [
         [100_000, 50_000],
         [0, 0],
     ]
     house.pick(usage(0))
-    assert house.suppression.told_wanted(house.places(usage(0))).tolist() == [[0, 0]]
-    assert house.suppression.told_places().tolist() == []
+    assert house.suppression.advertised_demand(house.slots(usage(0))).tolist() == [[0, 0]]
+    assert house.suppression.advertised_slots().tolist() == []
 
 
 def test_the_hash_is_that_of_what_the_peers_hold() -> None:
     house = House(usage(100, size=5), usage(7, group="trial"))
-    assert house.suppression.told_hash == told_hash([usage(100, size=5), usage(7, group="trial")])
+    assert house.suppression.advertised_hash == advertised_hash(
+        [usage(100, size=5), usage(7, group="trial")]
+    )
     house.pick(usage(101, size=5), usage(9, group="trial"))
-    assert house.suppression.told_hash == told_hash([usage(100, size=5), usage(9, group="trial")])
+    assert house.suppression.advertised_hash == advertised_hash(
+        [usage(100, size=5), usage(9, group="trial")]
+    )
     house.pick(usage(0), usage(0, group="trial"))
-    assert house.suppression.told_hash == 0
+    assert house.suppression.advertised_hash == 0
 
 
 def test_more_groups_than_there_was_room_for_keep_what_was_told() -> None:

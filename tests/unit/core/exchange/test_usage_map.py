@@ -15,7 +15,7 @@ from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Kind, Pair
 from tests.unit.core.values import held, key, report, usage
@@ -152,7 +152,7 @@ def test_a_broker_that_tells_too_much_is_known_by_its_hash(
     rows = [usage(1, group=group) for group in ("a", "b", "c")]
     taken(usage_map, report("b1", *rows, full=full))
     assert usage_map.count_of("b1") == 2
-    assert usage_map.hash_of("b1") == told_hash(rows[:2]) != told_hash(rows)
+    assert usage_map.hash_of("b1") == advertised_hash(rows[:2]) != advertised_hash(rows)
     # Others have room of their own.
     assert taken(usage_map, report("b2", *rows[1:])) == {key("b"), key("c")}
 
@@ -169,7 +169,7 @@ def test_what_goes_in_a_report_makes_room_for_what_comes_in_it(
 def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", 2)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
     usage_map = filled()
     late = [usage(1, group="late"), usage(2, group="later"), usage(11)]
     assert taken(usage_map, report("b1", *late)) == {key()}
@@ -179,7 +179,7 @@ def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others(
         key("trial"): held(usage(5, group="trial")),
     }
     # The hash says that something is missing.
-    assert usage_map.hash_of("b1") == told_hash([usage(11), usage(5, group="trial")])
+    assert usage_map.hash_of("b1") == advertised_hash([usage(11), usage(5, group="trial")])
     full = report("b1", *late, usage(0, group="latest"), full=True)
     assert taken(usage_map, full) == {key("trial")}
     assert usage_map.count_of("b1") == 1
@@ -190,12 +190,12 @@ def test_a_group_for_which_there_is_no_place_is_not_taken_for_the_last_that_has_
 ) -> None:
     usage_map = UsageMap()
     count = len(usage_map._regions._start)
-    monkeypatch.setattr(group_index_module, "PLACES_MAX", count)
+    monkeypatch.setattr(group_index_module, "SLOTS_MAX", count)
     rows = [usage(1 + place, group=f"g{place}") for place in range(count)]
     usage_map.apply(report("b1", *rows))
     assert taken(usage_map, report("b1", usage(99, group="late"))) == set()
     assert taken(usage_map, report("b1", usage(0, group="late"))) == set()
-    assert usage_map.hash_of("b1") == told_hash(rows)
+    assert usage_map.hash_of("b1") == advertised_hash(rows)
     assert usage_map.rows_of("b1") == {key(row.group): held(row) for row in rows}
 
 
@@ -311,8 +311,8 @@ def test_slots_that_were_freed_are_not_taken_for_the_names_they_had() -> None:
 def test_rows_are_gathered_in_the_order_of_the_groups_that_were_asked_for() -> None:
     usage_map = filled()
     usage_map.apply(report("b2", usage(7, 6, group="late", size=3)))
-    usage_map.index.place(key("nobody"))
-    places = [usage_map.index.place(key(name)) for name in ("late", "nobody", "trial", "gold")]
+    usage_map.index.slot(key("nobody"))
+    places = [usage_map.index.slot(key(name)) for name in ("late", "nobody", "trial", "gold")]
     rows = usage_map.gather(np.array(places))
     assert rows.group.tolist() == [0, 2, 3, 3]
     numbers = [usage_map.number_of(broker) for broker in ("b2", "b1", "b1", "b2")]
@@ -355,7 +355,7 @@ def test_the_row_that_fills_a_hole_is_the_last_of_its_own_group() -> None:
         assert usage_map.rows(key("trial")) == before
         assert f"c{gone}" not in usage_map.rows(key())
     assert usage_map.rows(key()) == {"c2": held(usage(3))}
-    assert usage_map.hash_of("c2") == told_hash([usage(3), usage(12, group="trial")])
+    assert usage_map.hash_of("c2") == advertised_hash([usage(3), usage(12, group="trial")])
 
 
 def test_rows_that_come_and_go_for_ever_take_no_more_room() -> None:
@@ -385,7 +385,7 @@ def test_the_holes_that_a_growing_group_leaves_are_closed() -> None:
     assert len(rows) == 1000
     for broker in range(1000):
         own = [usage(1 + broker), usage(2, group=f"g{broker % 50}")]
-        assert usage_map.hash_of(f"c{broker}") == told_hash(own)
+        assert usage_map.hash_of(f"c{broker}") == advertised_hash(own)
         assert rows[f"c{broker}"] == held(own[0])
 
 
@@ -409,7 +409,7 @@ def test_the_hash_of_a_broker_is_that_of_what_it_told_however_it_was_told() -> N
     usage_map = UsageMap()
     usage_map.apply(report("b1", usage(99), usage(5, group="trial"), usage(1, group="gone")))
     usage_map.apply(report("b1", ROWS[2], ROWS[0], usage(0, group="gone")))
-    assert usage_map.hash_of("b1") == told_hash(ROWS)
+    assert usage_map.hash_of("b1") == advertised_hash(ROWS)
     assert usage_map.hash_of("nobody") == 0
     usage_map.remove("b1")
     assert usage_map.hash_of("b1") == 0
@@ -428,15 +428,15 @@ def test_the_hash_tells_any_difference_that_lasts() -> None:
         [usage(10, size=1), *ROWS[1:]],
         [replace(usage(10), admitted=Pair(10_000, 1)), *ROWS[1:]],
     ]
-    assert len({told_hash(rows) for rows in different}) == len(different)
+    assert len({advertised_hash(rows) for rows in different}) == len(different)
 
 
 def test_the_hash_knows_no_order_and_no_totals() -> None:
     again = [usage(7, kind=Kind.DISPATCH, total=5), usage(5, group="trial"), usage(10, total=99)]
-    assert told_hash(again) == told_hash(ROWS)
+    assert advertised_hash(again) == advertised_hash(ROWS)
 
 
 def test_no_rows_hash_to_zero_and_many_fit_63_bits() -> None:
-    assert told_hash([]) == 0
+    assert advertised_hash([]) == 0
     rows = [usage(10, group=f"g{place}") for place in range(50)]
-    assert all(0 < told_hash(rows[: count + 1]) < 1 << 63 for count in range(50))
+    assert all(0 < advertised_hash(rows[: count + 1]) < 1 << 63 for count in range(50))

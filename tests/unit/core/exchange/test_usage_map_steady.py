@@ -1,6 +1,6 @@
 """Brokers that tell of the same groups again and again, and what of them is hashed when.
 
-A steady broker's reports have numbers in one table of names (`rgd.wire.numbering`), and so have these.
+A steady broker's reports have numbers in one table of names (`rgd.wire.name_dictionary`), and so have these.
 Not covered: any such reports in any order (tests/property/test_usage_map_arena.py).
 """
 
@@ -15,7 +15,7 @@ from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import told_hash
+from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from tests.unit.core import values
 from tests.unit.core.values import held, key, usage
@@ -46,7 +46,7 @@ def again(before: Report, rows: list[UsageRow], **changes: object) -> Report:
 def check(usage_map: UsageMap, broker: str, rows: list[UsageRow]) -> None:
     """What is held of a broker is what it told."""
     assert usage_map.rows_of(broker) == {key(row.group): held(row) for row in rows}
-    assert usage_map.hash_of(broker) == told_hash(rows)
+    assert usage_map.hash_of(broker) == advertised_hash(rows)
 
 
 def changed(usage_map: UsageMap, told: Report) -> set[str]:
@@ -184,7 +184,7 @@ def test_a_number_whose_slot_was_freed_is_not_taken_for_the_group_that_has_it_no
     usage_map.apply(again(first, [usage(0, group=f"g{place}") for place in range(3)]))
     usage_map.index.free(np.arange(3))
     other = key("other")
-    assert usage_map.index.place(other) in range(3)
+    assert usage_map.index.slot(other) in range(3)
     rows = many(5, count=3)
     usage_map.apply(again(first, rows))
     check(usage_map, "b1", rows)
@@ -208,14 +208,14 @@ def test_many_rows_are_hashed_when_it_is_asked_for_and_once() -> None:
     rows = many(1)
     usage_map.apply(report("b1", *rows))
     assert not usage_map.is_hashed("b1")
-    assert usage_map.hash_of("b1") == told_hash(rows)
+    assert usage_map.hash_of("b1") == advertised_hash(rows)
     assert usage_map.is_hashed("b1")
     usage_map.apply(report("b1", *many(2)))
     assert not usage_map.is_hashed("b1")
     usage_map.apply(report("b1", full=True))
     usage_map.apply(report("b1", usage(1)))
     assert usage_map.is_hashed("b1")
-    assert usage_map.hash_of("b1") == told_hash([usage(1)])
+    assert usage_map.hash_of("b1") == advertised_hash([usage(1)])
 
 
 def test_a_hash_that_is_known_follows_few_rows() -> None:
@@ -243,7 +243,7 @@ def test_a_broker_of_few_rows_or_none_is_always_hashed() -> None:
     rows = many(1, count=HASHED_ROWS_MAX)
     usage_map.apply(report("b1", *rows))
     assert usage_map.is_hashed("b1")
-    assert usage_map.hash_of("b1") == told_hash(rows)
+    assert usage_map.hash_of("b1") == advertised_hash(rows)
     usage_map.remove("b1")
     assert usage_map.is_hashed("b1")
 

@@ -1,4 +1,4 @@
-"""Policy records: which one wins, what a book they make, and keys that name one thing.
+"""Policy records: which one wins, what a snapshot they make, and keys that name one thing.
 
 Not covered: any order of any records (tests/property/test_policy_records.py), their bytes
 (tests/unit/wire/test_policies.py).
@@ -6,7 +6,6 @@ Not covered: any order of any records (tests/property/test_policy_records.py), t
 
 import pytest
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     NOT_SET,
     Attachments,
@@ -26,11 +25,12 @@ from rgd.core.policies.records import (
     subscription_name,
     subscription_of,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC, rates
 
 LIMIT = LocalLimit(publish=rates(5))
 QUOTAS = BacklogQuotas(BacklogQuota(1000))
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     {"gold": Group("gold", Limit(publish=rates(5)))},
     Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"}),
     Limits(
@@ -69,7 +69,7 @@ def table(*known: PolicyRecord) -> PolicyRecords:
 def test_the_higher_revision_wins_then_the_greater_writer(second: PolicyRecord, wins: bool) -> None:
     records = table(record(2, "b1", "silver"))
     assert records.apply(second) is wins
-    assert records.book().attach.tenants == {"acme": "gold" if wins else "silver"}
+    assert records.snapshot().attach.tenants == {"acme": "gold" if wins else "silver"}
 
 
 def test_the_next_record_replaces_what_is_known() -> None:
@@ -77,7 +77,7 @@ def test_the_next_record_replaces_what_is_known() -> None:
     assert records.next("tenant:acme", None, "b1") == record(8, "b1", None)
     assert records.next("tenant:new", "gold", "b1").revision == 1
     # It was only made, not applied.
-    assert records.book().attach.tenants == {"acme": "gold"}
+    assert records.snapshot().attach.tenants == {"acme": "gold"}
 
 
 def test_a_deleted_value_stays_deleted_against_a_late_older_record() -> None:
@@ -85,27 +85,27 @@ def test_a_deleted_value_stays_deleted_against_a_late_older_record() -> None:
     assert not records.apply(record(1))
     assert "tenant:acme" in records
     assert "tenant:other" not in records
-    assert records.book().attach.tenants == {}
+    assert records.snapshot().attach.tenants == {}
 
 
 def test_a_book_comes_back_from_its_records() -> None:
     records = records_of(BOOK, "b1")
     assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
-    assert table(*records).book() == BOOK
+    assert table(*records).snapshot() == BOOK
 
 
 def test_a_book_without_limits_has_no_limit_record() -> None:
-    assert records_of(PolicyBook(), "b1") == []
-    assert table().book() == PolicyBook(limits=Limits(NOT_SET))
+    assert records_of(PolicySnapshot(), "b1") == []
+    assert table().snapshot() == PolicySnapshot(limits=Limits(NOT_SET))
 
 
 def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
     records = table(*records_of(BOOK, "b1"))
     for one in records_of(BOOK, "b1"):
         records.apply(PolicyRecord(one.key, 2, "b1", None))
-    book = records.book()
-    assert book == PolicyBook()
-    assert book.namespaces() == {NAMESPACE}
+    snapshot = records.snapshot()
+    assert snapshot == PolicySnapshot()
+    assert snapshot.namespaces() == {NAMESPACE}
 
 
 def test_the_key_of_a_subscription_is_readable_and_says_where_the_topic_ends() -> None:
@@ -120,5 +120,5 @@ def test_limits_of_topics_with_a_bar_in_their_name_are_kept_apart() -> None:
         (TOPIC, "a|b"): LocalLimit(publish=rates(6)),
         (f"{TOPIC}%7Ca", "b"): LocalLimit(publish=rates(7)),
     }
-    book = PolicyBook(limits=Limits(subscriptions=subscriptions))
-    assert table(*records_of(book, "b1")).book() == book
+    snapshot = PolicySnapshot(limits=Limits(subscriptions=subscriptions))
+    assert table(*records_of(snapshot, "b1")).snapshot() == snapshot

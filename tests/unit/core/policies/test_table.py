@@ -1,6 +1,6 @@
 """Tables: what was given out stays, and what changed is found.
 
-Not covered: how long it takes, and the policy books that are made of tables (test_records.py).
+Not covered: how long it takes, and the policy snapshots that are made of tables (test_records.py).
 """
 
 from rgd.core.policies.table import PARTS, Table, TableWriter, changed_keys

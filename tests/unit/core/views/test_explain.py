@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rgd.core.buckets.decision import Answer, Request
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import (
     Attachments,
     BacklogAction,
@@ -25,16 +24,17 @@ from rgd.core.policies.model import (
     SharePolicyName,
     TopicSplit,
 )
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind
 from rgd.core.views.explain import explain
-from rgd.core.views.model import CutView, ExplainView, LevelView, LimitedByView, SaidView
+from rgd.core.views.model import ExplainView, LevelView, LimitedByView, RefusedView, SaidView
 from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import NAMESPACE, TOPIC, ms, rates
 
 NOW = 2100
 PARTITION = f"{TOPIC}-partition-3"
 NAME = Request(namespace=NAMESPACE, topic=TOPIC)
-EVERYTHING = PolicyBook(
+EVERYTHING = PolicySnapshot(
     {
         "of-topic": Group("of-topic", Limit(rates(400, 4000)), policy=SharePolicyName.STEAL),
         "of-both": Group("of-both", Limit(rates(100))),
@@ -48,11 +48,11 @@ EVERYTHING = PolicyBook(
 )
 
 
-def desk(book: PolicyBook, **settings: Any) -> Desk:
+def desk(snapshot: PolicySnapshot, **settings: Any) -> Desk:
     """A broker alone that believes its map, with these policies."""
     made = Desk(**settings)
     made.go_live()
-    made.change(book, NOW)
+    made.change(snapshot, NOW)
     return made
 
 
@@ -69,9 +69,9 @@ def only(view: ExplainView) -> LevelView:
     return level
 
 
-def gold(**group: Any) -> PolicyBook:
+def gold(**group: Any) -> PolicySnapshot:
     """A namespace in one group of 100 messages a second."""
-    return PolicyBook(
+    return PolicySnapshot(
         {"gold": Group("gold", Limit(rates(100)), **group)},
         Attachments(namespaces={NAMESPACE: "gold"}),
     )
@@ -124,8 +124,8 @@ def test_a_name_that_nobody_attached_is_not_governed() -> None:
 
 
 def test_an_attachment_to_no_group_limits_nothing_and_is_told() -> None:
-    book = PolicyBook(attach=Attachments(namespaces={NAMESPACE: "gone"}))
-    view = why(desk(book))
+    snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
+    view = why(desk(snapshot))
     assert not view.governed
     [missing] = view.missing_groups
     assert (missing.group, missing.said) == ("gone", SaidView("namespace", NAMESPACE))
@@ -180,8 +180,8 @@ def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
     view = why(at)
     assert view.limited_by == LimitedByView("resource_group", "of-topic", "bytes")
     by_group = view.levels[1].cut_last_minute
-    assert by_group.by_bytes == CutView(requests=3, retries=3, messages=3, bytes=2700)
-    assert by_group.by_messages == CutView(0, 0, 0, 0)
+    assert by_group.by_bytes == RefusedView(requests=3, retries=3, messages=3, bytes=2700)
+    assert by_group.by_messages == RefusedView(0, 0, 0, 0)
     by_topic = view.levels[3].cut_last_minute
     assert by_topic.by_messages.requests == 2
     assert by_topic.by_messages.messages == 40
@@ -228,14 +228,14 @@ def test_a_divided_share_shows_the_topics_part() -> None:
 
 def test_backlog_quotas_that_hold_for_the_name_are_told_and_not_enforced() -> None:
     size = BacklogQuota(size_bytes=10, action=BacklogAction.EVICT)
-    book = replace(
+    snapshot = replace(
         gold(),
         backlogs=Backlogs(
             namespaces={NAMESPACE: BacklogQuotas(size, BacklogQuota(age_s=60))},
             topics={TOPIC: BacklogQuotas(age=BacklogQuota(age_s=0))},
         ),
     )
-    of_size, of_age = why(desk(book)).backlog_quotas
+    of_size, of_age = why(desk(snapshot)).backlog_quotas
     assert (of_size.type, of_size.size_bytes, of_size.age_s) == ("destination_storage", 10, None)
     assert (of_size.action, of_size.said) == (
         "consumer_backlog_eviction",
@@ -261,13 +261,13 @@ def test_asking_makes_nothing() -> None:
 @pytest.mark.parametrize("split", list(TopicSplit))
 def test_answers_are_the_same_whether_or_not_somebody_asks_why(split: TopicSplit) -> None:
     """The same load on two brokers, one of which is asked why all the time."""
-    book = replace(
+    snapshot = replace(
         EVERYTHING,
         groups={
             name: replace(group, topic_split=split) for name, group in EVERYTHING.groups.items()
         },
     )
-    quiet, asked = desk(book), desk(book)
+    quiet, asked = desk(snapshot), desk(snapshot)
     dice = Random(7)
     for step in range(400):
         now = ms(NOW + 3 * step)

@@ -12,9 +12,9 @@ from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Wo
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.messages import Speaker
-from rgd.core.policies.book import PolicyBook
+from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, SharePolicyName, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos, to_units
 from rgd.core.views.groups import GROUP_WORK, NAMES_PER_POINT, SLICE_WORK, group_slice, group_view
 from rgd.core.views.model import GroupView, RatesView
@@ -28,14 +28,14 @@ PEERS = ("b0", "b2", "b3")
 @pytest.fixture
 def broker() -> Broker:
     """A broker with three peers that have rows of most groups, and some groups in use of its own."""
-    broker = Broker(BrokerSettings(Speaker("b1", 1)), START)
+    broker = Broker(BrokerSettings(Sender("b1", 1)), START)
     policies = cycle([None, *SharePolicyName])
     groups = {
         name: Group(name, Limit(rates(100 + at, None if at % 3 else 1000), rates(7)), policy=policy)
         for at, (name, policy) in enumerate(zip(NAMES, policies, strict=False))
     }
     attach = Attachments(namespaces={f"acme/n{at}": NAMES[at % 7] for at in range(100)})
-    broker.handle(PoliciesChanged(START, PolicyBook(groups, attach)))
+    broker.handle(PoliciesChanged(START, PolicySnapshot(groups, attach)))
     broker.handle(Started(START))
     for number, peer in enumerate(PEERS):
         rows = [
@@ -112,7 +112,7 @@ def test_what_is_attached_is_shown_and_counts_as_work(broker: Broker) -> None:
     assert sum(len(view.namespaces) for view in views.values()) == 100
     points = SLICE_WORK // 2 - GROUP_WORK
     attach = Attachments(namespaces={f"acme/n{at}": "g" for at in range(points * NAMES_PER_POINT)})
-    broker.handle(PoliciesChanged(ms(4100), PolicyBook({"g": Group("g")}, attach)))
+    broker.handle(PoliciesChanged(ms(4100), PolicySnapshot({"g": Group("g")}, attach)))
     part = group_slice(broker, ["g", "g", "g"], ms(4100))
     assert (part.done, part.work) == (2, SLICE_WORK)
 
@@ -121,14 +121,14 @@ def test_what_is_attached_is_shown_and_counts_as_work(broker: Broker) -> None:
     ("said", "shown"), [(None, "even"), (TopicSplit.PROPORTIONAL, "proportional")]
 )
 def test_a_group_shows_how_its_share_is_divided(said: TopicSplit | None, shown: str) -> None:
-    broker = Broker(BrokerSettings(Speaker("b1", 1), topic_split=TopicSplit.EVEN), START)
-    book = PolicyBook({"gold": Group("gold", topic_split=said)})
-    broker.handle(PoliciesChanged(START, book))
+    broker = Broker(BrokerSettings(Sender("b1", 1), topic_split=TopicSplit.EVEN), START)
+    snapshot = PolicySnapshot({"gold": Group("gold", topic_split=said)})
+    broker.handle(PoliciesChanged(START, snapshot))
     assert group_view(broker, "gold", START).topic_split == shown
 
 
 def test_a_group_that_does_not_exist_is_said_to() -> None:
-    broker = Broker(BrokerSettings(Speaker("b1", 1)), START)
+    broker = Broker(BrokerSettings(Sender("b1", 1)), START)
     with pytest.raises(UnknownGroup):
         group_view(broker, "gold", START)
     assert group_slice(broker, ["gold"], START).views == []

@@ -72,7 +72,7 @@ async def test_a_rate_is_merged_into_what_the_table_holds(
     daemon.theirs = theirs
     await act(RateCalls(daemon, rates.NAMESPACE, DISPATCH))
 
-    assert daemon.book().limits.namespaces.get("acme/orders") == left
+    assert daemon.snapshot().limits.namespaces.get("acme/orders") == left
     assert daemon.value(LIMIT_NAMESPACE + "acme/orders") == left
 
 
@@ -80,7 +80,7 @@ async def test_a_publish_rate_is_merged_as_well(daemon: BusyDaemon) -> None:
     daemon.theirs = LocalLimit(dispatch=Rates(8), dispatch_period_s=2)
     await RateCalls(daemon, rates.NAMESPACE, PUBLISH).put(call(b'{"publishThrottlingRateInMsg":1}'))
 
-    assert daemon.book().limits.namespaces == {
+    assert daemon.snapshot().limits.namespaces == {
         "acme/orders": LocalLimit(Rates(1000), Rates(8), dispatch_period_s=2)
     }
 
@@ -92,10 +92,10 @@ async def test_a_backlog_quota_is_merged_into_what_the_table_holds(daemon: BusyD
     await backlog.put(call(body, backlogQuotaType="message_age"))
 
     age = BacklogQuota(0, 3, BacklogAction.HOLD)
-    assert daemon.book().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE, age)}
+    assert daemon.snapshot().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE, age)}
 
     await backlog.delete(call(backlogQuotaType="message_age"))
-    assert daemon.book().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE)}
+    assert daemon.snapshot().backlogs.namespaces == {"acme/orders": BacklogQuotas(SIZE)}
 
     await backlog.delete(call())
     assert daemon.value(BACKLOG_NAMESPACE + "acme/orders") is None

@@ -76,7 +76,7 @@ async def test_a_put_leaves_alone_what_pulsar_cannot_say(
 
     await put(admin, "odd", {"dispatchRateInBytes": 9})
 
-    assert daemon.book().groups["odd"] == Group(
+    assert daemon.snapshot().groups["odd"] == Group(
         "odd",
         Limit(rates(0.5), rates(None, 9)),
         blocked=True,

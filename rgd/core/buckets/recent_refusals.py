@@ -1,11 +1,11 @@
 """What a level cut lately: a ring of short slots, so that "why?" has an answer that ages.
 
-Law: `total` covers the slot that is open and the `CUT_SLOTS - 1` before it, and nothing older;
+Law: `total` covers the slot that is open and the `REFUSAL_SLOTS - 1` before it, and nothing older;
 how long that is says `window_ns`, between 50 and 60 seconds.
 
 It is counted on the road of refusals only, by the level that cut (the most stringent one), for all
 names it governs; what is granted costs nothing. A level that never cut has no ring, and one that
-cuts all the time keeps `CUT_SLOTS` pairs of counts: about 1.5 KB.
+refusals all the time keeps `REFUSAL_SLOTS` pairs of counts: about 1.5 KB.
 """
 
 from collections import deque
@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
 
 #: Length of a slot, and how many are kept: the last minute.
-CUT_SLOT_NS: Final = 10 * NS_PER_S
-CUT_SLOTS: Final = 6
+REFUSAL_SLOT_NS: Final = 10 * NS_PER_S
+REFUSAL_SLOTS: Final = 6
 
 _MESSAGES: Final = Dimension.MESSAGES
 _NEVER: Final = -(1 << 63)
 
 
-class Cut(NamedTuple):
+class Refusals(NamedTuple):
     """What was cut: whole requests or parts of them, in whole units."""
 
     requests: int = 0
@@ -32,11 +32,11 @@ class Cut(NamedTuple):
 
 
 def window_ns(now: Nanos) -> int:
-    """How long the window is that `RecentCuts.total` covers now."""
-    return now - (_slot_of(now) - CUT_SLOTS + 1) * CUT_SLOT_NS
+    """How long the window is that `RecentRefusals.total` covers now."""
+    return now - (_slot_of(now) - REFUSAL_SLOTS + 1) * REFUSAL_SLOT_NS
 
 
-class RecentCuts:
+class RecentRefusals:
     """What one level cut in the last minute, by the dimension that was short."""
 
     __slots__ = ("_before", "_slots", "by_bytes", "by_messages", "ends_at")
@@ -63,13 +63,13 @@ class RecentCuts:
         if attempt > 1:
             counts.retries += 1
 
-    def total(self, dimension: Dimension, now: Nanos) -> Cut:
+    def total(self, dimension: Dimension, now: Nanos) -> Refusals:
         """What was cut in the window because of one dimension."""
-        oldest = _slot_of(now) - CUT_SLOTS + 1
+        oldest = _slot_of(now) - REFUSAL_SLOTS + 1
         recent = [slot for slot in self._slots if slot.number >= oldest]
         is_messages = dimension is _MESSAGES
         found = [slot.by_messages if is_messages else slot.by_bytes for slot in recent]
-        return Cut(
+        return Refusals(
             sum(counts.requests for counts in found),
             sum(counts.retries for counts in found),
             sum(counts.messages for counts in found),
@@ -90,17 +90,17 @@ class RecentCuts:
         self._before = self.since_start()
         self.by_messages, self.by_bytes = _Counts(), _Counts()
         self._slots.append(_Slot(number, self.by_messages, self.by_bytes))
-        if len(self._slots) > CUT_SLOTS:
+        if len(self._slots) > REFUSAL_SLOTS:
             self._slots.popleft()
-        self.ends_at = (number + 1) * CUT_SLOT_NS
+        self.ends_at = (number + 1) * REFUSAL_SLOT_NS
 
 
-class PartCuts(RecentCuts):
+class PartRefusals(RecentRefusals):
     """What a part of something cut, which counts for the whole, too."""
 
     __slots__ = ("_whole",)
 
-    def __init__(self, whole: RecentCuts) -> None:
+    def __init__(self, whole: RecentRefusals) -> None:
         super().__init__()
         self._whole = whole
 
@@ -113,7 +113,7 @@ class PartCuts(RecentCuts):
 
 
 class _Counts:
-    """A `Cut` that is still being counted."""
+    """A `Refusals` that is still being counted."""
 
     __slots__ = ("bytes", "messages", "requests", "retries")
 
@@ -130,4 +130,4 @@ class _Slot(NamedTuple):
 
 
 def _slot_of(now: Nanos) -> int:
-    return now // CUT_SLOT_NS
+    return now // REFUSAL_SLOT_NS

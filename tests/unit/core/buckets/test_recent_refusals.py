@@ -5,16 +5,22 @@ Not covered: how it is shown (tests/unit/app/test_explain.py).
 
 import pytest
 
-from rgd.core.buckets.cuts import CUT_SLOT_NS, CUT_SLOTS, Cut, RecentCuts, window_ns
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies.book import PolicyBook
+from rgd.core.buckets.recent_refusals import (
+    REFUSAL_SLOT_NS,
+    REFUSAL_SLOTS,
+    RecentRefusals,
+    Refusals,
+    window_ns,
+)
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import COUNT_MAX, NS_PER_S, Dimension, Kind, Nanos
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
-NOTHING = Cut()
+NOTHING = Refusals()
 
 
 def s(seconds: float) -> Nanos:
@@ -22,50 +28,50 @@ def s(seconds: float) -> Nanos:
 
 
 def test_each_dimension_is_counted_by_itself() -> None:
-    cuts = RecentCuts()
-    cuts.count(2, 30, MESSAGES, 1, s(5))
-    cuts.count(1, 10, MESSAGES, 3, s(6))
-    cuts.count(0, 7, BYTES, 0, s(12))
-    assert cuts.total(MESSAGES, s(12)) == Cut(requests=2, retries=1, messages=3, bytes=40)
-    assert cuts.total(BYTES, s(12)) == Cut(requests=1, retries=0, messages=0, bytes=7)
+    refusals = RecentRefusals()
+    refusals.count(2, 30, MESSAGES, 1, s(5))
+    refusals.count(1, 10, MESSAGES, 3, s(6))
+    refusals.count(0, 7, BYTES, 0, s(12))
+    assert refusals.total(MESSAGES, s(12)) == Refusals(requests=2, retries=1, messages=3, bytes=40)
+    assert refusals.total(BYTES, s(12)) == Refusals(requests=1, retries=0, messages=0, bytes=7)
 
 
 @pytest.mark.parametrize(("at", "counted"), [(5, 1), (59.9, 1), (60, 0), (1000, 0)])
 def test_what_is_older_than_the_window_is_forgotten(at: float, counted: int) -> None:
-    cuts = RecentCuts()
-    cuts.count(1, 0, MESSAGES, 1, s(5))
-    assert cuts.total(MESSAGES, s(at)).requests == counted
+    refusals = RecentRefusals()
+    refusals.count(1, 0, MESSAGES, 1, s(5))
+    assert refusals.total(MESSAGES, s(at)).requests == counted
 
 
 def test_a_pause_leaves_no_old_slot_in_the_window() -> None:
-    cuts = RecentCuts()
+    refusals = RecentRefusals()
     for at in (1, 11, 21, 95):
-        cuts.count(1, 0, MESSAGES, 1, s(at))
-    assert cuts.total(MESSAGES, s(95)).requests == 1
+        refusals.count(1, 0, MESSAGES, 1, s(at))
+    assert refusals.total(MESSAGES, s(95)).requests == 1
 
 
 def test_the_window_is_the_open_slot_and_those_before_it() -> None:
-    assert window_ns(s(60)) == (CUT_SLOTS - 1) * CUT_SLOT_NS
-    assert window_ns(Nanos(s(70) - 1)) == CUT_SLOTS * CUT_SLOT_NS - 1
+    assert window_ns(s(60)) == (REFUSAL_SLOTS - 1) * REFUSAL_SLOT_NS
+    assert window_ns(Nanos(s(70) - 1)) == REFUSAL_SLOTS * REFUSAL_SLOT_NS - 1
     # Whatever the window says is counted, and nothing else.
-    cuts = RecentCuts()
+    refusals = RecentRefusals()
     for at in range(100):
-        cuts.count(1, 0, MESSAGES, 1, s(at))
-    assert cuts.total(MESSAGES, s(99)).requests == window_ns(s(99)) // NS_PER_S + 1
+        refusals.count(1, 0, MESSAGES, 1, s(at))
+    assert refusals.total(MESSAGES, s(99)).requests == window_ns(s(99)) // NS_PER_S + 1
 
 
 def test_counts_may_be_as_large_as_they_like() -> None:
-    cuts = RecentCuts()
+    refusals = RecentRefusals()
     for _ in range(3):
-        cuts.count(COUNT_MAX, COUNT_MAX, BYTES, 1, s(1))
-    assert cuts.total(BYTES, s(1)).bytes == 3 * COUNT_MAX
+        refusals.count(COUNT_MAX, COUNT_MAX, BYTES, 1, s(1))
+    assert refusals.total(BYTES, s(1)).bytes == 3 * COUNT_MAX
 
 
 def made(limits: Limits, topic_split: TopicSplit | None = None) -> Limiter:
     limiter = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
     groups = {"gold": Group("gold", Limit(rates(8), rates(8)), topic_split=topic_split)}
-    book = PolicyBook(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
-    limiter.set_book(book, s(0))
+    snapshot = PolicySnapshot(groups, Attachments(namespaces={NAMESPACE: "gold"}), limits)
+    limiter.set_policies(snapshot, s(0))
     return limiter
 
 
@@ -77,10 +83,10 @@ def test_the_most_stringent_level_counts_and_no_other() -> None:
     topic = limiter.limit(Level.TOPIC, Kind.PUBLISH, topic=TOPIC)
     group = limiter.state(key())
     assert topic is not None
-    assert topic.cuts is not None
-    assert topic.cuts.total(MESSAGES, s(0)) == Cut(2, 0, 2, 20)
+    assert topic.refusals is not None
+    assert topic.refusals.total(MESSAGES, s(0)) == Refusals(2, 0, 2, 20)
     assert group is not None
-    assert group.cuts is None
+    assert group.refusals is None
 
 
 def test_a_part_that_was_not_granted_is_counted() -> None:
@@ -90,8 +96,8 @@ def test_a_part_that_was_not_granted_is_counted() -> None:
     limiter.acquire(asked._replace(attempt=2), s(0))
     group = limiter.state(key(kind=Kind.DISPATCH))
     assert group is not None
-    assert group.cuts is not None
-    assert group.cuts.total(MESSAGES, s(0)) == Cut(requests=2, retries=1, messages=8)
+    assert group.refusals is not None
+    assert group.refusals.total(MESSAGES, s(0)) == Refusals(requests=2, retries=1, messages=8)
 
 
 def test_what_is_granted_leaves_no_ring() -> None:
@@ -99,7 +105,7 @@ def test_what_is_granted_leaves_no_ring() -> None:
     limiter.acquire(Request(namespace=NAMESPACE), s(0))
     group = limiter.state(key())
     assert group is not None
-    assert group.cuts is None
+    assert group.refusals is None
 
 
 def test_a_topics_part_counts_for_its_group_too() -> None:
@@ -109,12 +115,12 @@ def test_a_topics_part_counts_for_its_group_too() -> None:
             limiter.acquire(Request(messages=2, namespace=NAMESPACE, topic=topic), ms(1))
     group, split = limiter.state(key()), limiter.split_of(key())
     assert group is not None
-    assert group.cuts is not None
+    assert group.refusals is not None
     assert split is not None
     parts = [split.look(topic, ms(1)) for topic in (TOPIC, TOPIC + "2")]
-    by_part = [part.cuts.total(MESSAGES, ms(1)) for part in parts if part and part.cuts]
+    by_part = [part.refusals.total(MESSAGES, ms(1)) for part in parts if part and part.refusals]
     assert len(by_part) == 2
-    whole = group.cuts.total(MESSAGES, ms(1))
+    whole = group.refusals.total(MESSAGES, ms(1))
     assert whole.requests == sum(cut.requests for cut in by_part)
     assert whole.messages == sum(cut.messages for cut in by_part)
     assert split.look("persistent://acme/orders/other", ms(1)) is None

@@ -13,10 +13,10 @@ from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns
-from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Speaker
+from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import share_out
 from rgd.core.units import Kind, Pair
 from tests.unit.core.broker.conftest import Seat
@@ -24,7 +24,7 @@ from tests.unit.core.broker.desk import ME, Desk, gold, reports
 from tests.unit.core.values import key, ms, rates, report, usage
 
 #: Peers whose questions are answered 200 and 300 ms later, and at once.
-LATER, LATEST, NOW = (Speaker(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
+LATER, LATEST, NOW = (Sender(f"b{when}", ms(when) ^ ME.incarnation) for when in (200, 300, 0))
 
 
 # Our own words.
@@ -33,7 +33,7 @@ LATER, LATEST, NOW = (Speaker(f"b{when}", ms(when) ^ ME.incarnation) for when in
 def test_our_hello_tells_how_long_a_word_takes(desk: Desk) -> None:
     desk.start()
     desk.read_back(30)
-    assert desk.broker.link.settle_ns == ms(30)
+    assert desk.broker.link.damping_ns == ms(30)
 
 
 def test_our_hello_makes_good_for_no_report(desk: Desk) -> None:
@@ -83,7 +83,7 @@ def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: D
 def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
     """Else a broker with more rows than a map takes would never be silent again."""
     live.broker.identity.sequence = 9
-    live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), speaker=ME), 2100)
+    live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), sender=ME), 2100)
     assert live.rests_until(3000)
 
 
@@ -97,7 +97,7 @@ def test_new_policies_are_in_force_at_once_and_silently(live: Desk) -> None:
     assert live.change(gold(40, blocked=True), at=2200) == ()
     assert not live.ask(1, at=2300)
     live.broker.validate()
-    live.change(PolicyBook(), at=2400)
+    live.change(PolicySnapshot(), at=2400)
     assert list(live.broker.limiter.states()) == []
 
 
@@ -113,7 +113,7 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
     assert live.stop(2040) == (
         Append(
             RoundRecord(
-                speaker=ME,
+                sender=ME,
                 sequence=3,
                 period_ns=ms(40),
                 rows=ShareColumns.of(
@@ -141,11 +141,11 @@ def test_all_that_is_kept_by_place_goes_by_the_same_places(live: Desk) -> None:
     broker = live.broker
     assert broker.usage.index is broker.index
     groups = {"small": Group("small", Limit(rates(10))), **gold(10_000).groups}
-    live.change(PolicyBook(groups), at=2010)
+    live.change(PolicySnapshot(groups), at=2010)
     live.hear(report("b2", usage(500, group="small"), usage(1)), 2020)
     live.share()
     broker.limiter.acquire(Request(messages=1, group="small"), ms(2030))
-    places = np.array([broker.index.place(key(name)) for name in ("gold", "small")])
+    places = np.array([broker.index.slot(key(name)) for name in ("gold", "small")])
     assert broker.sharing.quotas(places)[:, 0].tolist() == [10_000_000, 10_000]
     assert broker.sharing.is_short(places).tolist() == [False, True]
 
@@ -162,7 +162,7 @@ def test_shares_that_do_not_sum_to_the_quota_are_a_bug(
     desk.broker.validate()
     # A reckoning that loses a thousandth of a unit.
     monkeypatch.setattr(
-        "rgd.core.broker.ranks.share_out",
+        "rgd.core.broker.broker_index.share_out",
         lambda rows, quota, **rest: share_out(rows, quota - 1, **rest),
     )
     desk.broker.sharing.refresh_all(ms(2100))

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Report, Speaker
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire.codec import decode, encode, in_order
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 GROUPS = [f"g{place}" for place in range(8)]
 
 keys = st.tuples(st.sampled_from(GROUPS), st.sampled_from(Kind))
 reports = st.builds(
     lambda told, full, amount: Report(
-        Speaker("b1", 1),
+        Sender("b1", 1),
         1,
         1_000_000_000,
         rows=UsageColumns.of(
@@ -45,22 +45,22 @@ FATES = ["lost", "heard", "heard", "twice", "late"]
 def test_what_is_read_is_what_was_said_or_nothing(
     happenings: list[tuple[Report, str, bool]],
 ) -> None:
-    numbering, numberings = Numbering(), Numberings()
+    numbering, name_decoders = NameEncoder(), NameDecoders()
     late: list[tuple[Report, bytes]] = []
     incarnation = 1
     for drawn, fate, restarts in happenings:
         if restarts:
-            incarnation, numbering = incarnation + 1, Numbering()
-        said = replace(drawn, speaker=Speaker("b1", incarnation))
+            incarnation, numbering = incarnation + 1, NameEncoder()
+        said = replace(drawn, sender=Sender("b1", incarnation))
         payload = encode(said, numbering)
         if fate == "late":
             late.append((said, payload))
             continue
         for _ in range({"lost": 0, "heard": 1, "twice": 2}[fate]):
-            heard = decode(payload, numberings)
+            heard = decode(payload, name_decoders)
             nothing = replace(said, rows=UsageColumns.of(), full=False)
             assert in_order(heard) == in_order(said) or (heard == nothing and not said.full)
     for said, payload in late:
-        heard = decode(payload, numberings)
+        heard = decode(payload, name_decoders)
         nothing = replace(said, rows=UsageColumns.of(), full=False)
         assert in_order(heard) in (in_order(said), nothing)

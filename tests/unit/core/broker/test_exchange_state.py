@@ -11,7 +11,7 @@ import pytest
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import OnIsolation
-from rgd.core.exchange.messages import Goodbye, Hello, Report, Speaker
+from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension
 from tests.unit.core.broker.conftest import Seat
@@ -115,7 +115,7 @@ def test_whoever_is_there_is_waited_for_too(seat: Seat) -> None:
     desk.hear(report("b2"), 20)
     desk.run(20, 700)
     assert desk.believes() is Mode.STARTING
-    desk.hear(Goodbye(Speaker("b3", 1)), 710)
+    desk.hear(Goodbye(Sender("b3", 1)), 710)
     assert desk.believes() is Mode.LIVE
 
 
@@ -159,7 +159,7 @@ def test_the_hello_of_one_that_starts_is_all_it_has_to_tell(seat: Seat) -> None:
     desk = seat(expected_brokers=2)
     desk.start()
     desk.read_back(5)
-    desk.hear(Hello(Speaker("b2", 1)), 10)
+    desk.hear(Hello(Sender("b2", 1)), 10)
     assert believed_from(desk, 10) == 605
 
 
@@ -168,8 +168,8 @@ def test_the_hello_of_one_that_has_told_something_is_not(seat: Seat) -> None:
     desk.start()
     desk.read_back(5)
     desk.hear(report("b2", rows_hash=99), 10)
-    desk.hear(Hello(Speaker("b2", 1)), 20)
-    desk.hear(Hello(Speaker("b2", 2)), 20)
+    desk.hear(Hello(Sender("b2", 1)), 20)
+    desk.hear(Hello(Sender("b2", 2)), 20)
     assert believed_from(desk, 20) == 2005
 
 
@@ -178,7 +178,7 @@ def test_what_a_restarted_peer_told_before_is_no_answer(seat: Seat) -> None:
     desk.start()
     desk.read_back(5)
     desk.hear(report("b2"), 10)
-    desk.hear(Hello(Speaker("b2", 2)), 20)
+    desk.hear(Hello(Sender("b2", 2)), 20)
     desk.hear(report("b2", incarnation=2, rows_hash=99), 720)
     desk.hear(report("b3"), 730)
     assert believed_from(desk, 730) == 2005
@@ -264,7 +264,7 @@ def test_reached_once_and_cut_off_before_anybody_answered_it_stays_on_its_floor(
     # Read back at last, the two rounds are long over.
     desk.read_back(4500)
     assert not desk.is_past_start()
-    assert desk.broker.standing.due_at == ms(2005)
+    assert desk.broker.exchange_state.due_at == ms(2005)
     desk.wake(4500)
     assert desk.believes() is Mode.LIVE
 

@@ -20,7 +20,7 @@ from rgd.core.policies.precedence import Place, names_of
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyBook:
+class PolicySnapshot:
     """Groups by name, their attachments, and this broker's limits."""
 
     groups: Mapping[str, Group] = field(default_factory=dict)
@@ -91,4 +91,4 @@ class PolicyBook:
         yield from (namespace_of_topic(topic) for topic, _ in limits.subscriptions)
 
 
-EMPTY_BOOK = PolicyBook()
+EMPTY_SNAPSHOT = PolicySnapshot()

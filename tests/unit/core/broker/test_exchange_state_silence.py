@@ -1,4 +1,4 @@
-"""How far the exchange is believed once it is gone: silence, holding, cut off, coming back, standing still.
+"""How far the exchange is believed once it is gone: silence, holding, cut off, coming back, exchange_state still.
 
 Not covered: several brokers (tests/simulation), what each mode grants (test_sharing.py).
 """
@@ -246,7 +246,7 @@ def test_a_goodbye_of_our_own_that_comes_back_is_no_word_of_the_living(live: Des
     assert live.read_back(3020) == ()
     # Said at 3000 and not read back.
     assert live.rests_until(4000)
-    assert live.broker.link.heard_at == ms(2005)
+    assert live.broker.link.received_at == ms(2005)
 
 
 def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None:
@@ -260,7 +260,7 @@ def test_a_quota_changed_while_cut_off_is_in_force_there_too(seat: Seat) -> None
     assert desk.share() == rates(10)
 
 
-# Standing still.
+# ExchangeState still.
 
 
 def test_one_that_stood_still_for_two_rounds_forgives_its_peers(live: Desk) -> None:
@@ -312,9 +312,9 @@ def test_a_standstill_of_less_than_a_round_and_the_longest_way_is_none(live: Des
     live.said.clear()
     peer = live.broker.peers.get("b2")
     assert peer is not None
-    assert peer.heard_at == ms(3005)
+    assert peer.received_at == ms(3005)
     live.wake(4105 + 1101)
-    assert peer.heard_at == ms(5206)
+    assert peer.received_at == ms(5206)
 
 
 def test_before_its_start_a_broker_cannot_stand_still(desk: Desk) -> None:

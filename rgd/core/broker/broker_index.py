@@ -29,38 +29,38 @@ class SharedOut:
     columns: Shares
     groups: int
     brokers: int
-    #: (place in the list of groups, [brokers, 2]) of those with another policy.
+    #: (slot in the list of groups, [brokers, 2]) of those with another policy.
     others: Sequence[tuple[int, Ints]]
 
-    def of_rank(self, rank: int) -> Ints:
+    def of_index(self, index: int) -> Ints:
         """[groups, 2] the shares of one broker, `NO_RATE` for unlimited."""
-        shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, rank))
-        own = np.flatnonzero(self.rows.place == rank)
+        shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, index))
+        own = np.flatnonzero(self.rows.place == index)
         shares[self.rows.group[own]] = self.columns.of_rows[own]
-        for place, table in self.others:
-            shares[place] = table[rank]
+        for slot, table in self.others:
+            shares[slot] = table[index]
         return shares
 
     def of_all(self) -> Ints:
         """[groups, brokers, 2] everybody's."""
-        ranks = np.tile(np.arange(self.brokers), self.groups)
+        broker_index = np.tile(np.arange(self.brokers), self.groups)
         groups = np.repeat(np.arange(self.groups), self.brokers)
-        shares = self.columns.idle(groups, ranks).reshape(self.groups, self.brokers, 2)
+        shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
         shares[self.rows.group, self.rows.place] = self.columns.of_rows
-        for place, table in self.others:
-            shares[place] = table
+        for slot, table in self.others:
+            shares[slot] = table
         return shares
 
 
-class Ranks:
-    """The live brokers by rank, their place in the order of names."""
+class BrokerIndex:
+    """The live brokers by index, their slot in the order of names."""
 
     def __init__(self, settings: BrokerSettings, usage: UsageMap, peers: Peers) -> None:
         self._settings = settings
         self._usage = usage
         self._peers = peers
         self._names: list[str] = []
-        #: By number of the broker in the usage map: its rank, and by rank: its weight.
+        #: By number of the broker in the usage map: its index, and by index: its weight.
         self._rank = np.zeros(0, np.int64)
         self._weight = np.zeros(0, np.int64)
         self.renew()
@@ -71,12 +71,12 @@ class Ranks:
 
     @property
     def own(self) -> int:
-        """This broker's rank."""
-        return int(self._rank[self._usage.number_of(self._settings.speaker.broker)])
+        """This broker's index."""
+        return int(self._rank[self._usage.number_of(self._settings.sender.broker)])
 
     def renew(self) -> None:
         """The brokers changed: who is there, or a weight."""
-        me = self._settings.speaker.broker
+        me = self._settings.sender.broker
         self._names = sorted([*self._peers.names(), me])
         numbers = [self._usage.number_of(name) for name in self._names]
         self._rank = np.full(self._usage.brokers_numbered, -1, np.int64)
@@ -87,7 +87,7 @@ class Ranks:
 
     def share_out(
         self,
-        places: Ints,
+        slots: Ints,
         quota: Ints,
         policies: Sequence[SharePolicyName],
         *,
@@ -96,30 +96,30 @@ class Ranks:
         """Share groups out over the live brokers.
 
         Args:
-            places: [groups] in the usage map.
+            slots: [groups] in the usage map.
             quota: [groups, 2] `NO_RATE` for unlimited.
             policies: [groups]; none at all where all have max-min.
-            own: compute with these in place of this broker's rows in the map.
+            own: compute with these in slot of this broker's rows in the map.
         """
-        me = self._usage.number_of(self._settings.speaker.broker)
-        rows = self._usage.gather(places)
+        me = self._usage.number_of(self._settings.sender.broker)
+        rows = self._usage.gather(slots)
         if own is not None:
             rows = _with_own(rows, own, me)
-        ranks = self._rank[rows.broker]
-        table = Rows(rows.group, ranks, rows.wanted, self._weight[ranks])
+        broker_index = self._rank[rows.broker]
+        table = Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
         columns = share_out(
             table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
         )
         others = [
-            (at, self._by_rule(rows, ranks, at, quota[at], policy))
+            (at, self._by_rule(rows, broker_index, at, quota[at], policy))
             for at, policy in enumerate(policies)
             if policy is not SharePolicyName.MAX_MIN
         ]
-        return SharedOut(table, columns, len(places), len(self._names), others)
+        return SharedOut(table, columns, len(slots), len(self._names), others)
 
     def moves_share(
         self,
-        places: Ints,
+        slots: Ints,
         quota: Ints,
         policies: Sequence[SharePolicyName],
         before: OwnRates,
@@ -128,21 +128,21 @@ class Ranks:
         """[groups] whether anybody's share moves by more than `EFFECT_PPM` of it.
 
         Args:
-            places: as `share_out` has them.
+            slots: as `share_out` has them.
             quota: likewise.
             policies: likewise.
-            before: compute with this in place of this broker's rows in the map.
+            before: compute with this in slot of this broker's rows in the map.
             after: and then with this.
         """
-        was = self.share_out(places, quota, policies, own=before).of_all()
-        will_be = self.share_out(places, quota, policies, own=after).of_all()
+        was = self.share_out(slots, quota, policies, own=before).of_all()
+        will_be = self.share_out(slots, quota, policies, own=after).of_all()
         # Where there is no limit both are `NO_RATE`.
         far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
         moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
         return moves
 
     def _by_rule(
-        self, rows: Gathered, ranks: Ints, at: int, quota: Ints, policy: SharePolicyName
+        self, rows: Gathered, broker_index: Ints, at: int, quota: Ints, policy: SharePolicyName
     ) -> Ints:
         """[brokers, 2] the shares of one group by a policy of single rows."""
         first, end = np.searchsorted(rows.group, [at, at + 1]).tolist()
@@ -150,13 +150,13 @@ class Ranks:
             Row(name, weight=weight)
             for name, weight in zip(self._names, self._weight.tolist(), strict=True)
         ]
-        for place in range(first, end):
-            rank = int(ranks[place])
-            table[rank] = Row(
-                self._names[rank],
-                Pair(*rows.admitted[place].tolist()),
-                Pair(*rows.wanted[place].tolist()),
-                int(self._weight[rank]),
+        for slot in range(first, end):
+            index = int(broker_index[slot])
+            table[index] = Row(
+                self._names[index],
+                Pair(*rows.admitted[slot].tolist()),
+                Pair(*rows.wanted[slot].tolist()),
+                int(self._weight[index]),
             )
         shares = allocate(
             policy,
@@ -174,7 +174,7 @@ class Ranks:
 
 
 def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:
-    """The rows with others in place of this broker's."""
+    """The rows with others in slot of this broker's."""
     is_other = rows.broker != me
     count = len(own.wanted)
     group = np.concatenate((rows.group[is_other], np.arange(count)))

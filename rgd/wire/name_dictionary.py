@@ -3,7 +3,7 @@
 Law: a receiver that has everything reads what was written; one that lacks a name reads the report as
 one without rows, which the hash in it gives away, so that it asks for the full state, and each part of
 a full state says every name it uses. A name is never taken for another one: numbers are given once in a
-numbering, and numberings once in an incarnation.
+numbering, and name_decoders once in an incarnation.
 
 A name travels once after each full state and a number in a byte or so, and a receiver looks no names
 up: its rows have the numbers, by which the usage map knows them. Each table has a limit, and what does not fit begins again. What a receiver keeps is
@@ -18,7 +18,7 @@ import numpy as np
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import grown
-from rgd.core.exchange.messages import ALL_ROWS, Span, Speaker
+from rgd.core.exchange.messages import ALL_ROWS, Sender, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_group_names
@@ -34,7 +34,7 @@ NAMES_MAX: Final = 262_144
 SPARE_NAMES: Final = 1_024
 
 #: Most senders whose names are kept; of more, who was silent longest has to say them again.
-SPEAKERS_MAX: Final = 1_024
+SENDERS_MAX: Final = 1_024
 
 #: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
 #: with long names need half of it.
@@ -47,11 +47,11 @@ _NUMBER_COST: Final = 33
 _NUMBERS: Final = ("numbers",)
 
 
-class Numbering:
+class NameEncoder:
     """The numbers that one sender gives its groups."""
 
     def __init__(self) -> None:
-        self._numbering = 1
+        self._generation = 1
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         #: [numbers] whether its name was said since the last full state began, and how many were.
@@ -108,14 +108,14 @@ class Numbering:
         return {group: None for group in groups if group not in self._numbers}
 
     def _begin_next(self) -> None:
-        self._numbering += 1
+        self._generation += 1
         self._numbers, self._names = {}, []
         self._is_said[:] = False
         self._said = 0
 
     def _write_names(self, numbers: Ints, proto: usage_pb2.Report) -> None:
         """Write names: of a full report all that it uses, of others what was not said."""
-        proto.names.numbering = self._numbering
+        proto.names.numbering = self._generation
         unsaid = numbers[~self._is_said[numbers]]
         self._is_said[unsaid] = True
         self._said += len(unsaid)
@@ -139,11 +139,11 @@ class Numbering:
         return rows
 
 
-class Numberings:
+class NameDecoders:
     """The names that every sender's numbers stand for, as far as they were received."""
 
     def __init__(self) -> None:
-        self._speakers: OrderedDict[str, _Heard] = OrderedDict()
+        self._senders: OrderedDict[str, _Heard] = OrderedDict()
         self._cost = 0
 
     @property
@@ -153,19 +153,17 @@ class Numberings:
 
     def keep(self, brokers: Container[str]) -> None:
         """Forget the names of all other senders: they are gone."""
-        for broker in [name for name in self._speakers if name not in brokers]:
+        for broker in [name for name in self._senders if name not in brokers]:
             self._forget(broker)
 
-    def read(
-        self, speaker: Speaker, report: usage_pb2.Report
-    ) -> tuple[NumberedNames, Codes] | None:
+    def read(self, sender: Sender, report: usage_pb2.Report) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row of a report; None where a name was missed.
 
         Raises:
             Oversize, Malformed: columns that do not fit together, or a name or number that cannot be
                 one.
         """
-        heard = self._heard(speaker, report.names)
+        heard = self._heard(sender, report.names)
         if heard is None:
             return None
         self._cost -= heard.cost
@@ -173,29 +171,29 @@ class Numberings:
             heard.take(report.names)
         finally:
             self._cost += heard.cost
-            self._make_room(speaker.broker)
+            self._make_room(sender.broker)
         return heard.keys(report.rows)
 
-    def _heard(self, speaker: Speaker, names: usage_pb2.Names) -> "_Heard | None":
-        known = self._speakers.get(speaker.broker)
-        if known is None or not known.is_of(speaker, names):
+    def _heard(self, sender: Sender, names: usage_pb2.Names) -> "_Heard | None":
+        known = self._senders.get(sender.broker)
+        if known is None or not known.is_of(sender, names):
             if not len(names.groups):
                 return None
-            self._forget(speaker.broker)
-            known = self._speakers[speaker.broker] = _Heard(speaker, names)
-        self._speakers.move_to_end(speaker.broker)
+            self._forget(sender.broker)
+            known = self._senders[sender.broker] = _Heard(sender, names)
+        self._senders.move_to_end(sender.broker)
         return known
 
     def _make_room(self, broker: str) -> None:
         """Forget who was silent longest, while there is too much; never the one that speaks."""
-        while len(self._speakers) > SPEAKERS_MAX or self._cost > NAMES_COST_MAX:
-            oldest = next(iter(self._speakers))
+        while len(self._senders) > SENDERS_MAX or self._cost > NAMES_COST_MAX:
+            oldest = next(iter(self._senders))
             if oldest == broker:
                 return
             self._forget(oldest)
 
     def _forget(self, broker: str) -> None:
-        gone = self._speakers.pop(broker, None)
+        gone = self._senders.pop(broker, None)
         if gone is not None:
             self._cost -= gone.cost
 
@@ -203,8 +201,8 @@ class Numberings:
 class _Heard:
     """What was received of one numbering."""
 
-    def __init__(self, speaker: Speaker, names: usage_pb2.Names) -> None:
-        self._of = (speaker.incarnation, names.numbering)
+    def __init__(self, sender: Sender, names: usage_pb2.Names) -> None:
+        self._of = (sender.incarnation, names.numbering)
         #: By number; None where the name was not received. Only grows: rows that were read refer to it.
         self._names: list[str | None] = []
         #: [numbers] whether its name was received.
@@ -216,9 +214,9 @@ class _Heard:
         #: The last report's numbers and kinds, and how they were written: most reports are of the same rows.
         self._latest: tuple[tuple[bytes, bytes], NumberedNames, Codes] | None = None
 
-    def is_of(self, speaker: Speaker, names: usage_pb2.Names) -> bool:
+    def is_of(self, sender: Sender, names: usage_pb2.Names) -> bool:
         """Whether these names belong to the same numbering."""
-        return self._of == (speaker.incarnation, names.numbering)
+        return self._of == (sender.incarnation, names.numbering)
 
     def take(self, names: usage_pb2.Names) -> None:
         """Take names in."""

@@ -43,7 +43,7 @@ class Sources(NamedTuple):
     full_state: FullState
 
 
-class Sender:
+class Publisher:
     """The messages of one broker."""
 
     def __init__(self, settings: BrokerSettings, sources: Sources, now: Nanos) -> None:
@@ -72,7 +72,7 @@ class Sender:
         """Let the full state be due for one that asked, named by its incarnation."""
         # Spread over half a round by who asks and who answers, so that no dice is needed.
         spread = max(1, self._settings.round_ns // 2)
-        self.answer_from(Nanos(now + (asker ^ self._of.identity.speaker.incarnation) % spread))
+        self.answer_from(Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread))
 
     def answer_from(self, due: Nanos) -> None:
         """Tell everything then, or somewhat later where it was told a moment ago."""
@@ -118,7 +118,7 @@ class Sender:
         part = self._of.full_state.next()
         return [] if part is None else [self.report(part.rows, now, span=part.span)]
 
-    def report_anew(self, now: Nanos) -> list[Effect]:
+    def report_again(self, now: Nanos) -> list[Effect]:
         """Send the full state from its beginning."""
         self._of.full_state.abandon()
         return self.report_state(now)
@@ -136,12 +136,12 @@ class Sender:
         self.reported_at = now
         self.alive_at = None
         report = Report(
-            speaker=self._of.identity.speaker,
+            sender=self._of.identity.sender,
             sequence=self._of.identity.next_sequence(),
             period_ns=max(1, now - self._round_began),
             rows=rows,
             full=span is not None,
-            rows_hash=self._of.rounds.told_hash,
+            rows_hash=self._of.rounds.advertised_hash,
             weight=self._settings.weight,
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),
@@ -158,12 +158,12 @@ class Sender:
     def hello(self, now: Nanos) -> Effect:
         """Say that we have just started, or are back: everybody answers with its full state."""
         self._of.link.said(0, now)
-        return Publish(Hello(self._of.identity.speaker))
+        return Publish(Hello(self._of.identity.sender))
 
     def goodbye(self) -> list[Effect]:
         """Say that we leave."""
         # A name that another daemon has is not ours to take away.
-        return [] if self._of.name.is_lost else [Publish(Goodbye(self._of.identity.speaker))]
+        return [] if self._of.name.is_lost else [Publish(Goodbye(self._of.identity.sender))]
 
     def finish_round(
         self, now: Nanos, ungoverned: Ungoverned, *, last: bool = False
@@ -180,7 +180,7 @@ class Sender:
         reports = [self.report(part, now, more=True) for part in parts]
         reports.append(self.report(rest, now))
         record = RoundRecord(
-            speaker=self._of.identity.speaker,
+            sender=self._of.identity.sender,
             sequence=self._of.identity.sequence,
             period_ns=max(1, now - self._round_began),
             rows=shown,

@@ -10,18 +10,18 @@ from dataclasses import replace
 import pytest
 
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Message, Report, Span, Speaker
+from rgd.core.exchange.messages import Message, Report, Sender, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.wire import numbering as numbering_module
+from rgd.wire import name_dictionary as numbering_module
 from rgd.wire import usage_pb2
 from rgd.wire.codec import decode, encode, in_order
 from rgd.wire.errors import Reason, WireError
-from rgd.wire.numbering import Numbering, Numberings
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from tests.support.wire_values import varints
 
-ME = Speaker("b1", 7)
+ME = Sender("b1", 7)
 
 
 def row(group: str, wanted: int = 5, kind: Kind = Kind.PUBLISH) -> UsageRow:
@@ -29,23 +29,23 @@ def row(group: str, wanted: int = 5, kind: Kind = Kind.PUBLISH) -> UsageRow:
     return UsageRow(group, kind, 1, some, some, some, some)
 
 
-def report(*rows: UsageRow, full: bool = False, speaker: Speaker = ME) -> Report:
-    return Report(speaker, 1, 1_000_000_000, rows=UsageColumns.of(*rows), full=full)
+def report(*rows: UsageRow, full: bool = False, sender: Sender = ME) -> Report:
+    return Report(sender, 1, 1_000_000_000, rows=UsageColumns.of(*rows), full=full)
 
 
 class Line:
-    """One speaker and one listener."""
+    """One sender and one listener."""
 
     def __init__(self) -> None:
-        self.numbering = Numbering()
-        self.numberings = Numberings()
+        self.numbering = NameEncoder()
+        self.name_decoders = NameDecoders()
 
     def say(self, message: Message, *, is_lost: bool = False) -> Report | None:
         payload = encode(message, self.numbering)
         return None if is_lost else self.hear(payload)
 
     def hear(self, payload: bytes) -> Report:
-        message = decode(payload, self.numberings)
+        message = decode(payload, self.name_decoders)
         assert isinstance(message, Report)
         return message
 
@@ -68,7 +68,7 @@ def test_a_report_is_read_as_it_was_written() -> None:
 
 
 def test_a_name_travels_once() -> None:
-    numbering = Numbering()
+    numbering = NameEncoder()
     first = proto_of(encode(report(*BOTH), numbering)).report
     again = proto_of(encode(report(*BOTH), numbering)).report
     assert list(first.names.groups) == ["gold", "trial"]
@@ -112,7 +112,7 @@ def test_a_late_receiver_reads_no_rows() -> None:
 
 
 def test_rows_that_cannot_be_read_take_nothing_back() -> None:
-    payload = encode(report(*BOTH, full=True), Numbering())
+    payload = encode(report(*BOTH, full=True), NameEncoder())
     proto = proto_of(payload)
     del proto.report.names.groups[:]
     heard = Line().hear(payload[:2] + proto.SerializeToString())
@@ -123,21 +123,21 @@ def test_rows_that_cannot_be_read_take_nothing_back() -> None:
 def test_another_start_has_other_numbers() -> None:
     line = Line()
     line.say(report(row("gold")))
-    line.numbering = Numbering()
+    line.numbering = NameEncoder()
     later = replace(ME, incarnation=8)
-    heard = line.say(report(row("trial"), speaker=later))
+    heard = line.say(report(row("trial"), sender=later))
     assert heard is not None
     assert heard.rows.groups == ("trial",)
     # A straggler of the start before is not read by the numbers of this one.
-    old = Numbering()
+    old = NameEncoder()
     encode(report(row("gold")), old)
     assert line.hear(encode(report(row("gold")), old)) == report()
 
 
 def test_senders_do_not_share_numbers() -> None:
-    line, other = Line(), Numbering()
+    line, other = Line(), NameEncoder()
     line.say(report(row("gold")))
-    said = report(row("trial"), speaker=Speaker("b2", 7))
+    said = report(row("trial"), sender=Sender("b2", 7))
     assert line.hear(encode(said, other)) == said
 
 
@@ -151,7 +151,7 @@ def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
     heard = line.say(report(row("g0"), full=True))
     assert heard is not None
     assert heard.rows.groups == ("g0",)
-    assert line.numberings._speakers["b1"]._names == ["g0"]
+    assert line.name_decoders._senders["b1"]._names == ["g0"]
     more = line.say(report(row("g5")))
     assert more is not None
     assert more.rows.groups == ("g5",)
@@ -165,21 +165,21 @@ def test_a_full_dictionary_begins_again(monkeypatch: pytest.MonkeyPatch) -> None
         heard = line.say(said)
         assert heard is not None
         assert in_order(heard) == said
-    assert len(line.numberings._speakers["b1"]._names) <= 3
+    assert len(line.name_decoders._senders["b1"]._names) <= 3
 
 
 def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(numbering_module, "SPEAKERS_MAX", 2)
-    numberings = Numberings()
-    speakers = [(Speaker(f"b{place}", 1), Numbering()) for place in range(3)]
-    for speaker, numbering in speakers:
-        decode(encode(report(row("gold"), speaker=speaker), numbering), numberings)
+    monkeypatch.setattr(numbering_module, "SENDERS_MAX", 2)
+    name_decoders = NameDecoders()
+    senders = [(Sender(f"b{place}", 1), NameEncoder()) for place in range(3)]
+    for sender, numbering in senders:
+        decode(encode(report(row("gold"), sender=sender), numbering), name_decoders)
 
     def reads(place: int) -> bool:
-        speaker, numbering = speakers[place]
-        message = decode(encode(report(row("gold"), speaker=speaker), numbering), numberings)
+        sender, numbering = senders[place]
+        message = decode(encode(report(row("gold"), sender=sender), numbering), name_decoders)
         assert isinstance(message, Report)
         return len(message.rows) == 1
 
@@ -195,12 +195,12 @@ def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again(
 )
 def test_what_cannot_be_written_is_not(rows: Sequence[UsageRow], reason: Reason) -> None:
     with pytest.raises(WireError) as caught:
-        encode(report(*rows), Numbering())
+        encode(report(*rows), NameEncoder())
     assert caught.value.reason is reason
 
 
 def test_a_name_with_two_numbers_is_refused() -> None:
-    payload = encode(report(*BOTH), Numbering())
+    payload = encode(report(*BOTH), NameEncoder())
     proto = proto_of(payload)
     proto.report.names.groups[1] = "gold"
     with pytest.raises(WireError) as caught:
@@ -217,7 +217,7 @@ def test_a_name_with_two_numbers_is_refused() -> None:
     ],
 )
 def test_numbers_that_cannot_be_are_refused(field: str, value: bytes, reason: Reason) -> None:
-    payload = encode(report(*BOTH), Numbering())
+    payload = encode(report(*BOTH), NameEncoder())
     proto = proto_of(payload)
     setattr(proto.report.rows, field, value)
     with pytest.raises(WireError) as caught:
@@ -226,7 +226,7 @@ def test_numbers_that_cannot_be_are_refused(field: str, value: bytes, reason: Re
 
 
 def test_both_names_and_numbers_are_refused() -> None:
-    payload = encode(report(*BOTH), Numbering())
+    payload = encode(report(*BOTH), NameEncoder())
     proto = proto_of(payload)
     proto.report.rows.groups.append("gold")
     with pytest.raises(WireError) as caught:
@@ -235,7 +235,7 @@ def test_both_names_and_numbers_are_refused() -> None:
 
 
 def test_more_names_than_a_sender_may_have_are_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
     line.hear(payload)
     proto = proto_of(payload)
     proto.report.names.numbers = varints(numbering_module.NAMES_MAX - 1, 1)
@@ -255,7 +255,7 @@ def test_reports_of_one_numbering_refer_to_one_table_of_names() -> None:
 
 
 def test_a_name_that_comes_again_under_another_number_is_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
     line.hear(payload)
     proto = proto_of(payload)
     proto.report.names.numbers = varints(0, 2)
@@ -265,7 +265,7 @@ def test_a_name_that_comes_again_under_another_number_is_refused() -> None:
 
 
 def test_a_number_that_stands_for_two_groups_is_refused() -> None:
-    line, payload = Line(), encode(report(*BOTH), Numbering())
+    line, payload = Line(), encode(report(*BOTH), NameEncoder())
     line.hear(payload)
     proto = proto_of(payload)
     proto.report.names.groups[1] = "other"
@@ -292,7 +292,7 @@ def test_parts_of_a_full_state_each_have_the_names_they_use() -> None:
 
 
 def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() -> None:
-    numbering = Numbering()
+    numbering = NameEncoder()
     encode(report(*BOTH), numbering)
     encode(report(row("gold"), full=True), numbering)
     after = proto_of(encode(report(*BOTH), numbering)).report
@@ -300,30 +300,30 @@ def test_names_are_sent_again_after_a_full_state_only_if_it_did_not_have_them() 
 
 
 def test_the_names_of_senders_that_are_gone_are_freed() -> None:
-    numberings = Numberings()
+    name_decoders = NameDecoders()
     for place in range(3):
-        said = report(*BOTH, speaker=Speaker(f"b{place}", 1))
-        decode(encode(said, Numbering()), numberings)
-    before = numberings.cost
-    numberings.keep({"b1"})
-    assert 0 < numberings.cost == before // 3
-    numberings.keep(())
-    assert numberings.cost == 0
+        said = report(*BOTH, sender=Sender(f"b{place}", 1))
+        decode(encode(said, NameEncoder()), name_decoders)
+    before = name_decoders.cost
+    name_decoders.keep({"b1"})
+    assert 0 < name_decoders.cost == before // 3
+    name_decoders.keep(())
+    assert name_decoders.cost == 0
 
 
 def test_the_names_of_all_senders_take_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    numberings = Numberings()
+    name_decoders = NameDecoders()
     rows = [row(f"g{place:0100}") for place in range(20)]
-    one = Numberings()
-    decode(encode(report(*rows), Numbering()), one)
+    one = NameDecoders()
+    decode(encode(report(*rows), NameEncoder()), one)
     monkeypatch.setattr(numbering_module, "NAMES_COST_MAX", 2 * one.cost)
     for place in range(5):
-        decode(encode(report(*rows, speaker=Speaker(f"b{place}", 1)), Numbering()), numberings)
-        assert numberings.cost <= 2 * one.cost
-    assert set(numberings._speakers) == {"b3", "b4"}
+        decode(encode(report(*rows, sender=Sender(f"b{place}", 1)), NameEncoder()), name_decoders)
+        assert name_decoders.cost <= 2 * one.cost
+    assert set(name_decoders._senders) == {"b3", "b4"}
     # A number that leaves holes takes what it takes.
-    payload = encode(report(*BOTH, speaker=Speaker("b9", 1)), Numbering())
+    payload = encode(report(*BOTH, sender=Sender("b9", 1)), NameEncoder())
     proto = proto_of(payload)
     proto.report.names.numbers = varints(0, numbering_module.NAMES_MAX - 1)
-    decode(payload[:2] + proto.SerializeToString(), numberings)
-    assert set(numberings._speakers) == {"b9"}
+    decode(payload[:2] + proto.SerializeToString(), name_decoders)
+    assert set(name_decoders._senders) == {"b9"}

@@ -16,8 +16,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import BacklogQuotas, Group, Limit, LocalLimit, Rates
+from rgd.core.policies.snapshot import PolicySnapshot
 
 #: Most names that are sorted in one call.
 SLICE: Final = 1000
@@ -27,18 +27,18 @@ _Data = dict[str, object]
 _Section = tuple[Mapping[Any, Any], Callable[[Any], str], Callable[[Any], object]]
 
 
-def book_hash(book: PolicyBook) -> int:
+def policies_hash(snapshot: PolicySnapshot) -> int:
     """A hash of a policy snapshot: 1 to 2^63 - 1, the same on every machine, run and version."""
     digest = hashlib.blake2b(digest_size=8)
-    for text in _texts(book):
+    for text in _texts(snapshot):
         digest.update(text.encode())
     return (int.from_bytes(digest.digest(), "big") >> 1) or 1
 
 
-def _texts(book: PolicyBook) -> Iterator[str]:
+def _texts(snapshot: PolicySnapshot) -> Iterator[str]:
     """JSON with sorted keys, piece by piece; empty sections are left out."""
     separator = "{"
-    for name, section in sorted(_sections(book).items()):
+    for name, section in sorted(_sections(snapshot).items()):
         entries = _entries(section)
         first = next(entries, None)
         if first is not None:
@@ -49,10 +49,10 @@ def _texts(book: PolicyBook) -> Iterator[str]:
     yield "{}" if separator == "{" else "}"
 
 
-def _sections(book: PolicyBook) -> dict[str, _Section]:
-    attach, limits, backlogs = book.attach, book.limits, book.backlogs
+def _sections(snapshot: PolicySnapshot) -> dict[str, _Section]:
+    attach, limits, backlogs = snapshot.attach, snapshot.limits, snapshot.backlogs
     return {
-        "groups": (book.groups, str, _data_of_group),
+        "groups": (snapshot.groups, str, _data_of_group),
         "tenants": (attach.tenants, str, str),
         "namespaces": (attach.namespaces, str, str),
         "topics": (attach.topics, str, str),

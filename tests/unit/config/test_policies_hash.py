@@ -1,4 +1,4 @@
-"""The hash of a book: the same for what says the same, another for everything else, and pinned.
+"""The hash of a snapshot: the same for what says the same, another for everything else, and pinned.
 
 Not covered: who compares hashes (rgd.app).
 """
@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config import book_hash as module
-from rgd.config.book_hash import book_hash
+from rgd.config import policies_hash as module
 from rgd.config.groups import load_groups
-from rgd.core.policies.book import EMPTY_BOOK, PolicyBook
+from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import (
     NOT_SET,
     BacklogQuota,
@@ -22,10 +21,11 @@ from rgd.core.policies.model import (
     LocalLimit,
     Rates,
 )
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from tests.unit.config.groups_file import BOOK, EVERYTHING, OLD_BOOK, TOPIC
 
 
-def load(tmp_path: Path, text: str) -> PolicyBook:
+def load(tmp_path: Path, text: str) -> PolicySnapshot:
     path = tmp_path / "groups.yaml"
     path.write_text(text)
     return load_groups(path)
@@ -40,31 +40,31 @@ def test_it_is_the_same_whatever_the_order(tmp_path: Path) -> None:
         tmp_path,
         "attach: {tenants: {y: b, x: a}}\ngroups: {b: {blocked: true}, a: {}}",
     )
-    assert book_hash(one) == book_hash(other)
+    assert policies_hash(one) == policies_hash(other)
 
 
 def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(EVERYTHING)
     script = (
-        "import sys, pathlib; from rgd.config.groups import book_hash, load_groups;"
-        "print(book_hash(load_groups(pathlib.Path(sys.argv[1]))))"
+        "import sys, pathlib; from rgd.config.groups import policies_hash, load_groups;"
+        "print(policies_hash(load_groups(pathlib.Path(sys.argv[1]))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) == book_hash(BOOK)
+    assert int(done.stdout) == policies_hash(BOOK)
 
 
 def test_it_is_pinned_so_that_versions_agree() -> None:
-    assert (book_hash(EMPTY_BOOK), book_hash(OLD_BOOK)) == (
+    assert (policies_hash(EMPTY_SNAPSHOT), policies_hash(OLD_BOOK)) == (
         68639833004390057,
         4353072915680061083,
     )
 
 
 def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
-    assert 0 < book_hash(EMPTY_BOOK) < 1 << 63
+    assert 0 < policies_hash(EMPTY_SNAPSHOT) < 1 << 63
 
 
 @pytest.mark.parametrize(
@@ -99,20 +99,22 @@ def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
 )
 def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
     assert changed != EVERYTHING
-    assert book_hash(load(tmp_path, changed)) != book_hash(BOOK)
+    assert policies_hash(load(tmp_path, changed)) != policies_hash(BOOK)
 
 
 @pytest.mark.parametrize(
-    "book",
+    "snapshot",
     [
-        pytest.param(PolicyBook(limits=Limits(topics={TOPIC: NOT_SET})), id="topic"),
-        pytest.param(PolicyBook(limits=Limits(subscriptions={(TOPIC, "s"): NOT_SET})), id="sub"),
-        pytest.param(PolicyBook(backlogs=Backlogs({"a/b": BacklogQuotas()})), id="backlog"),
-        pytest.param(PolicyBook(named=frozenset({"a/b"})), id="named"),
+        pytest.param(PolicySnapshot(limits=Limits(topics={TOPIC: NOT_SET})), id="topic"),
+        pytest.param(
+            PolicySnapshot(limits=Limits(subscriptions={(TOPIC, "s"): NOT_SET})), id="sub"
+        ),
+        pytest.param(PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas()})), id="backlog"),
+        pytest.param(PolicySnapshot(named=frozenset({"a/b"})), id="named"),
     ],
 )
-def test_an_entry_that_sets_nothing_hashes_like_none(book: PolicyBook) -> None:
-    assert book_hash(book) == book_hash(EMPTY_BOOK)
+def test_an_entry_that_sets_nothing_hashes_like_none(snapshot: PolicySnapshot) -> None:
+    assert policies_hash(snapshot) == policies_hash(EMPTY_SNAPSHOT)
 
 
 @pytest.mark.parametrize(
@@ -123,19 +125,21 @@ def test_an_entry_that_sets_nothing_hashes_like_none(book: PolicyBook) -> None:
     ],
 )
 def test_values_that_only_a_table_can_have_count_too(limit: LocalLimit) -> None:
-    plain = PolicyBook(limits=Limits(topics={TOPIC: LocalLimit(dispatch=Rates(5))}))
-    assert book_hash(PolicyBook(limits=Limits(topics={TOPIC: limit}))) != book_hash(plain)
+    plain = PolicySnapshot(limits=Limits(topics={TOPIC: LocalLimit(dispatch=Rates(5))}))
+    assert policies_hash(PolicySnapshot(limits=Limits(topics={TOPIC: limit}))) != policies_hash(
+        plain
+    )
 
 
 def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
-    books = [
-        PolicyBook(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
+    snapshots = [
+        PolicySnapshot(backlogs=Backlogs({"a/b": BacklogQuotas(age=quota)}))
         for quota in (BacklogQuota(), BacklogQuota(-7, 0), BacklogQuota(-1, -9))
     ]
-    assert len({book_hash(book) for book in books}) == 1
+    assert len({policies_hash(snapshot) for snapshot in snapshots}) == 1
 
 
 def test_many_names_are_hashed_in_slices_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = book_hash(BOOK)
+    at_once = policies_hash(BOOK)
     monkeypatch.setattr(module, "SLICE", 1)
-    assert book_hash(BOOK) == at_once
+    assert policies_hash(BOOK) == at_once

@@ -1,11 +1,11 @@
-"""Puts a policy book in force as a whole, also where doing so raises.
+"""Puts a policy snapshot in force as a whole, also where doing so raises.
 
-Law: after each call the shares and the buckets hold the same book, the new one or, as long as that
+Law: after each call the shares and the buckets hold the same snapshot, the new one or, as long as that
 cannot be put in force, the one before.
 
-The usual way tells what changed at once (`set_book`). If it raises, the book is put in force in the
+The usual way tells what changed at once (`set_policies`). If it raises, the snapshot is put in force in the
 plainest way: everything is read again as if all of it had changed, in slices. If that raises too, the
-book before is put back in that way, and the new one is tried again after a pause.
+snapshot before is put back in that way, and the new one is tried again after a pause.
 """
 
 from rgd.core.broker.boundary import Boundary, Part
@@ -13,54 +13,54 @@ from rgd.core.broker.effects import Effect
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.policies.book import PolicyBook
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
 
 
-class BookChange:
+class PolicyChange:
     """The policies in force, and those that could not be put in force yet."""
 
     def __init__(self, sharing: Sharing, limiter: Limiter, boundary: Boundary) -> None:
         self._sharing = sharing
         self._limiter = limiter
         self._boundary = boundary
-        self._waiting: PolicyBook | None = None
+        self._waiting: PolicySnapshot | None = None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a book is to be tried again (`retry`)."""
+        """Whether a snapshot is to be tried again (`retry`)."""
         return self._waiting is not None
 
-    def put(self, book: PolicyBook, now: Nanos) -> list[Effect]:
-        """Put a book in force; the faults that this met."""
-        before = self._sharing.book
+    def put(self, snapshot: PolicySnapshot, now: Nanos) -> list[Effect]:
+        """Put a snapshot in force; the faults that this met."""
+        before = self._sharing.snapshot
         self._waiting = None
         faults: list[Effect] = []
-        for attempt, is_whole in ((book, False), (book, True), (before, True)):
+        for attempt, is_whole in ((snapshot, False), (snapshot, True), (before, True)):
             fault = self._try(attempt, now, is_whole=is_whole)
             if fault is None:
-                self._waiting = None if attempt is book else book
+                self._waiting = None if attempt is snapshot else snapshot
                 return faults
             faults.append(fault)
         raise InvariantBroken("neither the new policies nor those before can be put in force")
 
     def retry(self, now: Nanos) -> list[Effect]:
-        """Try again to put the book in force that could not be."""
+        """Try again to put the snapshot in force that could not be."""
         return [] if self._waiting is None else self.put(self._waiting, now)
 
     def validate(self) -> None:
-        """Check that there is one book.
+        """Check that there is one snapshot.
 
         Raises:
             InvariantBroken: there are two; a bug.
         """
-        if self._sharing.book is not self._limiter.book:
+        if self._sharing.snapshot is not self._limiter.snapshot:
             raise InvariantBroken("shares and buckets have different policies in force")
 
-    def _try(self, book: PolicyBook, now: Nanos, *, is_whole: bool) -> Effect | None:
+    def _try(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool) -> Effect | None:
         try:
-            self._sharing.set_book(book, now, is_whole=is_whole)
-            self._limiter.set_book(book, now, is_whole=is_whole)
+            self._sharing.set_policies(snapshot, now, is_whole=is_whole)
+            self._limiter.set_policies(snapshot, now, is_whole=is_whole)
         except InvariantBroken:
             raise
         except Exception as error:  # noqa: BLE001 -- a part's boundary (docs/decisions/0023)

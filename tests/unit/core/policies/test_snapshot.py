@@ -1,15 +1,15 @@
-"""The policy book: which groups charge a name, and what is attached where.
+"""The policy snapshot: which groups charge a name, and what is attached where.
 
-Not covered: where books come from, and the buckets (tests/unit/core/buckets).
+Not covered: where snapshots come from, and the buckets (tests/unit/core/buckets).
 """
 
 import pytest
 
-from rgd.core.policies.book import PolicyBook
 from rgd.core.policies.model import Attachments, Group, Limits, LocalLimit
+from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC
 
-BOOK = PolicyBook(
+BOOK = PolicySnapshot(
     {name: Group(name) for name in ("tenant", "namespace", "topic")},
     Attachments(
         {"acme": "tenant", "other": "gone"},
@@ -50,7 +50,7 @@ def test_what_is_attached_to_a_group_is_listed_by_sort() -> None:
 
 
 def test_a_namespace_exists_once_named_anywhere() -> None:
-    book = PolicyBook(
+    snapshot = PolicySnapshot(
         attach=Attachments(namespaces={"a/attached": "g"}, topics={"persistent://a/topic/t": "g"}),
         limits=Limits(
             topics={"persistent://a/limited/t": LocalLimit()},
@@ -58,4 +58,4 @@ def test_a_namespace_exists_once_named_anywhere() -> None:
         ),
         named=frozenset({"a/once"}),
     )
-    assert book.namespaces() == {"a/attached", "a/topic", "a/limited", "a/subscribed", "a/once"}
+    assert snapshot.namespaces() == {"a/attached", "a/topic", "a/limited", "a/subscribed", "a/once"}

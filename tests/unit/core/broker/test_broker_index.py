@@ -1,4 +1,4 @@
-"""Who shares with whom: ranks by name, weights, and another row in place of our own.
+"""Who shares with whom: broker_index by name, weights, and another row in place of our own.
 
 Not covered: what a policy does (tests/unit/core/shares), when shares are reckoned (test_sharing.py).
 """
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from rgd.core.broker.ranks import Ranks
+from rgd.core.broker.broker_index import BrokerIndex
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Speaker
+from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.suppression import OwnRates
@@ -20,27 +20,27 @@ from rgd.core.shares.columns import NO_RATE
 from tests.unit.core.values import key, ms, report, usage
 
 #: Neither the first nor the last by name.
-SETTINGS = BrokerSettings(Speaker("m", 1), floor_ppm=0)
+SETTINGS = BrokerSettings(Sender("m", 1), floor_ppm=0)
 
 
 @dataclass
 class House:
-    """Ranks over a map; quotas are messages a second, bytes unlimited."""
+    """BrokerIndex over a map; quotas are messages a second, bytes unlimited."""
 
     settings: BrokerSettings = SETTINGS
     usage: UsageMap = field(default_factory=UsageMap)
     peers: Peers = field(default_factory=lambda: Peers(0))
 
     def __post_init__(self) -> None:
-        self.ranks = Ranks(self.settings, self.usage, self.peers)
+        self.broker_index = BrokerIndex(self.settings, self.usage, self.peers)
 
     def tell(self, broker: str, *rows: UsageRow, weight: int = 1000, sequence: int = 1) -> None:
         """Let a broker tell rows; it has joined if it is not us."""
         told = report(broker, *rows, weight=weight, sequence=sequence)
-        if broker != self.settings.speaker.broker:
-            self.peers.hear(told.speaker, ms(0))
+        if broker != self.settings.sender.broker:
+            self.peers.hear(told.sender, ms(0))
             self.peers.advance(told)
-        self.ranks.renew()
+        self.broker_index.renew()
         self.usage.apply(told)
 
     def shares(
@@ -51,14 +51,14 @@ class House:
         own: OwnRates | None = None,
     ) -> list[dict[str, float]]:
         """Everybody's share of messages of each group."""
-        places = np.array([self.usage.index.place(key(group)) for group in groups])
+        places = np.array([self.usage.index.slot(key(group)) for group in groups])
         quotas = np.full((len(groups), 2), [int(quota * 1000), NO_RATE])
-        shared = self.ranks.share_out(places, quotas, [policy] * len(groups), own=own)
+        shared = self.broker_index.share_out(places, quotas, [policy] * len(groups), own=own)
         table = shared.of_all()
         assert (table[:, :, 1] == NO_RATE).all()
-        for rank, _ in enumerate(self.ranks.names()):
-            assert (shared.of_rank(rank) == table[:, rank]).all()
-        names = self.ranks.names()
+        for rank, _ in enumerate(self.broker_index.names()):
+            assert (shared.of_index(rank) == table[:, rank]).all()
+        names = self.broker_index.names()
         return [dict(zip(names, (row[:, 0] / 1000).tolist(), strict=True)) for row in table]
 
 
@@ -66,11 +66,11 @@ def test_ranks_are_places_in_the_order_of_names_whatever_the_order_of_hearing() 
     house = House()
     for broker in ("z", "a", "q"):
         house.tell(broker)
-    assert house.ranks.names() == ["a", "m", "q", "z"]
-    assert house.ranks.own == 1
-    house.peers.leave(Speaker("a", 1), ms(0))
-    house.ranks.renew()
-    assert (house.ranks.names(), house.ranks.own) == (["m", "q", "z"], 0)
+    assert house.broker_index.names() == ["a", "m", "q", "z"]
+    assert house.broker_index.own == 1
+    house.peers.leave(Sender("a", 1), ms(0))
+    house.broker_index.renew()
+    assert (house.broker_index.names(), house.broker_index.own) == (["m", "q", "z"], 0)
 
 
 def test_each_row_counts_for_its_broker_and_the_others_have_what_is_left() -> None:

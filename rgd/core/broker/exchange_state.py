@@ -29,10 +29,10 @@ HELLO_ROUNDS: Final = 2
 
 #: Rounds before the owner of a name answers a duplicate's hello: longer than the last message of a
 #: crashed broker can be in flight. A broker that starts listens for as long before it believes anybody.
-NAMESAKE_ROUNDS: Final = 0.5
+NAME_CONFLICT_ROUNDS: Final = 0.5
 
 
-class Standing:
+class ExchangeState:
     """Moves `Sharing.mode`, and nobody else does."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Standing:
         self._sharing = sharing
         self._limiter = limiter
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
-        self._listen_ns = int(NAMESAKE_ROUNDS * settings.round_ns) + settings.settle_max_ns
+        self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
         self.started_at: Nanos | None = None
         #: When our messages came back last, after they did not.
         self._rejoined_at: Nanos | None = None
@@ -124,7 +124,7 @@ class Standing:
         if was_holding:
             self._become(Mode.LIVE, now)
         else:
-            self._ask_anew(now)
+            self._ask_again(now)
         return [Alarm(AlarmCode.REJOINED)]
 
     def doubt(self, now: Nanos) -> list[Effect]:
@@ -132,7 +132,7 @@ class Standing:
         if self._sharing.mode is not Mode.LIVE:
             return []
         self._membership.await_everybody(now)
-        self._ask_anew(now)
+        self._ask_again(now)
         return [Alarm(AlarmCode.REJOINED)]
 
     def recover(self, now: Nanos) -> None:
@@ -151,13 +151,13 @@ class Standing:
     def take_back(self, now: Nanos) -> None:
         """Our name is ours again: ask the others first."""
         self._membership.await_everybody(now)
-        self._ask_anew(now)
+        self._ask_again(now)
 
     def _has_just_rejoined(self, now: Nanos) -> bool:
         at = self._rejoined_at
         return at is not None and now - at < self._settings.round_ns
 
-    def _ask_anew(self, now: Nanos) -> None:
+    def _ask_again(self, now: Nanos) -> None:
         self._link.restart(now)
         self._become(Mode.REJOINING, now)
 
@@ -165,9 +165,9 @@ class Standing:
         """Until when to hold: never longer than until the others give us up."""
         settings = self._settings
         hold_until = now + settings.isolation_hold_rounds * settings.round_ns
-        heard_at = self._link.heard_at or now
-        expiry_ns = settings.expiry_rounds * settings.round_ns + settings.settle_max_ns
-        return Nanos(min(hold_until, heard_at + expiry_ns))
+        received_at = self._link.received_at or now
+        expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
+        return Nanos(min(hold_until, received_at + expiry_ns))
 
     def _is_due(self, now: Nanos) -> bool:
         due_at = self.due_at

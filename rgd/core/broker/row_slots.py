@@ -1,6 +1,6 @@
 """The slot ids of the rows of the table of demand, found once for each row while the policies stay.
 
-Law: a place that is kept is the one that a look-up would find. A group loses its state or its slot only when
+Law: a slot that is kept is the one that a look-up would find. A group loses its state or its slot only when
 policies change, so what was found counts while the same policies are in force, for the limiter and for sharing.
 A row without a slot is looked up again each time.
 """
@@ -15,30 +15,30 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
 from rgd.core.demand.table import DemandTable
 from rgd.core.exchange.columns import Codes, Ints, kind_code
-from rgd.core.exchange.group_index import NO_PLACE, grown
+from rgd.core.exchange.group_index import NO_SLOT, grown
 
 
-class RowPlaces:
+class RowSlots:
     """Slot id and kind by row of the table."""
 
     def __init__(self, limiter: Limiter, sharing: Sharing, demand: DemandTable) -> None:
         self._limiter = limiter
         self._sharing = sharing
         self._demand = demand
-        self._place: Ints = np.full(64, NO_PLACE, np.int64)
+        self._slot: Ints = np.full(64, NO_SLOT, np.int64)
         self._kind: Codes = np.zeros(64, np.uint8)
-        #: The policies that the places were found with.
-        self._books = (limiter.book, sharing.book)
+        #: The policies that the slots were found with.
+        self._snapshots = (limiter.snapshot, sharing.snapshot)
 
     def find(self, rows: Ints, counters: Sequence[Counters]) -> Ints:
-        """[rows] the slot of each row, `NO_PLACE` where it has none; rows of groups that are gone are freed."""
+        """[rows] the slot of each row, `NO_SLOT` where it has none; rows of groups that are gone are freed."""
         self._make_room(int(rows.max(initial=-1)) + 1)
-        places = self._place[rows]
-        missing = np.flatnonzero(places == NO_PLACE)
+        slots = self._slot[rows]
+        missing = np.flatnonzero(slots == NO_SLOT)
         for at in missing.tolist():
-            places[at] = self._look_up(counters[at])
-        self._place[rows[missing]] = places[missing]
-        return places
+            slots[at] = self._look_up(counters[at])
+        self._slot[rows[missing]] = slots[missing]
+        return slots
 
     def kinds(self, rows: Ints) -> Codes:
         """[rows] the kind of each row that has a slot."""
@@ -49,19 +49,19 @@ class RowPlaces:
         state = state_of(counters)
         if self._limiter.state(state.key) is not state:
             self._demand.free(counters)
-            return NO_PLACE
+            return NO_SLOT
         self._kind[counters.row] = kind_code(state.key.kind)
         return self._sharing.slot_of(state.key)
 
     def _make_room(self, count: int) -> None:
-        limiter, sharing = self._books
-        if limiter is not self._limiter.book or sharing is not self._sharing.book:
-            self._place[:] = NO_PLACE
-            self._books = (self._limiter.book, self._sharing.book)
-        before = len(self._place)
+        limiter, sharing = self._snapshots
+        if limiter is not self._limiter.snapshot or sharing is not self._sharing.snapshot:
+            self._slot[:] = NO_SLOT
+            self._snapshots = (self._limiter.snapshot, self._sharing.snapshot)
+        before = len(self._slot)
         if count > before:
-            self._place, self._kind = grown(self._place, count), grown(self._kind, count)
-            self._place[before:] = NO_PLACE
+            self._slot, self._kind = grown(self._slot, count), grown(self._kind, count)
+            self._slot[before:] = NO_SLOT
 
 
 def state_of(counters: Counters) -> GroupState:
