@@ -8,8 +8,9 @@ by counting statistics (Poisson) while there is none.
 The noise is a Huberised mean of absolute second differences of a row's rates:
 a lone step bends the line two times running, and a drift not at all, but noise
 bends it every time. A change of more than `STEP_SIGMAS` is a step and believed;
-a smaller one moves an average (EWMA), which follows small changes that last. A
-step's first moments teach no noise, and give way to whatever is seen next.
+a smaller one moves an average (EWMA) and a two-sided CUSUM (Page, Biometrika 41,
+1954), which finds small changes that last. A step's first moments teach no noise,
+and give way to whatever is seen next.
 
 All is columns of shape [rows, dimensions] and changed in place, so that the
 simulator's vectorised model calls `end_round` on arrays of its own. Counting
@@ -34,6 +35,10 @@ STEP_SIGMAS: Final = 5.0
 #: Part of an insignificant change that is believed: the estimate keeps 23 % of the noise.
 GAIN: Final = 0.1
 
+#: Page's reference value and decision limit, in standard deviations.
+CUSUM_SLACK: Final = 0.5
+CUSUM_LIMIT: Final = 8.0
+
 #: No row is taken for steadier than this part of its rate, so that rounding is no step. Times
 #: `STEP_SIGMAS` it stays below the half percent that a steady demand may be misjudged by.
 NOISE_LEAST: Final = 0.001
@@ -48,6 +53,9 @@ NOISE_CLIP_LEAST: Final = 3.0
 
 #: Least weight of the newest bend in the noise.
 NOISE_GAIN: Final = 1 / 16
+
+#: Three bends below this part of the noise show that it has ended.
+NOISE_QUIET: Final = 0.25
 
 #: Rounds after which the noise of a row's own history is believed: two bends.
 HISTORY_ROUNDS: Final = 4
@@ -97,7 +105,7 @@ class Estimates:
 
 @dataclass(slots=True)
 class History(Columns):
-    """What is remembered of each row and dimension; rates are Milli per second."""
+    """What is remembered of each row and dimension: 40 bytes; rates are Milli per second."""
 
     level: Floats
     #: The rates of the last two rounds, and how the line through three bent the last two times.
@@ -107,6 +115,11 @@ class History(Columns):
     bend_before: NDArray[np.float32]
     #: Standard deviation of a round's rate.
     noise: NDArray[np.float32]
+    #: CUSUM of what is above and below the level, in deviations, and for how many rounds.
+    above: NDArray[np.float32]
+    below: NDArray[np.float32]
+    above_rounds: NDArray[np.uint8]
+    below_rounds: NDArray[np.uint8]
     #: Full rounds since the row was idle, and since its last step.
     age: NDArray[np.uint8]
     since: NDArray[np.uint8]
@@ -115,7 +128,7 @@ class History(Columns):
     def empty(cls, rows: int, dimensions: int = 2) -> Self:
         """Columns of rows that were never asked for."""
         shape = (rows, dimensions)
-        types = (np.float64, *[np.float32] * 5, *[np.uint8] * 2)
+        types = (np.float64, *[np.float32] * 7, *[np.uint8] * 4)
         return cls(*(np.zeros(shape, dtype) for dtype in types))
 
 
@@ -163,14 +176,21 @@ def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimat
     sigma = _sigma(columns, seen, settings)
     is_step = np.abs(change) > STEP_SIGMAS * sigma
     is_step |= columns.age == 0
+    deviation = np.divide(change, sigma, out=np.zeros_like(change), where=sigma > 0)
+    drift = _follow(columns.above, columns.above_rounds, deviation)
+    drift -= _follow(columns.below, columns.below_rounds, -deviation)
     # After a step the mean of the rounds since, of which an early report saw only the first moments.
     gain = np.maximum(1 / (columns.since + 1.0), GAIN)
-    columns.level += np.where(is_step, 1, gain) * change
+    moved = np.where(drift != 0, drift * sigma, gain * change)
+    columns.level += np.where(is_step, change, moved)
+    np.maximum(columns.level, 0, out=columns.level)
     columns.age += columns.age < _AGE_MAX
     columns.since[is_step] = 0
     # The first moments after a step are no round of it.
     counts = (2 * seen.elapsed_ns > settings.round_ns)[:, None]
     columns.since += counts & (columns.since < _AGE_MAX)
+    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
+        fresh[is_step] = 0
     _forget_idle(columns, offered == 0)
     return _estimates(columns, seen, settings)
 
@@ -187,6 +207,8 @@ def report_early(columns: History, seen: Seen, settings: DemandSettings) -> Esti
     is_step &= seen.offered > 0
     columns.level[is_step] = seen.offered[is_step]
     columns.since[is_step] = 0
+    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
+        fresh[is_step] = 0
     return _estimates(columns, seen, settings)
 
 
@@ -196,6 +218,7 @@ def _learn_noise(columns: History, offered: Floats) -> None:
     bend = np.abs(offered - 2.0 * columns.last + columns.before)
     bend *= (age >= 2) / _BEND_OF_SIGMA
     least = np.minimum(np.minimum(columns.bend, columns.bend_before), bend)
+    most = np.maximum(np.maximum(columns.bend, columns.bend_before), bend)
     known = np.maximum(noise, NOISE_LEAST * offered)
     # Of a row that was watched for long a bend beyond that is a step, unless all of the three are.
     is_step = (age >= _WATCHED_ROUNDS) & (bend > NOISE_CLIP * known)
@@ -203,6 +226,7 @@ def _learn_noise(columns: History, offered: Floats) -> None:
     taught = np.minimum(bend, np.maximum(clip, NOISE_CLIP_LEAST * least))
     gain = np.maximum(1.0 / np.maximum(age - 1.0, 1.0), NOISE_GAIN) * (age >= 2)
     noise += gain * (taught - noise)
+    np.copyto(noise, most, where=(age >= HISTORY_ROUNDS) & (most < NOISE_QUIET * noise))
     columns.bend_before[...] = columns.bend
     columns.bend[...] = bend
     columns.before[...] = columns.last
@@ -235,6 +259,19 @@ def _calm(seen: Seen, slots: Floats | np.float64, settings: DemandSettings) -> F
     is_rounded = (seen.slot_noise <= unit) & (in_slot >= _ROUNDED_REQUESTS)[:, None]
     calm: Floats = np.where(is_rounded, slots, np.sqrt(slots))
     return calm
+
+
+def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Floats) -> Floats:
+    """One side of the CUSUM; returns by how many deviations the level moves on an alarm, else 0."""
+    np.maximum(total + deviation - CUSUM_SLACK, 0, out=total, casting="same_kind")
+    runs = total > 0
+    rounds += rounds < _AGE_MAX
+    rounds *= runs
+    is_alarm = total > CUSUM_LIMIT
+    moved: Floats = np.where(is_alarm, CUSUM_SLACK + total / np.maximum(rounds, 1), 0.0)
+    total[is_alarm] = 0
+    rounds[is_alarm] = 0
+    return moved
 
 
 def _forget_idle(columns: History, is_idle: Flags) -> None:
