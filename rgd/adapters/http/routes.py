@@ -64,6 +64,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
     return (
         *_acquire(doors.acquire),
         *_groups(doors.groups),
+        *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),
         *explain_endpoints(doors.explain),
         *(log_endpoints(doors.log) if doors.log else ()),
@@ -161,6 +162,11 @@ def _groups(groups: Groups) -> tuple[Endpoint, ...]:
                 **IN_USE,
             },
         ),
+    )
+
+
+def _brokers(groups: Groups) -> tuple[Endpoint, ...]:
+    return (
         Endpoint(
             method="GET",
             path=BROKERS,

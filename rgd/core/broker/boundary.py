@@ -69,6 +69,23 @@ REPORTING_PARTS: Final = frozenset(
     {Part.ROUND, Part.REPORTS, Part.DEMAND, Part.LIMITS, Part.STOPPING}
 )
 
+#: What is due at the times that a broker says (`Broker.wake_at`), in its order.
+DUE_PARTS: Final = (
+    Part.ROUND,
+    Part.REPORTS,
+    Part.DEMAND,
+    *(Part.REPORTS,) * 3,
+    Part.NAME,
+    Part.MEMBERSHIP,
+    Part.SHARING,
+    Part.STANDING,
+    Part.LIMITS,
+    Part.SLOTS,
+    Part.AUDIT,
+    Part.RECOVERY,
+    Part.POLICIES,
+)
+
 
 class Boundary:
     """Contains what parts raise.

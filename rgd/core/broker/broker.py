@@ -14,7 +14,7 @@ a goodbye. Behind the door: who is there (`membership`), how far to believe them
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rgd.core.broker.boundary import EVENT_PARTS, REPORTING_PARTS, Boundary, Part
+from rgd.core.broker.boundary import DUE_PARTS, EVENT_PARTS, REPORTING_PARTS, Boundary, Part
 from rgd.core.broker.due_messages import DueMessages
 from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
@@ -42,6 +42,7 @@ from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slots import Slots
+from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
@@ -121,6 +122,7 @@ class Broker:
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
+        self._turns = self._turns_of_work()
 
     @property
     def sequence(self) -> int:
@@ -152,26 +154,9 @@ class Broker:
         """When `Woken` is due next; None before the start."""
         if not self._is_started:
             return None
-        due = (
-            (Part.ROUND, self._now if self.rounds.is_ending else self._round_end),
-            (Part.REPORTS, self._now if self.full_state.is_pending else None),
-            (Part.DEMAND, self.rounds.tick_at),
-            (Part.REPORTS, self.publisher.early_at),
-            (Part.REPORTS, self.publisher.answer_at),
-            (Part.REPORTS, self.publisher.alive_at),
-            (Part.NAME, self.own_name.due_at),
-            (Part.MEMBERSHIP, self.membership.check_at),
-            (Part.SHARING, self.sharing.due_at),
-            (Part.STANDING, self.exchange_state.due_at),
-            (Part.LIMITS, self._now if self.limiter.is_behind else None),
-            (Part.SLOTS, self._now if self.slots.is_behind else None),
-            (Part.AUDIT, None if self._faulty else self._recovery.audit_due_at),
-            (Part.RECOVERY, self._now if self._faulty else None),
-            (Part.POLICIES, self._now if self.policy_change.is_waiting else None),
-        )
         if self._boundary.is_on_hold:
-            return min(self._boundary.put_off(due))
-        return min(at for _, at in due if at is not None)
+            return min(self._boundary.put_off(zip(DUE_PARTS, self._due(), strict=True)))
+        return min(at for at in self._due() if at is not None)
 
     @property
     def is_past_start(self) -> bool:
@@ -225,6 +210,27 @@ class Broker:
             self.full_state,
         )
 
+    def _due(self) -> tuple[Nanos | None, ...]:
+        """[DUE_PARTS] when each has something to do; None: nothing."""
+        now = self._now
+        return (
+            now if self.rounds.is_ending else self._round_end,
+            now if self.full_state.is_pending else None,
+            self.rounds.tick_at,
+            self.publisher.early_at,
+            self.publisher.answer_at,
+            self.publisher.alive_at,
+            self.own_name.due_at,
+            self.membership.check_at,
+            self.sharing.due_at,
+            self.exchange_state.due_at,
+            now if self.limiter.is_behind else None,
+            now if self.slots.is_behind else None,
+            None if self._faulty else self._recovery.audit_due_at,
+            now if self._faulty else None,
+            now if self.policy_change.is_waiting else None,
+        )
+
     # Handlers, one for each event.
 
     def _handlers_by_event(self) -> Mapping[type[Event], Callable[..., list[Effect]]]:
@@ -255,23 +261,33 @@ class Broker:
         # What is due is sent before any work: peers must not take a busy broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.due_messages.send(now, round_begins_to_end=begins)
-        effects += self._run(Part.DEMAND, self._tick, now)
         if begins:
             effects += self._step_round(self._begin_end, now)
-        if self.rounds.is_ending:
-            # One slice; the next when we are woken again, which is at once.
-            effects += self._end_round(now)
         if self.policy_change.is_waiting:
             effects += self._run(Part.POLICIES, self.policy_change.retry, now)
-        is_reading = self.sharing.is_reading and not self._boundary.waits(Part.SHARING, now)
-        effects += self._run(Part.SHARING, self._share_out, now)
-        if not is_reading:
-            # One slice at a time.
+        return effects + self._turns.take(now)
+
+    def _turns_of_work(self) -> Turns:
+        slices = (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
+        return Turns(slices, lambda: self.rounds.groups_worked + self.sharing.groups_worked)
+
+    def _tick_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.DEMAND, self._tick, now)
+
+    def _round_slice(self, now: Nanos) -> list[Effect]:
+        return self._end_round(now) if self.rounds.is_ending else []
+
+    def _other_slices(self, now: Nanos) -> list[Effect]:
+        effects: list[Effect] = []
+        if not self.sharing.is_reading or self._boundary.waits(Part.SHARING, now):
             effects += self._run(Part.LIMITS, self.limiter.work, now)
             effects += self._run(Part.SLOTS, self.slots.work, now)
         if not self._faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
+
+    def _share_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.SHARING, self._share_out, now)
 
     def _tick(self, now: Nanos) -> None:
         if self.rounds.tick(now):

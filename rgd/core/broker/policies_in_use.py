@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import POLICIES, Flags, Ints, policy_code, rates
+from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code, rates
 from rgd.core.exchange.group_index import GroupIndex, grown
 from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
@@ -55,6 +55,11 @@ class PoliciesInUse:
         """[slots] whether the share policy is max-min."""
         flags: Flags = self._policy[slots] == _MAX_MIN
         return flags
+
+    def codes(self, slots: Ints) -> Codes:
+        """[slots] share policies, as places in `POLICIES`."""
+        codes: Codes = self._policy[slots]
+        return codes
 
     def others(self, slots: Ints) -> Sequence[SharePolicyName]:
         """[slots] share policies; none at all where all are max-min."""

@@ -16,8 +16,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from rgd.core.broker.row_slots import RowSlots, state_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
@@ -27,13 +29,12 @@ from rgd.core.exchange.columns import (
     KINDS,
     NO_USAGE,
     REFUSED_BY,
+    Codes,
     Flags,
     Ints,
     ShareColumns,
     UsageColumns,
     kind_code,
-    policy_code,
-    rates,
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
@@ -58,6 +59,7 @@ class _Block(NamedTuple):
 
     states: Sequence[GroupState]
     slots: Ints
+    kinds: Codes
     short: Flags
     closed: Closed
 
@@ -73,6 +75,7 @@ class Rounds:
         self._index = index
         self._min_interval_ns = settings.min_interval_ns
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
+        self._row_slots = RowSlots(limiter, sharing, self.demand)
         self._suppression = Suppression(
             SuppressionSettings(settings.tolerance_ppm, settings.full_every_rounds),
             index,
@@ -96,6 +99,8 @@ class Rounds:
         self._ticked_at = Nanos(-(1 << 62))
         self._ticking: deque[Counters] = deque()
         self.is_ending = False
+        #: Groups that slices of work were about, since the start.
+        self.groups_worked = 0
         self.rows_suppressed = 0
         #: Windows whose counts neither peers nor log were told, because something raised.
         self.windows_lost = 0
@@ -153,9 +158,10 @@ class Rounds:
         block = [self._ticking.popleft() for _ in range(min(BLOCK_ROWS, len(self._ticking)))]
         for counters in block:
             counters.is_touched = False
+        self.groups_worked += len(block)
         jumped = self.demand.tick(block)
         for counters in jumped:
-            self._limiter.urgent[_state_of(counters).key] = None
+            self._limiter.urgent[state_of(counters).key] = None
         return bool(jumped)
 
     def early(self, now: Nanos) -> UsageColumns:
@@ -174,7 +180,8 @@ class Rounds:
         short = self._sharing.is_short(slots)
         counters = self._counters(states)
         measured = self.demand.measure(counters, now)
-        rows = _rows(states, measured)
+        kinds = np.array([kind_code(state.key.kind) for state in states], np.uint8)
+        rows = _rows(states, kinds, measured)
         picked = self._suppression.pick(slots, rows, anyway=False)
         self._told_early.update(slots[picked].tolist())
         self._advertise(states, slots, short, measured)
@@ -222,6 +229,7 @@ class Rounds:
     def _step(self, now: Nanos) -> None:
         """Close some windows and pick what is worth a report, or log what was closed before."""
         if self._block is not None:
+            self.groups_worked += self._at_hand
             self._log(self._block)
             self._at_hand, self._block = 0, None
         elif self._pending:
@@ -247,60 +255,51 @@ class Rounds:
         self._told_early.difference_update(slots.tolist())
 
     def _close(self, now: Nanos) -> None:
-        """Close the windows of a block of groups, and pick what is worth a report."""
+        """Close the windows of a block of groups."""
         count = min(BLOCK_ROWS, len(self._pending))
-        states = [_state_of(self._pending.popleft()) for _ in range(count)]
-        placed = [state for state in states if self._is_in_use(state)]
-        slots = self._slots(placed)
-        has_place = slots != NO_SLOT
-        if not has_place.all():
-            placed = [placed[at] for at in np.flatnonzero(has_place).tolist()]
-            slots = slots[has_place]
+        counters = [self._pending.popleft() for _ in range(count)]
+        self.groups_worked += count
+        rows = _column([one.row for one in counters])
+        slots = self._row_slots.find(rows, counters)
+        has_slot = slots != NO_SLOT
+        if not has_slot.all():
+            counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
+            rows, slots = rows[has_slot], slots[has_slot]
         self._closed.append(slots)
         # Until it is logged: whatever raises meanwhile, these windows are lost.
-        self._at_hand = len(placed)
+        self._at_hand = len(counters)
         short = self._sharing.is_short(slots)
-        is_advertised = self._suppression.is_advertised(slots)
-        closed = self.demand.close(self._counters(placed), is_advertised, now)
+        closed = self.demand.close(counters, self._suppression.is_advertised(slots), now)
         if closed is None:
             self._at_hand = 0
             return
-        states = [placed[at] for at in closed.kept.tolist()]
-        self._block = _Block(states, slots[closed.kept], short[closed.kept], closed)
+        kept = closed.kept
+        states = [state_of(counters[at]) for at in kept.tolist()]
+        kinds = self._row_slots.kinds(rows[kept])
+        self._block = _Block(states, slots[kept], kinds, short[kept], closed)
         self._at_hand = len(states)
-
-    def _is_in_use(self, state: GroupState) -> bool:
-        """Whether a group still has policies; its row of the table is freed if it has none."""
-        if self._limiter.state(state.key) is state:
-            return True
-        self.demand.free(state.counters)
-        return False
 
     def _log(self, block: _Block) -> None:
         """Pick what is worth a report, note what the peers know then, and log the block."""
-        rows = _rows(block.states, block.closed.measured)
+        rows = _rows(block.states, block.kinds, block.closed.measured)
         picked = self._suppression.pick(block.slots, rows)
         self._picked.append(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
-        early = self._told_early
-        sent = np.array([slot in early for slot in block.slots.tolist()], np.bool_)
+        sent = np.isin(block.slots, list(self._told_early))
         sent[picked] = True
-        self._shown.append(self._show(block.states, block.closed, rows, sent))
+        self._shown.append(self._show(block, rows, sent))
 
-    def _show(
-        self, states: Sequence[GroupState], closed: Closed, rows: UsageColumns, sent: Flags
-    ) -> ShareColumns:
+    def _show(self, block: _Block, rows: UsageColumns, sent: Flags) -> ShareColumns:
         """What to log of some groups: what was counted, and what was allowed."""
-        counted = replace(rows, admitted=closed.admitted, wanted=closed.wanted)
-        policies = [policy_code(self._sharing.policy(state.key)) for state in states]
+        closed, slots = block.closed, block.slots
         return ShareColumns(
-            usage=counted,
-            share=rates([(state.share.messages, state.share.bytes) for state in states]),
-            quota=rates([(state.quota.messages, state.quota.bytes) for state in states]),
-            policies=np.array(policies, np.uint8),
+            usage=replace(rows, admitted=closed.admitted, wanted=closed.wanted),
+            share=self._sharing.in_force(slots),
+            quota=self._sharing.quotas(slots),
+            policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
-            refused_by=_refused_by(states, closed.refused),
+            refused_by=_refused_by(block.states, closed.refused),
         )
 
     def _advertise(
@@ -349,17 +348,11 @@ def _column(numbers: Sequence[int]) -> Ints:
     return np.array(numbers, np.int64)
 
 
-def _state_of(counters: Counters) -> GroupState:
-    state = counters.state
-    assert isinstance(state, GroupState), "counters are a group's"
-    return state
-
-
-def _rows(states: Sequence[GroupState], measured: Measured) -> UsageColumns:
+def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> UsageColumns:
     """What the peers would be sent of some groups."""
     return UsageColumns(
         groups=tuple(state.key.group for state in states),
-        kinds=np.array([kind_code(state.key.kind) for state in states], np.uint8),
+        kinds=kinds,
         topics=measured.topics,
         admitted=measured.admitted,
         wanted=measured.estimates.wanted,
@@ -371,15 +364,16 @@ def _rows(states: Sequence[GroupState], measured: Measured) -> UsageColumns:
 def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
     """[states, REFUSED_BY, 2] what each level refused since the last log record; empty: nothing.
 
-    Only groups with refused work are asked, because the sums of each take microseconds.
+    Only groups with refused work are asked, because the sums of each take a microsecond.
     """
-    asked = np.flatnonzero(refused.any(axis=1)).tolist()
-    if not asked:
+    asked = np.flatnonzero(refused.any(axis=1))
+    if not len(asked):
         return np.zeros((0, len(REFUSED_BY), 2), np.int64)
     levels = np.zeros((len(states), len(REFUSED_BY), 2), np.int64)
-    for slot in asked:
-        taken = states[slot].take_refused()
-        levels[slot, : len(taken)] = taken or 0
+    taken = [states[place].take_refused() for place in asked.tolist()]
+    levels[asked, : len(Level)] = (
+        np.array(taken, np.int64).reshape(-1, 2, len(Level)).swapaxes(1, 2)
+    )
     return levels
 
 

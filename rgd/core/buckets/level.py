@@ -7,6 +7,7 @@ them in the order broker, resource group, topic, subscription (design 2).
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import sub
 from typing import Final, NamedTuple
 
 from rgd.core.buckets import counterfactual
@@ -238,33 +239,31 @@ class GroupState(LevelState):
         #: group itself refused, `refusals` has.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
-        #: What of it the usage log has, messages and bytes of each level.
-        self.logged_refused = [(0, 0)] * len(_LEVELS)
+        #: What of it the usage log has: messages of each level, and then bytes.
+        self.logged_refused = [0] * (2 * len(_LEVELS))
 
-    def take_refused(self) -> list[Pair]:
-        """Refused by each level since this was last asked, for the usage log; empty: nothing."""
-        now = self._refused_totals()
-        before, self.logged_refused = self.logged_refused, now
-        if now == before:
-            return []
-        return [
-            Pair(min(messages - had_messages, COUNT_MAX), min(size - had_size, COUNT_MAX))
-            for (messages, size), (had_messages, had_size) in zip(now, before, strict=True)
-        ]
+    def take_refused(self) -> list[int]:
+        """Messages and then bytes that each level refused since this was last asked, for the usage log."""
+        before, self.logged_refused = self.logged_refused, self._refused_totals()
+        taken = list(map(sub, self.logged_refused, before))
+        return taken if max(taken) <= COUNT_MAX else [min(units, COUNT_MAX) for units in taken]
 
-    def _refused_totals(self) -> list[tuple[int, int]]:
-        """[levels] messages and bytes refused since the start."""
-        totals = list(zip(self.refused_messages, self.refused_bytes, strict=True))
+    def _refused_totals(self) -> list[int]:
+        """Messages refused by each level since the start, and then bytes."""
+        totals = [*self.refused_messages, *self.refused_bytes]
         if self.refusals is not None:
-            (messages, size), own = totals[self.order], self.refusals.since_start()
-            totals[self.order] = (messages + own.messages, size + own.bytes)
+            messages, size = self.refusals.since_start()
+            totals[self.order] += messages
+            totals[self.order + len(_LEVELS)] += size
         return totals
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
         """Refused since the start, whole units, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
-        for level, (messages, size) in zip(_LEVELS, self._refused_totals(), strict=True):
+        totals = self._refused_totals()
+        by_level = zip(_LEVELS, totals, totals[len(_LEVELS) :], strict=False)
+        for level, messages, size in by_level:
             if messages or size:
                 counted[level, Dimension.MESSAGES] = messages
                 counted[level, Dimension.BYTES] = size

@@ -47,7 +47,7 @@ class RecentRefusals:
         self.by_messages = self.by_bytes = _Counts()
         #: The last one is open.
         self._slots: deque[_Slot] = deque()
-        #: Of the slots that are kept no more.
+        #: Of all slots but the open one.
         self._before = Pair()
 
     def count(
@@ -78,18 +78,20 @@ class RecentRefusals:
 
     def since_start(self) -> Pair:
         """Everything that was ever cut, whole units."""
-        total = self._before
-        for slot in self._slots:
-            total = _total(total, slot)
-        return total
+        by_messages, by_bytes, before = self.by_messages, self.by_bytes, self._before
+        return Pair(
+            before.messages + by_messages.messages + by_bytes.messages,
+            before.bytes + by_messages.bytes + by_bytes.bytes,
+        )
 
     def open(self, now: Nanos) -> None:
         """Begin the slot of a moment."""
         number = _slot_of(now)
+        self._before = self.since_start()
         self.by_messages, self.by_bytes = _Counts(), _Counts()
         self._slots.append(_Slot(number, self.by_messages, self.by_bytes))
         if len(self._slots) > REFUSAL_SLOTS:
-            self._before = _total(self._before, self._slots.popleft())
+            self._slots.popleft()
         self.ends_at = (number + 1) * REFUSAL_SLOT_NS
 
 
@@ -125,14 +127,6 @@ class _Slot(NamedTuple):
     number: int
     by_messages: _Counts
     by_bytes: _Counts
-
-
-def _total(total: Pair, slot: _Slot) -> Pair:
-    by_messages, by_bytes = slot.by_messages, slot.by_bytes
-    return Pair(
-        total.messages + by_messages.messages + by_bytes.messages,
-        total.bytes + by_messages.bytes + by_bytes.bytes,
-    )
 
 
 def _slot_of(now: Nanos) -> int:

@@ -1,0 +1,71 @@
+"""The slot ids of the rows of the table of demand, found once for each row while the policies stay.
+
+Law: a slot that is kept is the one that a look-up would find. A group loses its state or its slot only when
+policies change, so what was found counts while the same policies are in force, for the limiter and for sharing.
+A row without a slot is looked up again each time.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.level import GroupState
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.demand.counters import Counters
+from rgd.core.demand.table import DemandTable
+from rgd.core.exchange.columns import Codes, Ints, kind_code
+from rgd.core.exchange.group_index import NO_SLOT, grown
+
+
+class RowSlots:
+    """Slot id and kind by row of the table."""
+
+    def __init__(self, limiter: Limiter, sharing: Sharing, demand: DemandTable) -> None:
+        self._limiter = limiter
+        self._sharing = sharing
+        self._demand = demand
+        self._slot: Ints = np.full(64, NO_SLOT, np.int64)
+        self._kind: Codes = np.zeros(64, np.uint8)
+        #: The policies that the slots were found with.
+        self._snapshots = (limiter.snapshot, sharing.snapshot)
+
+    def find(self, rows: Ints, counters: Sequence[Counters]) -> Ints:
+        """[rows] the slot of each row, `NO_SLOT` where it has none; rows of groups that are gone are freed."""
+        self._make_room(int(rows.max(initial=-1)) + 1)
+        slots = self._slot[rows]
+        missing = np.flatnonzero(slots == NO_SLOT)
+        for at in missing.tolist():
+            slots[at] = self._look_up(counters[at])
+        self._slot[rows[missing]] = slots[missing]
+        return slots
+
+    def kinds(self, rows: Ints) -> Codes:
+        """[rows] the kind of each row that has a slot."""
+        kinds: Codes = self._kind[rows]
+        return kinds
+
+    def _look_up(self, counters: Counters) -> int:
+        state = state_of(counters)
+        if self._limiter.state(state.key) is not state:
+            self._demand.free(counters)
+            return NO_SLOT
+        self._kind[counters.row] = kind_code(state.key.kind)
+        return self._sharing.slot_of(state.key)
+
+    def _make_room(self, count: int) -> None:
+        limiter, sharing = self._snapshots
+        if limiter is not self._limiter.snapshot or sharing is not self._sharing.snapshot:
+            self._slot[:] = NO_SLOT
+            self._snapshots = (self._limiter.snapshot, self._sharing.snapshot)
+        before = len(self._slot)
+        if count > before:
+            self._slot, self._kind = grown(self._slot, count), grown(self._kind, count)
+            self._slot[before:] = NO_SLOT
+
+
+def state_of(counters: Counters) -> GroupState:
+    """The group that counters belong to."""
+    state = counters.state
+    assert isinstance(state, GroupState), "counters are a group's"
+    return state
