@@ -3,7 +3,7 @@
 Law: `Chain.read` gives back the rows that `Chain.write` was given, for the same records in the same order,
 from any key record on. A record that continues one that was not read is refused (`Reason.UNLINKED`), so
 damage costs the records up to the next key record, and no value is invented. A key record comes at least every
-`KEY_EVERY` records: among as many entries in a row of one segment there is one.
+`KEY_EVERY` records; `rgd.wire.log_records` counts the entries between them too.
 
 Both sides keep the last values of each (group, kind), and both expect the same next ones: totals go on by
 what was counted, bytes by the mean size of the messages so far, all else stays. Only what differs is
@@ -51,7 +51,7 @@ KEY_EVERY: Final = 64
 #: (group, kind) pairs that one chain tells apart; then a new one begins.
 SLOTS_MAX: Final = 1 << 20
 
-#: What is kept of each slot, by column: see `_Values`.
+#: What is kept of each slot, by column.
 _MESSAGES, _TOTAL, _WANTED_TOTAL, _SHARE, _QUOTA, _TOPICS, _POLICY, _WIDTH = (
     0,
     1,

@@ -70,6 +70,8 @@ class LogEncoder:
     def __init__(self, *, policies_bytes_max: int = POLICIES_BYTES_MAX) -> None:
         self._policies_bytes_max = policies_bytes_max
         self._chain = Chain()
+        #: Entries of any sort since the newest key record.
+        self._since_key = 0
         #: The policies in force.
         self._policies: PoliciesInForce | None = None
         self._texts = PolicyTexts()
@@ -121,6 +123,7 @@ class LogEncoder:
         Raises:
             Oversize, Malformed: as `rgd.wire.record.encode_record`.
         """
+        self._since_key += 1
         if isinstance(item, bytes):
             return Payload(item, RECORD_PROPERTIES)
         if isinstance(item, PolicyPart):
@@ -128,17 +131,25 @@ class LogEncoder:
         else:
             record = in_order(replace(item, lost=lost) if lost else item)
             proto = write_header(record)
-            self._chain.write(
-                record.rows,
-                proto.chained,
-                name=(record.sequence * PARTS_MAX + record.part) & _NAME_MASK,
-                period_ns=record.period_ns,
-            )
+            self._write_rows(record, proto)
         body = proto.SerializeToString()
         if len(body) > PAYLOAD_MAX:
             self.restart()
             raise Oversize("record", len(body), PAYLOAD_MAX)
         return Payload(*_stored(body))
+
+    def _write_rows(self, record: RoundRecord, proto: record_pb2.RoundRecord) -> None:
+        if self._since_key >= KEY_EVERY:
+            # Policies and other entries count too, so that `CONTEXT_ENTRIES` always reach a key record.
+            self.restart()
+        self._chain.write(
+            record.rows,
+            proto.chained,
+            name=(record.sequence * PARTS_MAX + record.part) & _NAME_MASK,
+            period_ns=record.period_ns,
+        )
+        if proto.chained.link == 0:
+            self._since_key = 0
 
 
 class LogReader:

@@ -139,6 +139,21 @@ def test_a_reader_that_begins_a_context_before_an_entry_reads_it() -> None:
         assert found == values[place]
 
 
+def test_entries_of_another_sort_do_not_put_a_key_record_out_of_reach() -> None:
+    encoder = LogEncoder()
+    logged: list[tuple[Entry, RoundRecord | None]] = []
+    for sequence in range(2 * KEY_EVERY):
+        logged.append((entry_of(encoder, round_of(sequence)), round_of(sequence)))
+        encoder.encode(b"of another sort")
+        logged.append((Entry("p", sequence, 0, b"of another sort"), None))
+    for place in range(CONTEXT_ENTRIES, len(logged), 6):
+        reader, found = LogReader(), None
+        for entry, _ in logged[place - CONTEXT_ENTRIES : place + 1]:
+            with suppress(WireError):
+                found = reader.record(entry)
+        assert found == logged[place][1]
+
+
 def test_a_round_that_repeats_takes_a_few_bytes() -> None:
     encoder = LogEncoder()
     sizes = [len(entry_of(encoder, round_of(sequence, 1000)).payload) for sequence in range(1, 5)]
