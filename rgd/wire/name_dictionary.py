@@ -3,7 +3,7 @@
 Law: a receiver that has everything reads what was written; one that lacks a name reads the report as
 one without rows, which the hash in it gives away, so that it asks for the full state, and each part of
 a full state says every name it uses. A name is never taken for another one: numbers are given once in a
-numbering, and name_decoders once in an incarnation.
+numbering, and numberings are counted once in an incarnation.
 
 A name travels once after each full state and a number in a byte or so, and a receiver looks no names
 up: its rows have the numbers, by which the usage map knows them. Each table has a limit, and what does not fit begins again. What a receiver keeps is

@@ -1,6 +1,6 @@
 """A round in the usage log: the payload of an entry, and its JSON form (`rgd log cat`).
 
-Law: an entry is rgd's report if its metadata has the property `rgd`, the version of the
+Law: an entry is rgd's record if its metadata has the property `rgd`, the version of the
 record's schema (proto/rgd/v1/record.proto). Other payloads are not read. Decoding returns the
 record with its rows in order (by group, publish before dispatch).
 
@@ -155,15 +155,6 @@ def with_rows(proto: record_pb2.RoundRecord) -> RoundRecord:
     record = header(proto)
     usage = decode_rows(proto.usage, period_ns=record.period_ns)
     return replace(record, rows=_decode_shares(proto.shares, usage))
-
-
-def decode_header(payload: bytes) -> RoundRecord:
-    """Read everything of a record but its rows, which are left out; many times faster.
-
-    Raises:
-        WireError: with the reason, whatever is wrong with it.
-    """
-    return header(parsed(payload))
 
 
 def header_of(entry: Entry) -> RoundRecord | None:

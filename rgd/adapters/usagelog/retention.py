@@ -81,7 +81,7 @@ def removals(
         unread = tuple(
             sorted(name for name, index in (cursors or {}).items() if index <= segment.last_index)
         )
-        reason = _reason(limits, kept_bytes, age_ms, is_stored=bool(unread))
+        reason = _reason(limits, kept_bytes, age_ms, is_held=bool(unread))
         if reason is None:
             break
         gone.append(Removal(segment, reason, unread))
@@ -105,11 +105,11 @@ def ages_ms(segments: Sequence[ClosedSegment], gap_max_ms: int) -> list[int]:
     return ages
 
 
-def _reason(limits: Limits, kept_bytes: int, age_ms: int, *, is_stored: bool) -> Reason | None:
+def _reason(limits: Limits, kept_bytes: int, age_ms: int, *, is_held: bool) -> Reason | None:
     """Why the oldest segment of a log of so many bytes has to go; None: it stays."""
     if limits.local_bytes is not None and kept_bytes > limits.local_bytes:
         return Reason.LOCAL_BYTES
-    if is_stored:
+    if is_held:
         return None
     if limits.retention_bytes is not None and kept_bytes > limits.retention_bytes:
         return Reason.RETENTION_BYTES

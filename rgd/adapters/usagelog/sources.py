@@ -59,7 +59,7 @@ class FileSource:
     """A segment file."""
 
     path: Path
-    #: Known without reading: a file says nothing by itself.
+    #: Not known without reading the file.
     first_ms: None = None
 
     @property

@@ -5,8 +5,8 @@ it is true while the tier is down, while the uploader is stuck and right after a
 segments only, and it is a sum of what is there, so it is never negative (KIP-963, and what Kafka adopted).
 
 A state is a value that is replaced as a whole: who reads it while it changes sees the one or the other.
-On disk it is a copy of what the tier says; a lost one is made again from the tier, and means only that the
-log begins a new place in it.
+On disk it is a copy of what the tier says. A lost one is not recovered: the log goes on under a new number,
+and what is on disk is uploaded again.
 """
 
 import hashlib

@@ -41,9 +41,8 @@ class Trimmer:
     folder: Path
     settings: UsageLogSettings
     clock: Callable[[], Nanos]
-    #: Segments deleted so far, and their bytes.
+    #: Segments deleted so far.
     deleted: Counter[Reason] = field(default_factory=Counter)
-    deleted_bytes: int = 0
     #: Bytes of the closed segments.
     closed_bytes: int = 0
     #: The closed segments on disk, oldest first, as of the last look; replaced as a whole.
@@ -114,7 +113,6 @@ class Trimmer:
         path.unlink(missing_ok=True)
         index_path(path).unlink(missing_ok=True)
         self.deleted[removal.reason] += 1
-        self.deleted_bytes += segment.size
 
 
 def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:

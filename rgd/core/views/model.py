@@ -67,7 +67,7 @@ class BrokerView:
     """A member of the exchange."""
 
     broker: str
-    #: `rgd` or `stock`.
+    #: Always `rgd`: brokers that speak another dialect are not members.
     implementation: str
     self: bool
     since_s: float

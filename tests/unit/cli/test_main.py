@@ -6,9 +6,12 @@ What the commands do is in their own tests; `rgd serve` as a process is in tests
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer.core
+import typer.main
 
 from rgd.cli import validate
 from rgd.cli.main import app
@@ -53,11 +56,19 @@ def test_help_is_done(rgd: Rgd) -> None:
         assert command in outcome.out
 
 
-@pytest.mark.parametrize(
-    "command", ["serve", "validate", "shares", "why", "groups", "report", "log", "demo"]
-)
-def test_every_command_explains_itself(rgd: Rgd, command: str) -> None:
-    assert rgd(command, "--help").code == 0
+def commands(
+    group: typer.core.TyperGroup, above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """Every command and group of commands, as its words."""
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, (*above, name))
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_group(app))), ids=" ".join)
+def test_every_command_explains_itself(rgd: Rgd, words: tuple[str, ...]) -> None:
+    assert rgd(*words, "--help").code == 0
 
 
 def test_the_version_is_reported(rgd: Rgd) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rgd.core.exchange.columns import NO_SHARES, ShareColumns
+from rgd.core.exchange.columns import ShareColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.policies.model import SharePolicyName
@@ -94,10 +94,6 @@ def test_the_form_for_people_is_in_units_per_second_and_null_is_unlimited() -> N
             }
         ],
     }
-
-
-def test_a_header_is_the_record_without_its_rows() -> None:
-    assert record.decode_header(record.encode_record(RECORD)) == replace(RECORD, rows=NO_SHARES)
 
 
 def test_a_record_of_before_the_monotonic_clock_says_that_it_knows_no_more() -> None:
