@@ -79,8 +79,8 @@ class PoliciesInUse:
             is_whole: whether all groups are read again, as if all had changed.
 
         Returns:
-            Names of the changed groups, to be read now. None are named if `is_whole` or if more than
-            `CHANGES_MAX` changed; then all groups in use are read later.
+            Names of the changed groups, to be read now. Empty if `is_whole`, if more than `CHANGES_MAX`
+            changed, or if comparing would take too long; then all groups in use are read later.
         """
         before, self.snapshot = self.snapshot, snapshot
         changed = None if is_whole else changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
