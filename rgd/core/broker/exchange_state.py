@@ -72,7 +72,7 @@ class ExchangeState:
             return None
         wait_ns = self._listen_ns if self._membership.is_complete else self._hello_ns
         ends_at = Nanos(self._link.reached_at + wait_ns)
-        # Not while a message of ours is so late that the exchange may be unreachable again.
+        # Not while a message is so late that the exchange may be unreachable again.
         return None if self._link.is_late(ends_at) else ends_at
 
     def is_past_start(self, now: Nanos) -> bool:
