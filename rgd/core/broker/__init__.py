@@ -1,8 +1,7 @@
-"""The broker: the one door through which the state of a member changes.
+"""The broker: the state of one member of the exchange, and the only code that changes it.
 
-`events` may happen to it, `effects` are what it asks the world to do, and
-`Broker.handle` in `broker` turns one into the other. Behind the door: who is
-there (`membership`), how far to believe them (`exchange_state`), whether our own words
-come back (`link`), what this broker may grant (`sharing`), and what it says of
-itself each round (`rounds`).
+`Broker.handle` in `broker` takes one event (`events`) and returns effects (`effects`) for its caller to
+carry out. The other modules hold parts of the state: the live peers (`membership`), whether to use what
+they sent (`exchange_state`), whether this broker's own messages come back (`link`), the shares that it may
+grant (`sharing`), and what it reports each round (`rounds`).
 """

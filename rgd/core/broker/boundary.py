@@ -1,11 +1,13 @@
 """Runs the parts of a broker's work so that an exception in one stops neither the others nor the broker.
 
-Laws: whatever a part raises becomes a `Fault` among the effects, and the other parts go on; a part that
-raised is not due again before one pause is over, so that a fault that stays cannot keep the broker
-busy; and a broken invariant is never contained, because nothing that is granted after it can be trusted.
+Laws:
 
-What a half-done part leaves behind is put right by `rgd.core.broker.recovery`. Who logs and counts
-faults, and ends a process that has too many of them, is `rgd.app.containment`.
+- An exception that a part raises becomes a `Fault` among the effects, and the other parts go on.
+- A part that raised is not due again for one pause, because a permanent fault would keep the broker busy.
+- A broken invariant is never contained, because nothing that is granted after it can be trusted.
+
+`rgd.core.broker.recovery` repairs the state that a half-done part leaves behind. `rgd.app.containment`
+logs and counts faults, and ends a process that has too many of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,15 +32,15 @@ from rgd.core.units import Nanos
 class Part(StrEnum):
     """The parts of a broker's work, as `rgd_internal_errors_total{where}` names them."""
 
-    #: Noticing that the process stood still.
+    #: Detects that the process was suspended.
     GAP = "gap"
-    #: An event's own handler.
+    #: The handlers of events.
     MESSAGE = "message"
     POLICIES = "policies"
     DEMAND = "demand"
     STOPPING = "stopping"
     WOKEN = "woken"
-    #: What is done when a wake is due.
+    #: The work of a wake.
     NAME = "name"
     STANDING = "exchange_state"
     MEMBERSHIP = "membership"
@@ -47,12 +49,12 @@ class Part(StrEnum):
     SHARING = "sharing"
     LIMITS = "limits"
     SLOTS = "slots"
-    #: Putting right what a fault left behind, and checking that it is right (`rgd.core.broker.recovery`).
+    #: Repairs the state after a fault, and checks it (`rgd.core.broker.recovery`).
     RECOVERY = "recovery"
     AUDIT = "audit"
 
 
-#: The part that an event's own handler is.
+#: The part that the handler of each event belongs to.
 EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
     {
         Woken: Part.WOKEN,
@@ -64,12 +66,12 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
     }
 )
 
-#: Parts that change nothing but what is told.
+#: Parts that change only what is advertised.
 REPORTING_PARTS: Final = frozenset(
     {Part.ROUND, Part.REPORTS, Part.DEMAND, Part.LIMITS, Part.STOPPING}
 )
 
-#: What is due at the times that a broker says (`Broker.wake_at`), in its order.
+#: The part that each due time of a broker belongs to, in the order of `Broker._due`.
 DUE_PARTS: Final = (
     Part.ROUND,
     Part.REPORTS,
@@ -88,20 +90,20 @@ DUE_PARTS: Final = (
 
 
 class Boundary:
-    """Contains what parts raise.
+    """Contains the exceptions of parts.
 
     Args:
-        pause_ns: how long a part that raised is not due again.
+        pause_ns: how long a part that raised pauses, in nanoseconds.
     """
 
     def __init__(self, pause_ns: int) -> None:
         self._pause_ns = pause_ns
-        #: When a part that raised may go on.
+        #: When each part that raised may run again.
         self._resumes_at: dict[Part, Nanos] = {}
 
     @property
     def is_on_hold(self) -> bool:
-        """Whether a part waits because it raised."""
+        """Whether any part pauses because it raised."""
         return bool(self._resumes_at)
 
     def run(
@@ -112,13 +114,19 @@ class Boundary:
         *,
         pauses: bool = True,
     ) -> list[Effect]:
-        """Do a part's work, unless it waits; its effects, or its fault.
+        """Do a part's work, unless the part pauses.
 
         Args:
-            part: whose work it is.
-            work: what to do.
-            now: the moment.
-            pauses: whether the part waits if it raises; False where it makes progress all the same.
+            part: the part that the work belongs to.
+            work: the work; called with `now`.
+            now: the current time.
+            pauses: whether the part pauses if it raises; False where it makes progress even then.
+
+        Returns:
+            The effects of the work, or its fault.
+
+        Raises:
+            InvariantBroken: the work found a broken invariant; a bug.
         """
         if self.waits(part, now):
             return []
@@ -130,15 +138,15 @@ class Boundary:
             return [self.fault(part, error, now) if pauses else Fault(part, error)]
 
     def fault(self, part: Part, error: Exception, now: Nanos) -> Fault:
-        """Have a part wait because it raised."""
+        """Pause a part because it raised; returns the fault."""
         self._resumes_at[part] = Nanos(now + self._pause_ns)
         return Fault(part, error)
 
     def put_off(self, due: Iterable[tuple[Part, Nanos | None]]) -> Iterator[Nanos]:
-        """When what is due can be done: not while its part waits, nor while all that wakes do waits.
+        """Yield when each part's work can be done: after its own pause and after the pause of `WOKEN`.
 
         Args:
-            due: when the work of a part is due, None where nothing is.
+            due: each part and when its work is due; None where nothing is due.
         """
         for part, at in due:
             if at is not None:
@@ -146,10 +154,10 @@ class Boundary:
                 yield max(at, woken_at, self._resumes_at.get(part, at))
 
     def resume(self, now: Nanos) -> None:
-        """Let the parts go on whose pause is over; of some, such as messages, nothing is ever due."""
+        """End the pauses that are over; needed because some parts, such as messages, are never due."""
         if self._resumes_at:
             self._resumes_at = {part: at for part, at in self._resumes_at.items() if at > now}
 
     def waits(self, part: Part, now: Nanos) -> bool:
-        """Whether a part waits because it raised."""
+        """Whether a part pauses because it raised."""
         return now < self._resumes_at.get(part, now)

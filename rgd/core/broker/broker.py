@@ -1,14 +1,12 @@
-"""One member of the exchange: events in, effects out, and nothing else.
+"""One member of the exchange: it takes events and returns effects.
 
-Law: `Broker.handle` is the only door through which this state changes (but for
-requests, which take the short road through `Broker.limiter`); the same events
-in the same order give the same effects, in the daemon and in the simulator. What
-a handler raises is a `Fault` among them, never an exception (`boundary`).
+Law: only `Broker.handle` changes this state; requests are the exception, because they take the fast path
+through `Broker.limiter`. The same events in the same order give the same effects, in the daemon and in the
+simulator. An exception in a handler becomes a `Fault` among the effects (`boundary`).
 
-Here is what a broker says and when: a hello at its start; each round what
-changed; at once what the peers know nothing of; everything when somebody asks;
-a goodbye. Behind the door: who is there (`membership`), how far to believe them
-(`exchange_state`), what a share is (`sharing`), what a round says (`rounds`).
+A broker sends a hello at its start, the changed rows each round, an early report of demand that the peers do
+not know of, its full state when a peer asks for it, and a goodbye. The state is kept by `membership` (the
+live peers), `exchange_state` (whether to use what they sent), `sharing` (shares) and `rounds` (reports).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -62,14 +60,13 @@ from rgd.core.units import NS_PER_MS, Nanos
 
 
 class Broker:
-    """The state of one member; see the module for its law."""
+    """The state of one member; the module states its law."""
 
     def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
-        # Everybody computes with the same weight, we too.
+        # The peers compute with the bounded weight, so this broker does, too.
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        #: Who we are, and how firmly.
         self.identity = Identity(settings)
         self.peers = _peers_of(settings)
         self.index = GroupIndex()
@@ -117,7 +114,7 @@ class Broker:
             usage=self.usage,
             policy_change=self.policy_change,
         )
-        #: Parts that raised since what they left behind was put right.
+        #: Parts that raised since the last recovery.
         self._faulty: set[str] = set()
         self._is_started = False
         self._round_end = now
@@ -126,32 +123,32 @@ class Broker:
 
     @property
     def sequence(self) -> int:
-        """The sequence of our last report."""
+        """The sequence number of this broker's last report."""
         return self.identity.sequence
 
     @property
     def reports_sent(self) -> int:
-        """Reports that were sent, heartbeats too."""
+        """How many reports were sent, heartbeats included."""
         return self.publisher.reports_sent
 
     @property
     def mode(self) -> Mode:
-        """What this broker believes of the others."""
+        """What this broker computes its shares from."""
         return self.sharing.mode
 
     @property
     def differing(self) -> set[str]:
-        """Peers whose policies differ from ours (`rgd_policy_hash_conflict`)."""
+        """Peers whose policies differ from this broker's (`rgd_policy_hash_conflict`)."""
         return self.membership.differing
 
     @property
     def reports_received(self) -> int:
-        """Reports of peers that were news."""
+        """How many reports of peers were new."""
         return self.membership.reports_received
 
     @property
     def wake_at(self) -> Nanos | None:
-        """When `Woken` is due next; None before the start."""
+        """When the next `Woken` is due; None before the start."""
         if not self._is_started:
             return None
         if self._boundary.is_on_hold:
@@ -160,14 +157,17 @@ class Broker:
 
     @property
     def is_past_start(self) -> bool:
-        """Whether shares are known, or two rounds have shown that nobody will tell them."""
+        """Whether shares are known, or the exchange is unreachable two rounds after the start."""
         return self.exchange_state.is_past_start(self._now)
 
     def handle(self, event: Event) -> tuple[Effect, ...]:
-        """Let an event happen; returns what the world should do, in order.
+        """Apply an event.
+
+        Returns:
+            The effects to carry out, in order.
 
         Raises:
-            InvariantBroken: the state is wrong, and nothing that comes of it can be trusted; a bug.
+            InvariantBroken: the state is wrong, so nothing that is granted can be trusted; a bug.
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
@@ -185,20 +185,20 @@ class Broker:
         return tuple(effects)
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
-        """Every live broker's share of a group, as this broker reckons it."""
+        """Every live broker's share of a group, as this broker computes it."""
         return self.sharing.shares(key)
 
     def validate(self) -> None:
-        """Check what must always hold.
+        """Check the invariants of the whole state.
 
         Raises:
-            InvariantBroken: it does not; a bug.
+            InvariantBroken: one does not hold; a bug.
         """
         self._recovery.validate()
         self.sharing.validate()
 
     def _sources(self) -> Sources:
-        """What our messages are made of."""
+        """The parts that messages are made from."""
         return Sources(
             self.identity,
             self.name,
@@ -211,7 +211,7 @@ class Broker:
         )
 
     def _due(self) -> tuple[Nanos | None, ...]:
-        """[DUE_PARTS] when each has something to do; None: nothing."""
+        """[DUE_PARTS] when each part has work; None where it has none."""
         now = self._now
         return (
             now if self.rounds.is_ending else self._round_end,
@@ -258,7 +258,7 @@ class Broker:
         effects = self._run(Part.NAME, self.own_name.check, now)
         effects += self._run(Part.STANDING, self.exchange_state.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
-        # What is due is sent before any work: peers must not take a busy broker for dead.
+        # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.due_messages.send(now, round_begins_to_end=begins)
         if begins:
@@ -345,23 +345,23 @@ class Broker:
             effects += self._step_round(self.rounds.step, event.now)
         ungoverned = self.limiter.drain_ungoverned()
         reports, record = self.publisher.finish_round(event.now, ungoverned, last=True)
-        # Nobody needs the report of one that says goodbye.
+        # These reports are not sent, because peers drop this broker's rows at its goodbye.
         self.publisher.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
         return [*effects, *self.publisher.goodbye()]
 
-    # What we say.
+    # Rounds.
 
     def _begin_end(self, now: Nanos) -> None:
         self.publisher.early_at = None
-        # Whole rounds that were missed are not made up for.
+        # Rounds that were missed are skipped.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
         self.rounds.begin()
 
     def _step_round(self, step: Callable[[Nanos], None], now: Nanos) -> list[Effect]:
-        """Do a step of a round's end; what is at hand when it raises is lost, and the rest goes on."""
+        """Do a step of a round's end; if it raises, the block at hand is lost and the rest goes on."""
         faults = self._run(Part.ROUND, step, now, pauses=False)
         if faults:
             self.rounds.skip()
@@ -375,7 +375,7 @@ class Broker:
         said = self._run(Part.ROUND, self._say_round, now, pauses=False)
         effects += said
         if not any(isinstance(effect, Publish) for effect in said):
-            # Whatever became of the rows, the others hear that we are there.
+            # The round's report failed; a heartbeat shows the peers that this broker lives.
             effects += self._run(Part.ROUND, self.publisher.report_nothing, now, pauses=False)
         if self.link.reached_at is None and not self.name.is_lost:
             effects += self._run(
@@ -385,11 +385,11 @@ class Broker:
 
     def _say_round(self, now: Nanos) -> list[Effect]:
         reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
-        # What nobody limited was asked, too.
+        # Requests that no limit applied to are also worth a record.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
 
-    # What we hear under our own name.
+    # Messages under this broker's own name.
 
     def _read_back(self, message: Message, now: Nanos) -> list[Effect]:
         if self.identity.is_forged(message):
@@ -398,7 +398,8 @@ class Broker:
         if isinstance(message, Report):
             is_recent = self.link.heard(message.sequence, now)
             if not self.membership.read_back(message, now) and not message.full:
-                # The peers may know more of us than we do ourselves: tell all of us once more.
+                # An earlier report did not come back, so this broker's copy of its rows may differ
+                # from the peers' copies; it sends its full state.
                 self.publisher.answer_from(now)
         elif isinstance(message, Hello):
             is_recent = self.link.heard(0, now)
@@ -406,19 +407,19 @@ class Broker:
         return self.own_name.come_back(rejoined, now)
 
     def _notice_gap(self, now: Nanos) -> list[Effect]:
-        """Did we sleep? Whole rounds without a wake mean that the process or the machine stood still."""
+        """Detect a suspended process: no event came for a round and `damping_max_ns`."""
         gap_ns = now - self._now
         if not self._is_started or gap_ns <= self.settings.round_ns + self.settings.damping_max_ns:
             return []
-        # What the others said meanwhile may wait in our inbox: nobody is silent yet.
+        # Messages of the peers may still wait to be read, so no peer counts as silent yet.
         self.membership.forgive(now)
         self.name.doubt(now)
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
-        # They have forgotten us: our shares are somebody else's now.
+        # The peers have dropped this broker, so they use its shares.
         return self.own_name.come_back(self.exchange_state.doubt(now), now)
 
-    # What raised, and what it left behind.
+    # Faults and recovery.
 
     def _run(
         self,
@@ -431,12 +432,12 @@ class Broker:
         return self._noted(self._boundary.run(part, work, now, pauses=pauses))
 
     def _noted(self, effects: list[Effect]) -> list[Effect]:
-        """Take note of the faults among effects."""
+        """Record the parts of the faults among effects."""
         self._faulty.update(effect.where for effect in effects if isinstance(effect, Fault))
         return effects
 
     def _contain(self, event: Event, error: Exception) -> list[Effect]:
-        """Go on after an event's handler raised; a start that fails is the end, for nothing began."""
+        """Go on after an event's handler raised; a failed start is raised again, because nothing runs yet."""
         if isinstance(event, Started):
             raise error
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
@@ -445,7 +446,7 @@ class Broker:
         return self._noted(effects)
 
     def _recover(self, now: Nanos) -> None:
-        """Put right what faults left behind, and tell the peers everything again."""
+        """Repair the state after faults, and send the full state again."""
         self._recovery.recover(now, only_advertised=not self._faulty - REPORTING_PARTS)
         if self._is_started:
             self.publisher.answer_soon(0, now)
@@ -469,7 +470,7 @@ def _limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
 
 
 def _peers_of(settings: BrokerSettings) -> Peers:
-    # The owner of a name answers another's hello first.
+    # The owner of a name must have time to answer the hello of another daemon of that name.
     listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns)
     return Peers(
         grace_ns=listen_ns + 2 * settings.damping_max_ns,

@@ -1,7 +1,7 @@
-"""Who shares with whom: the live brokers in the order of names, and the rows of the map as they see them.
+"""The live brokers by index, and shares computed over all of them.
 
-Law: a policy is asked with one row for each live broker that has one, in an
-order that all brokers agree on, whatever the order in which they were heard.
+Law: all brokers number the live brokers alike, by the order of their names; the order in which messages
+were received does not matter. A share policy gets at most one row for each live broker.
 """
 
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ from rgd.core.units import Pair
 
 @dataclass(slots=True, eq=False)
 class SharedOut:
-    """Shares of some groups: by max-min in columns, or by another policy of all brokers."""
+    """Shares of some groups: in columns under max-min, in a table of all brokers under another policy."""
 
     rows: Rows
     columns: Shares
     groups: int
     brokers: int
-    #: (slot in the list of groups, [brokers, 2]) of those with another policy.
+    #: (position in the list of groups, [brokers, 2] shares) of each group with another policy.
     others: Sequence[tuple[int, Ints]]
 
     def of_index(self, index: int) -> Ints:
-        """[groups, 2] the shares of one broker, `NO_RATE` for unlimited."""
+        """[groups, 2] the shares of one broker in Milli per second, `NO_RATE` for unlimited."""
         own = (self.rows.place == index).nonzero()[0]
         shares: Ints = self.columns.of_rows.take(own, 0)
         if len(own) < self.groups:
@@ -45,7 +45,7 @@ class SharedOut:
         return shares
 
     def of_all(self) -> Ints:
-        """[groups, brokers, 2] everybody's."""
+        """[groups, brokers, 2] the shares of all live brokers."""
         broker_index = np.tile(np.arange(self.brokers), self.groups)
         groups = np.repeat(np.arange(self.groups), self.brokers)
         shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
@@ -56,15 +56,16 @@ class SharedOut:
 
 
 class BrokerIndex:
-    """The live brokers by index, their slot in the order of names."""
+    """The live brokers by index: the position of each in the order of names."""
 
     def __init__(self, settings: BrokerSettings, usage: UsageMap, peers: Peers) -> None:
         self._settings = settings
         self._usage = usage
         self._peers = peers
         self._names: list[str] = []
-        #: By number of the broker in the usage map: its index, and by index: its weight.
+        #: The index of each broker, by its number in the usage map; -1 where it is not live.
         self._rank = np.zeros(0, np.int64)
+        #: The weight of each broker, by its index.
         self._weight = np.zeros(0, np.int64)
         self.renew()
 
@@ -78,7 +79,7 @@ class BrokerIndex:
         return int(self._rank[self._usage.number_of(self._settings.sender.broker)])
 
     def renew(self) -> None:
-        """The brokers changed: who is there, or a weight."""
+        """Read the live brokers and their weights again, because one of them changed."""
         me = self._settings.sender.broker
         self._names = sorted([*self._peers.names(), me])
         numbers = [self._usage.number_of(name) for name in self._names]
@@ -96,13 +97,13 @@ class BrokerIndex:
         *,
         own: OwnRates | None = None,
     ) -> SharedOut:
-        """Share groups out over the live brokers.
+        """Divide the quotas of groups among the live brokers.
 
         Args:
-            slots: [groups] in the usage map.
-            quota: [groups, 2] `NO_RATE` for unlimited.
-            policies: [groups]; none at all where all have max-min.
-            own: compute with these in slot of this broker's rows in the map.
+            slots: [groups] slot ids.
+            quota: [groups, 2] Milli per second, `NO_RATE` for unlimited.
+            policies: [groups]; empty where all groups have max-min.
+            own: rates to use instead of this broker's rows in the map.
         """
         me = self._usage.number_of(self._settings.sender.broker)
         rows = self._usage.gather(slots)
@@ -128,18 +129,18 @@ class BrokerIndex:
         before: OwnRates,
         after: OwnRates,
     ) -> Flags:
-        """[groups] whether anybody's share moves by more than `EFFECT_PPM` of it.
+        """[groups] whether any broker's share changes by more than `EFFECT_PPM` of it.
 
         Args:
-            slots: as `share_out` has them.
-            quota: likewise.
-            policies: likewise.
-            before: compute with this in slot of this broker's rows in the map.
-            after: and then with this.
+            slots: as in `share_out`.
+            quota: as in `share_out`.
+            policies: as in `share_out`.
+            before: this broker's rates before the change, used instead of its rows in the map.
+            after: this broker's rates after the change.
         """
         was = self.share_out(slots, quota, policies, own=before).of_all()
         will_be = self.share_out(slots, quota, policies, own=after).of_all()
-        # Where there is no limit both are `NO_RATE`.
+        # Unlimited rates are `NO_RATE` in both, so they differ by 0.
         far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
         moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
         return moves
@@ -147,7 +148,7 @@ class BrokerIndex:
     def _by_rule(
         self, rows: Gathered, broker_index: Ints, at: int, quota: Ints, policy: SharePolicyName
     ) -> Ints:
-        """[brokers, 2] the shares of one group by a policy of single rows."""
+        """[brokers, 2] the shares of one group under a policy other than max-min."""
         first, end = np.searchsorted(rows.group, [at, at + 1]).tolist()
         table = [
             Row(name, weight=weight)
@@ -177,7 +178,7 @@ class BrokerIndex:
 
 
 def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:
-    """The rows with others in slot of this broker's."""
+    """The rows, with `own` instead of this broker's."""
     is_other = rows.broker != me
     count = len(own.wanted)
     group = np.concatenate((rows.group[is_other], np.arange(count)))

@@ -4,9 +4,9 @@ While reports travel, the brokers' usage maps differ, and shares computed from t
 the quota. So the rate in force is the least of the targets of the last `damping_ns` (design 3, law 6): a
 broker that must give up rate does so before another takes it.
 
-Rates of all groups in use are columns: one line for each group and dimension. A line holds the rate in
-force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait; a further one
-replaces the newest, whose rate then comes into force with it, so later than it might, never earlier.
+Rates of all groups in use are columns, with one line for each group and dimension. A line holds the rate
+in force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait. A further one
+replaces the newest, whose rate then comes into force together with it: later than necessary, never earlier.
 """
 
 from typing import Final
@@ -19,38 +19,42 @@ from rgd.core.exchange.group_index import grown
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Increases of one rate that wait at once. Five reports of a round seldom fall within `damping_ns`.
+#: Most increases of one rate that wait at once. Five reports of a round seldom fall within `damping_ns`.
 INCREASES_MAX: Final = 4
 
-#: Stands for an unlimited rate here, so that it compares as the largest; and for a time that never comes.
+#: An unlimited rate in these columns, which compares as the largest; and a time that never comes.
 _UNLIMITED: Final = np.iinfo(np.int64).max
 _NEVER: Final = np.iinfo(np.int64).max
 
-#: Stands for a slot that has no line.
+#: The seat of a slot id that has no lines.
 _NO_SEAT: Final = -1
 
 
 class Damping:
-    """Rates in force of every group in use, by slot id; [.., 2] are messages and bytes, `NO_RATE` as usual."""
+    """Rates in force of every group in use, by slot id.
+
+    Rates are [.., 2] messages and bytes, in Milli per second, `NO_RATE` for unlimited.
+    """
 
     def __init__(self) -> None:
-        #: By slot id: the group's seat. Two lines belong to each seat, one for each dimension.
+        #: The group's seat, by slot id. Each seat has two lines, one for each dimension.
         self._seat: NDArray[np.int32] = np.full(64, _NO_SEAT, np.int32)
         self._free: list[int] = []
         self._seats = 0
-        #: By seat: its slot id.
+        #: The slot id, by seat.
         self._slot = np.zeros(64, np.int64)
-        #: [lines, 1 + INCREASES_MAX] rates, ascending, the first in force; and since when each waits.
+        #: [lines, 1 + INCREASES_MAX] rates, ascending, of which the first is in force.
         self._rate = np.full((128, 1 + INCREASES_MAX), _UNLIMITED)
+        #: [lines, 1 + INCREASES_MAX] since when each rate waits.
         self._since = np.full((128, 1 + INCREASES_MAX), _NEVER)
-        #: No increase waits since before this.
+        #: A lower bound of the times since which increases wait.
         self._least_since: int = _NEVER
 
     def __contains__(self, slot: int) -> bool:
         return slot < len(self._seat) and self._seat[slot] != _NO_SEAT
 
     def begin(self, slot: int, rates: Ints) -> None:
-        """Start a group with rates in force."""
+        """Add a group whose rates, [2], are in force at once."""
         before = len(self._seat)
         if slot >= before:
             self._seat = grown(self._seat, slot + 1)
@@ -65,32 +69,36 @@ class Damping:
         self._rate[lines], self._since[lines] = _UNLIMITED, _NEVER
         self._rate[lines, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
         self._slot[seat] = slot
-        # Last: whatever raises before leaves the group without a seat.
+        # This is last, so an exception before it leaves the group without a seat.
         self._seat[slot] = seat
 
     def end(self, slot: int) -> None:
-        """Forget a group."""
+        """Remove a group."""
         seat = int(self._seat[slot])
         self._seat[slot] = _NO_SEAT
         self._since[2 * seat : 2 * seat + 2] = _NEVER
         self._free.append(seat)
 
     def aim(self, slots: Ints, targets: Ints, now: Nanos, damping_ns: int) -> Ints:
-        """Set new targets; waiting increases above them are dropped. Returns the rates in force."""
+        """Set new targets, and drop the waiting increases above them.
+
+        Returns:
+            [slots, 2] the rates in force.
+        """
         lines = self._lines(slots)
         self._advance(lines, now - damping_ns)
         target = np.where(targets == NO_RATE, _UNLIMITED, targets).reshape(-1)
         rate, since = self._rate.take(lines, 0), self._since.take(lines, 0)
-        # A line is ascending, so what stays is its beginning.
+        # A line is ascending, so the rates that stay are its beginning.
         at = np.minimum((rate < target[:, None]).sum(axis=1), INCREASES_MAX)
         every = np.arange(len(lines))
-        # An increase that shrinks, or is told again, has waited as long as the one before.
+        # An increase that shrinks or is repeated keeps the time since which it waits.
         waits = np.where(rate[every, at] < target, _NEVER, since[every, at])
         behind = np.arange(1 + INCREASES_MAX) > at[:, None]
         rate[behind], since[behind] = _UNLIMITED, _NEVER
         rate[every, at] = target
         since[every, at] = np.where(waits == _NEVER, now, waits)
-        # What is in force waits for nothing.
+        # The rate in force does not wait.
         since[:, 0] = _NEVER
         self._rate[lines], self._since[lines] = rate, since
         if (at > 0).any():
@@ -105,10 +113,10 @@ class Damping:
         return self._in_force(lines)
 
     def settle(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
-        """Put increases in force that have waited long enough, of at most so many groups.
+        """Put the increases in force that have waited for `damping_ns`, of at most `count_max` groups.
 
         Returns:
-            The slots of these groups, and [slots, 2] their rates in force.
+            The slot ids of these groups, and [slots, 2] their rates in force.
         """
         waited_since = now - damping_ns
         if self._least_since > waited_since:
@@ -120,7 +128,7 @@ class Damping:
         return slots, rates
 
     def next_at(self, damping_ns: int) -> Nanos | None:
-        """When to call `settle` again; None: nothing waits."""
+        """When to call `settle` again; None where no increase waits."""
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
     def _lines(self, slots: Ints) -> Ints:
@@ -134,7 +142,7 @@ class Damping:
         return np.where(rates == _UNLIMITED, NO_RATE, rates)
 
     def _advance(self, lines: Ints, waited_since: int) -> None:
-        """Put increases in force that wait since then or longer."""
+        """Put the increases in force that have waited since `waited_since` or longer."""
         while len(some := lines[self._since[lines, 1] <= waited_since]):
             self._rate[some, :-1] = self._rate[some, 1:]
             self._since[some, 1:-1] = self._since[some, 2:]

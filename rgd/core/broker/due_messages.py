@@ -1,8 +1,8 @@
 """Messages that cannot wait for the end of the round: early reports, the full state, heartbeats.
 
 Law: a message that is due is sent before the next slice of work, so peers do not take a busy broker for
-dead. Early reports alone wait for the end of a round that is ending: what the round has picked counts in
-the hash of every report, and is sent only at its end.
+dead. Only early reports wait for the end of a round that is ending, because the hash of every report
+already covers the rows that the round has picked, and these are sent only at the round's end.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ from rgd.core.units import Nanos
 #: How many heartbeats a broker sends in a round while its own messages do not come back.
 HEARTBEATS_HOLDING: Final = 4
 
-#: After so many rounds without a message a broker sends a heartbeat while it is busy ending a round.
+#: A broker that is busy ending a round sends a heartbeat after so many rounds without a message.
 HEARTBEAT_ROUNDS_ENDING: Final = 1.5
 
 
@@ -53,9 +53,9 @@ class DueMessages:
         """Send what is due now.
 
         Args:
-            now: the moment.
+            now: the current time.
             round_begins_to_end: whether a round begins to end in this wake. If its groups are few, its report
-                follows in the same wake and is a heartbeat, too.
+                follows in the same wake and serves as the heartbeat.
         """
         publisher, effects = self._publisher, list[Effect]()
         publisher.settle()
@@ -71,11 +71,11 @@ class DueMessages:
         return effects
 
     def _plan_heartbeat(self) -> None:
-        """Have a heartbeat due where the reports of rounds are not enough."""
+        """Schedule a heartbeat where the reports of rounds are too rare."""
         if self._publisher.alive_at is not None:
             return
         if self._sharing.mode is Mode.HOLDING:
-            # Messages get lost or delayed: of several, one comes back before the isolation hold ends.
+            # Messages may be lost or delayed; one of several comes back before the isolation hold ends.
             between_ns = self._settings.round_ns // HEARTBEATS_HOLDING
         elif self._rounds.is_ending:
             # The end of a round of tens of thousands of groups may take more than a round.

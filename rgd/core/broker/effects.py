@@ -1,7 +1,7 @@
-"""What a broker asks the world to do; the daemon and the simulator carry it out.
+"""The effects that a broker returns; the daemon and the simulator carry them out in order.
 
-An effect is a wish, done in order. Whether it succeeded comes back, if it
-matters, as an event (our own report read back from the exchange).
+An effect does not report whether it succeeded. Where that matters, an event shows it: for example, this
+broker's own report is read back from the exchange.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from rgd.core.exchange.messages import Message, RoundRecord
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Say this on the exchange."""
+    """Send a message on the exchange."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Keep this in the usage log."""
+    """Append a record to the usage log."""
 
     record: RoundRecord
 
@@ -32,7 +32,7 @@ class Remember:
 
 
 class AlarmCode(StrEnum):
-    """What an operator should hear of."""
+    """Conditions that an operator is alerted to."""
 
     PEER_JOINED = "peer_joined"
     PEER_LEFT = "peer_left"
@@ -41,46 +41,46 @@ class AlarmCode(StrEnum):
     REPORTS_MISSED = "reports_missed"
     NAME_CONFLICT = "name_conflict"
     POLICIES_DIFFER = "policies_differ"
-    #: Another daemon has our name, and we go.
+    #: Another daemon has this broker's name, and this broker yields it.
     NAME_YIELDED = "name_yielded"
-    #: The other daemon has gone, and we are back.
+    #: The other daemon has gone, and this broker has its name again.
     NAME_BACK = "name_back"
-    #: Somebody wrote in our name.
+    #: Another process sent a message in this broker's name and incarnation.
     FORGED = "forged"
     SEQUENCE_REFUSED = "sequence_refused"
     TOO_MANY_BROKERS = "too_many_brokers"
     WEIGHT_BOUNDED = "weight_bounded"
     ISOLATED = "isolated"
     REJOINED = "rejoined"
-    #: A peer sent rows of more groups without policies (or more rows) than are kept.
+    #: A peer sent more rows, or rows of more groups without policies, than are kept.
     PEER_ROWS_REFUSED = "peer_rows_refused"
-    #: More groups are in use than there are slots: the last ones are granted their floor.
+    #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Tell the operator."""
+    """Alert the operator."""
 
     code: AlarmCode
-    #: The other broker concerned, or "".
+    #: The broker concerned, or "".
     broker: str = ""
-    #: What happened and what follows, where the code does not say it.
+    #: The cause and the consequence, where the code does not say them.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Refuse to start or go on: another daemon speaks for this broker's name."""
+    """Refuse to start, or end: another daemon uses this broker's name."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Log and count an exception that was contained: a bug, of which the broker goes on."""
+    """Log and count a contained exception: a bug, after which the broker goes on."""
 
-    #: What raised it: a part of the broker's work (`rgd.core.broker.boundary.Part`).
+    #: The part of the broker's work that raised it (`rgd.core.broker.boundary.Part`).
     where: str
     error: Exception
 

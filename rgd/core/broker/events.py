@@ -1,7 +1,7 @@
-"""What may happen to a broker; each carries the moment it happened.
+"""The events that a broker handles; each carries the time at which it happened.
 
-The daemon and the simulator make these; nothing else changes a broker's state
-but requests on the short road.
+The daemon and the simulator make them. Besides events, only requests on the fast path change a broker's
+state.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from rgd.core.units import Nanos
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The daemon reads the exchange and may speak on it."""
+    """The daemon reads the exchange and may send on it."""
 
     now: Nanos
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """`Broker.wake_at` has come (earlier or later does no harm)."""
+    """The time `Broker.wake_at` is reached; an earlier or later one does no harm."""
 
     now: Nanos
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A message came from the exchange, perhaps our own."""
+    """A message came from the exchange; it may be this broker's own."""
 
     now: Nanos
     message: Message
@@ -36,14 +36,14 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True)
 class StateAnnounced:
-    """A whole state was received and follows as `MessageReceived`: some of its groups, ahead of it.
+    """Some groups of a full state that was received and follows as `MessageReceived`.
 
-    Thousands of new groups get their slots in slices, so that taking in the state itself is short.
+    Thousands of new groups get their slot ids in slices, so that applying the state itself is short.
     """
 
     now: Nanos
     rows: UsageColumns
-    #: The first of these rows, and behind the last; those before have been announced.
+    #: These are rows[begin:end]; the rows before have been announced.
     begin: int
     end: int
 
@@ -54,16 +54,16 @@ class PoliciesChanged:
 
     now: Nanos
     snapshot: PolicySnapshot
-    #: Hash of what is in force, by which peers know that they have the same; 0: not known.
-    #: At most `COUNT_MAX`, as `RoundRecord` holds it.
+    #: Hash of the policies in force, which peers compare with theirs; 0: not known.
+    #: At most `COUNT_MAX`, because `RoundRecord` holds it.
     policies_hash: int = 0
-    #: False: nobody has told this broker any policies yet, and the snapshot is empty for that reason.
+    #: False: no policies have been loaded yet, so the snapshot is empty.
     known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class DemandUnreported:
-    """The short road refused work of a group that this broker has no row for."""
+    """The fast path refused work of a group that this broker has not advertised a row for."""
 
     now: Nanos
 

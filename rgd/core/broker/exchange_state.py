@@ -1,16 +1,18 @@
-"""How far this broker believes in the exchange, and when that changes.
+"""The exchange state of this broker: whether it uses the usage map, and when that changes.
 
-Law: shares of the usage map are granted only while our own words come back.
+Law: shares from the usage map are granted only while this broker's own messages come back.
 
-Starting: it grants from its floor until the peers have answered its hello or
-two rounds are over. Live: by the map. Once its words stop coming back it holds
-its shares for `isolation_hold_rounds`, then acts as `exchange.on_isolation`
-says; when they come back it believes the map again, or, after more than a hold,
-grants its equal part until the peers have told their state. Only a message that
-was sent within the patience counts as coming back, and a broker comes back at
-most once a round, so a delayed link that lets old messages go changes nothing.
-One that yielded its name to another daemon is on its floor (`name_claim`).
-What each mode grants is `rgd.core.broker.sharing`'s business.
+- Starting: it grants its floor until the peers have answered its hello or two rounds are over.
+- Live: it grants its shares from the map.
+- Isolated: its messages stopped coming back. It keeps its shares for `isolation_hold_rounds` (the isolation
+  hold), then acts as `exchange.on_isolation` says.
+- Rejoining: its messages come back. During the isolation hold it uses the map again at once; later it grants
+  its equal part until the peers have sent their state.
+- Yielding: it yielded its name to another daemon and grants its floor (`name_claim`).
+
+Only a message that was sent within the patience (`Link`) counts as coming back, and a broker rejoins at most
+once a round, so a delayed link that delivers old messages changes nothing. `rgd.core.broker.sharing` computes
+what each mode grants.
 """
 
 from typing import Final
@@ -24,16 +26,16 @@ from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.units import Nanos
 
-#: Rounds that a starting broker waits for answers to its hello (design 3).
+#: Rounds for which a starting broker waits for answers to its hello (design 3).
 HELLO_ROUNDS: Final = 2
 
-#: Rounds before the owner of a name answers a duplicate's hello: longer than the last message of a
-#: crashed broker can be in flight. A broker that starts listens for as long before it believes anybody.
+#: Rounds before the owner of a name answers the hello of a duplicate: longer than the last message of a
+#: crashed broker can be in flight. A starting broker listens for as long before it uses the map.
 NAME_CONFLICT_ROUNDS: Final = 0.5
 
 
 class ExchangeState:
-    """Moves `Sharing.mode`, and nobody else does."""
+    """Sets `Sharing.mode`; no other class does."""
 
     def __init__(
         self,
@@ -53,15 +55,15 @@ class ExchangeState:
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
         self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
         self.started_at: Nanos | None = None
-        #: When our messages came back last, after they did not.
+        #: When this broker last rejoined.
         self._rejoined_at: Nanos | None = None
-        #: When holding our shares ends, cut off.
+        #: When the isolation hold ends.
         self._hold_until: Nanos | None = None
         self._become(Mode.STARTING, now)
 
     @property
     def due_at(self) -> Nanos | None:
-        """When `check` will change the mode, if nothing is heard until then."""
+        """When `check` will change the mode if no message is received until then; None: not by time."""
         if self._sharing.mode is Mode.LIVE:
             return self._link.silent_at
         if self._sharing.mode is Mode.HOLDING:
@@ -70,33 +72,33 @@ class ExchangeState:
             return None
         wait_ns = self._listen_ns if self._membership.is_complete else self._hello_ns
         ends_at = Nanos(self._link.reached_at + wait_ns)
-        # Not while something is on its way for so long that the exchange may be gone again.
+        # Not while a message is so late that the exchange may be unreachable again.
         return None if self._link.is_late(ends_at) else ends_at
 
     def is_past_start(self, now: Nanos) -> bool:
-        """Whether shares are known, or two rounds have shown that nobody will tell them."""
+        """Whether shares are known, or the exchange is unreachable two rounds after the start."""
         if self._sharing.mode is not Mode.STARTING:
             return True
         return not self._is_reached(now) and self._has_waited(now)
 
     def start(self, now: Nanos) -> None:
-        """Begin to wait for the peers."""
+        """Begin to wait for the peers' answers."""
         self.started_at = now
 
     def check(self, now: Nanos) -> list[Effect]:
-        """See whether time has changed the mode."""
+        """Change the mode where its time is over."""
         alarms: list[Effect] = []
         if self._sharing.mode is Mode.LIVE and self._is_due(now):
             self._hold_until = self._hold_end(now)
             self._become(Mode.HOLDING, now)
             alarms.append(Alarm(AlarmCode.ISOLATED))
-        # After a long sleep holding may be over as it begins.
+        # After a long suspension the isolation hold may be over as it begins.
         if self._sharing.mode is Mode.HOLDING and self._is_due(now):
             self._become(Mode(self._settings.on_isolation), now)
         return alarms + self.maybe_go_live(now)
 
     def maybe_go_live(self, now: Nanos) -> list[Effect]:
-        """End the start if everybody has answered, or nobody will."""
+        """End the wait for the peers' states if all have answered, or time is over."""
         if not self._sharing.mode.is_waiting:
             return []
         if self._is_reached(now):
@@ -105,17 +107,17 @@ class ExchangeState:
                 self._become(Mode.LIVE, now)
             return []
         if self._sharing.mode is Mode.REJOINING:
-            # Gone again before anybody answered: as it was before.
+            # The exchange became unreachable before the peers answered.
             self._become(Mode(self._settings.on_isolation), now)
             return [Alarm(AlarmCode.ISOLATED)]
         if self._sharing.known_brokers() == 1 or not self._has_waited(now):
-            # Who knows of nobody cannot tell how many there are: its floor is all it may grant.
+            # This broker knows of no other, so it cannot tell how many there are and stays on its floor.
             return []
         self._become(Mode(self._settings.on_isolation), now)
         return [Alarm(AlarmCode.ISOLATED)]
 
     def rejoin(self, now: Nanos) -> list[Effect]:
-        """Our words come back: believe the map again, or ask first if we were away for long."""
+        """This broker's messages come back: use the map again, after a long isolation only with new states."""
         if not self._sharing.mode.is_isolated or self._has_just_rejoined(now):
             return []
         self._rejoined_at = now
@@ -128,7 +130,7 @@ class ExchangeState:
         return [Alarm(AlarmCode.REJOINED)]
 
     def doubt(self, now: Nanos) -> list[Effect]:
-        """We stood still for so long that the others have forgotten us: ask first."""
+        """This broker was suspended so long that the peers dropped it: wait for their states."""
         if self._sharing.mode is not Mode.LIVE:
             return []
         self._membership.await_everybody(now)
@@ -136,20 +138,20 @@ class ExchangeState:
         return [Alarm(AlarmCode.REJOINED)]
 
     def recover(self, now: Nanos) -> None:
-        """Have the buckets' depth be that of the mode: a fault may have come between them."""
+        """Set the buckets' depth to that of the mode, because a fault may have left another."""
         self._limiter.set_group_burst(self._burst_ns, now)
 
     @property
     def _burst_ns(self) -> int:
-        # A daemon that knows of nobody yet grants no bursts: N of them might.
+        # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
         return 0 if self._sharing.mode.is_on_floor else self._settings.burst_ns
 
     def yield_name(self, now: Nanos) -> None:
-        """Another daemon has our name."""
+        """Grant the floor only, because another daemon has this broker's name."""
         self._become(Mode.YIELDING, now)
 
     def take_back(self, now: Nanos) -> None:
-        """Our name is ours again: ask the others first."""
+        """The name is this broker's again: wait for the peers' states."""
         self._membership.await_everybody(now)
         self._ask_again(now)
 
@@ -162,7 +164,7 @@ class ExchangeState:
         self._become(Mode.REJOINING, now)
 
     def _hold_end(self, now: Nanos) -> Nanos:
-        """Until when to hold: never longer than until the others give us up."""
+        """When the isolation hold ends: at the latest when the peers expire this broker."""
         settings = self._settings
         hold_until = now + settings.isolation_hold_rounds * settings.round_ns
         received_at = self._link.received_at or now

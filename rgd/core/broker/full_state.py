@@ -1,9 +1,9 @@
-"""Sends this broker's whole state, in one report or, where it is too large, in parts.
+"""Makes the reports of this broker's full state: one, or several parts where the state is too large.
 
 Law: a receiver that gets every part, and every report sent meanwhile, then has the state that the last
-part's hash describes. One part is made at a time, as the state is at that moment: what changes between two
-parts is sent as a change, too. The last of several parts waits until no round is ending, for what a
-round has picked counts in the hash and is sent only at the round's end.
+part's hash describes. Each part is made from the state at the time it is sent; rows that change between two
+parts are also sent as changes. The last of several parts waits until no round is ending, because the hash
+already covers the rows that a round has picked, and these are sent only at the round's end.
 """
 
 from typing import NamedTuple
@@ -16,19 +16,19 @@ from rgd.core.exchange.report_parts import part_of_state
 
 
 class Part(NamedTuple):
-    """Rows to send, and the span that they are all of."""
+    """Rows to send, and the span of hashes of which they are all rows."""
 
     rows: UsageColumns
     span: Span
 
 
 class FullState:
-    """The pass over the state that is under way, if any."""
+    """The pass over the state that is in progress, if any."""
 
     def __init__(self, rounds: Rounds, index: GroupIndex) -> None:
         self._rounds = rounds
         self._index = index
-        #: The hash at which the next part begins; None: no pass is under way.
+        #: The hash at which the next part begins; None: no pass is in progress.
         self._begin: int | None = None
 
     @property
@@ -41,11 +41,11 @@ class FullState:
         self._begin = 0
 
     def abandon(self) -> None:
-        """End the pass that is under way, if any: its parts are of no use any more."""
+        """Drop the pass that is in progress, if any, because its parts are no longer needed."""
         self._begin = None
 
     def next(self) -> Part | None:
-        """The next part; None where there is none, or the last one has to wait."""
+        """The next part; None where none is left, or the last one has to wait."""
         if self._begin is None:
             return None
         slots, span = part_of_state(self._index, self._rounds.advertised_slots(), self._begin)

@@ -1,10 +1,10 @@
-"""Who this daemon is in the exchange, and whether a message in its name is its own.
+"""This daemon's identity in the exchange, and the test whether a message in its name is its own.
 
-Law: whatever arrives under our own name and incarnation, we sent; otherwise it is
-forged, and we take another incarnation, so that the peers drop what was forged.
+Law: a message under this daemon's name and incarnation that it did not send is forged. The daemon then takes
+another incarnation, so that the peers drop the forged rows.
 
-An incarnation after the first is computed from the settings' seed, because the
-core draws no randomness. Sequences go on from one incarnation to the next.
+Incarnations after the first are computed from the settings' seed, because the core draws no randomness.
+Sequence numbers continue from one incarnation to the next.
 """
 
 from collections import OrderedDict
@@ -14,18 +14,18 @@ from typing import Final, NamedTuple
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Goodbye, Message, Report, Sender
 
-#: Reports of ours that are remembered; an older one that arrives is taken for a late one.
+#: Most sent reports that are remembered; an older one that arrives counts as late, not as forged.
 SENT_MAX: Final = 256
 
-#: Own incarnations that are remembered; a daemon takes at most one a round.
+#: Most former incarnations that are remembered; a daemon takes at most one a round.
 FORMER_MAX: Final = 64
 
-#: Incarnations are 62 bits, as those of a start are.
+#: Incarnations have 62 bits, like the one of a start.
 _INCARNATION_MASK: Final = (1 << 62) - 1
 
 
 class _Print(NamedTuple):
-    """What of a report is the same when it comes back."""
+    """The fields of a report that are compared when it comes back."""
 
     rows_hash: int
     weight: int
@@ -42,32 +42,32 @@ class Identity:
         self._seed = settings.incarnation_seed
         self.sequence = 0
         self.is_leaving = False
-        #: Messages under our name and incarnation that we did not send.
+        #: Messages under this name and incarnation that this daemon did not send.
         self.forged_total = 0
         self._sent: OrderedDict[int, _Print] = OrderedDict()
-        #: Our earlier incarnations, and the last sequence sent in each.
+        #: The former incarnations, and the last sequence number sent in each.
         self._former: OrderedDict[int, int] = OrderedDict()
 
     def next_sequence(self) -> int:
-        """Take the next sequence."""
+        """Take the next sequence number."""
         self.sequence += 1
         return self.sequence
 
     def sent(self, report: Report) -> None:
-        """Remember a report of ours."""
+        """Remember a report that was sent."""
         self._sent[report.sequence] = _print(report)
         if len(self._sent) > SENT_MAX:
             self._sent.popitem(last=False)
 
     def is_former(self, sender: Sender) -> bool:
-        """Whether an incarnation of our name was ours."""
+        """Whether a sender is a former incarnation of this daemon."""
         return sender.incarnation in self._former
 
     def is_forged(self, message: Message) -> bool:
-        """Whether a message in our name, and an incarnation of ours, is not ours."""
+        """Whether a message under this name, and a present or former incarnation, was sent by another."""
         former = self._former.get(message.sender.incarnation)
         if isinstance(message, Goodbye):
-            # A former incarnation says goodbye when it is given up.
+            # A daemon that changes its incarnation sends a goodbye for the former one.
             return former is None and not self.is_leaving
         if not isinstance(message, Report):
             return False

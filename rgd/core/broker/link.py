@@ -1,11 +1,11 @@
-"""Whether our own words come back from the exchange, and how long they take.
+"""Whether this broker's own messages come back from the exchange, and after what delay.
 
-Law: a broker believes in the exchange only as far as it reads itself back.
-What was said and not heard for longer than a round means that it is cut off,
-whatever the client library thinks (design 3, the unreachable exchange).
+Law: a broker relies on the exchange only while it receives its own messages. It is isolated if a message has
+not come back for longer than its patience, a round and `damping_max_ns`, whatever the client library reports
+(design 3, the unreachable exchange).
 
-The delay also says how long maps may differ while reports travel: increases wait
-for `damping_ns` at least (law 6).
+The usage maps of the brokers may differ for about as long as this delay, so increases wait for at least
+`damping_ns` (law 6).
 """
 
 from collections import deque
@@ -13,36 +13,41 @@ from typing import Final
 
 from rgd.core.units import Nanos
 
-#: Delays remembered; their largest is about the p99.
+#: Delays that are remembered; their largest is about the p99.
 DELAYS_MAX: Final = 100
 
-#: What was said and not yet heard is remembered for this many reports.
+#: Most messages that were sent and did not come back yet that are remembered.
 UNCONFIRMED_MAX: Final = 100
 
 
 class Link:
-    """Follows the sequence numbers of this broker's own reports; 0 is its hello."""
+    """Follows the sequence numbers of this broker's own reports; 0 is its hello.
+
+    Args:
+        patience_ns: a message that takes longer than this to come back counts as missing, in nanoseconds.
+        damping_max_ns: a message that takes longer than this is late, and the largest `damping_ns`.
+    """
 
     def __init__(self, patience_ns: int, damping_max_ns: int) -> None:
         self._patience_ns = patience_ns
         self._damping_max_ns = damping_max_ns
         self._unconfirmed: deque[tuple[int, Nanos]] = deque(maxlen=UNCONFIRMED_MAX)
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
-        #: When the first word came back; None: the exchange was never reached.
+        #: When the first message came back; None: the exchange was never reached.
         self.reached_at: Nanos | None = None
-        #: When the last word came back.
+        #: When the last message came back.
         self.received_at: Nanos | None = None
 
     def said(self, sequence: int, now: Nanos) -> None:
-        """A report was handed to the exchange."""
+        """Note that a message was handed to the exchange."""
         self._unconfirmed.append((sequence, now))
 
     def heard(self, sequence: int, now: Nanos) -> bool:
-        """Our own report came back; earlier ones that did not are lost.
+        """Note that a message came back; earlier ones that did not are lost.
 
         Returns:
-            Whether it proves the exchange to be in reach: it was sent within our patience, or is
-            the first that ever came back. Old messages that a delayed link lets go prove nothing.
+            Whether it proves that the exchange is reachable: it was sent within the patience, or is the
+            first that ever came back. Old messages that a delayed link delivers prove nothing.
         """
         is_recent = self.reached_at is None
         if self.reached_at is None:
@@ -57,25 +62,25 @@ class Link:
 
     @property
     def silent_at(self) -> Nanos | None:
-        """From when on something we said is missing for longer than our patience."""
+        """When the oldest unconfirmed message exceeds the patience; None where none is unconfirmed."""
         return Nanos(self._unconfirmed[0][1] + self._patience_ns) if self._unconfirmed else None
 
     def is_silent(self, now: Nanos) -> bool:
-        """Whether something is missing then, if nothing more is heard until then."""
+        """Whether a message exceeds the patience at `now`, if none comes back until then."""
         return self.silent_at is not None and now >= self.silent_at
 
     def is_late(self, now: Nanos) -> bool:
-        """Whether something we said has taken longer than any should, but may still come."""
+        """Whether a message has taken longer than `damping_max_ns`, but may still come back."""
         return bool(self._unconfirmed) and now - self._unconfirmed[0][1] >= self._damping_max_ns
 
     @property
     def damping_ns(self) -> int:
-        """How long an increase waits at least: about the p99 from publishing to reading back."""
+        """The least wait of an increase, in nanoseconds: about the p99 from sending to reading back."""
         if not self._delays_ns:
             return self._damping_max_ns
         return min(self._damping_max_ns, max(self._delays_ns))
 
     def restart(self, now: Nanos) -> None:
-        """Forget what is missing: it was reached again, and a new life of the link begins."""
+        """Forget the unconfirmed messages, because the exchange was reached again."""
         self._unconfirmed.clear()
         self.reached_at = now

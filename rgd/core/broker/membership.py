@@ -1,17 +1,16 @@
-"""Who else is in the exchange, and whether we hold what each of them told.
+"""The peers in the exchange, and whether this broker holds what each of them advertised.
 
-Law: the usage map has rows of live brokers only, and whatever changes it (a
-report, a newcomer, a goodbye, silence) has the shares recomputed at once.
+Law: the usage map has rows of live brokers only. Every change of it (a report, a new broker, a goodbye, an
+expired broker) marks the shares concerned, which are then recomputed.
 
-A report says the hash of everything its sender has told; where what we hold
-has another one, something was missed, and that broker is asked to repeat itself.
-The hash is compared at every report that follows on a gap, is full, or says and
-changes little; else, while the last ones were equal, at one of
-`REPORTS_A_COMPARISON`. So what a gap did is repaired at once, and a difference
-without one is found that many reports later at the latest.
+A report carries the hash of all rows that its sender has advertised. If the rows held here have another hash,
+a report was missed, and the sender is asked for its full state. The hash is compared at every report that
+follows a gap, is full, or changes few rows. Of other reports, while the last comparison was equal, one of
+`REPORTS_A_COMPARISON` is compared. So the effect of a gap is repaired at once, and a difference without a gap
+is found after that many reports at the latest.
 
-Our own rows are held as they are read back, so that all brokers'
-maps hold the same values. What we say ourselves is `rgd.core.broker.broker`'s business.
+This broker's own rows are applied as they are read back, so that all brokers' maps hold the same values.
+`rgd.core.broker.publisher` sends this broker's messages.
 """
 
 from collections import Counter
@@ -28,19 +27,19 @@ from rgd.core.exchange.peers import Peers, Receipt
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
 
-#: Of so many reports of a broker one is compared with what we hold, however many rows it changes.
+#: Of so many reports of a broker, at least one is compared with the rows held here, however many it changes.
 REPORTS_A_COMPARISON: Final = 8
 
-#: A broker that sent more rows than are kept is asked again after so many rounds: its state does not fit.
+#: Rounds before a broker that sent more rows than are kept is asked again: its state does not fit.
 PARTIAL_ROUNDS: Final = 60
 
-#: How often in a round silent peers are looked for.
+#: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
 
-#: Changes of the peers' names that are stored at once in a round; what follows is stored together.
+#: Changes of the peers' names that are stored at once between two checks; further ones are stored together.
 REMEMBERS_A_CHECK: Final = 8
 
-#: Why a message of a peer was not taken in, for `rgd_reports_dropped_total`.
+#: Why a message of a peer was dropped, for `rgd_reports_dropped_total`.
 _DROPPED: Final = {
     Receipt.BEYOND: ("sequence", AlarmCode.SEQUENCE_REFUSED),
     Receipt.EXCESS: ("brokers", AlarmCode.TOO_MANY_BROKERS),
@@ -48,7 +47,7 @@ _DROPPED: Final = {
 
 
 class Membership:
-    """The other brokers, as far as we heard them."""
+    """The peers that this broker has received messages from."""
 
     def __init__(
         self,
@@ -63,37 +62,38 @@ class Membership:
         self._peers = peers
         self._usage = usage
         self._sharing = sharing
-        #: Hash of the policies in force here, and the peers that have other ones; 0: not known.
+        #: Hash of the policies in force here; 0: not known.
         self.policies_hash = 0
+        #: Peers whose policies have differed for longer than `policies_patience_ns`.
         self.differing: set[str] = set()
-        #: Peers with another hash than ours: theirs, and since when.
+        #: Peers with another policy hash than this broker's: the hash, and since when it differs.
         self._differing_since: dict[str, tuple[int, Nanos]] = {}
         self.reports_received = 0
-        #: Messages of peers that were refused, by reason.
+        #: How many messages of peers were dropped, by reason.
         self.dropped: Counter[str] = Counter()
-        #: Reports whose weight was out of bounds.
+        #: How many reports had a weight out of bounds.
         self.weights_bounded = 0
         #: Peers whose weight is out of bounds.
         self._overweight: set[str] = set()
-        #: How often names may be stored before the next check, and whether some are to be.
+        #: How often names may still be stored before the next check, and whether some wait to be stored.
         self._remembers_left = REMEMBERS_A_CHECK
         self._is_to_remember = False
-        #: The last of our own reports that was read back.
+        #: The sequence number of this broker's last report that was read back.
         self._own_sequence = 0
-        #: Peers whose full state we count on, and those that we hold it of.
+        #: Peers whose full state is expected, and those whose full state is held.
         self._awaited = settings.stored_peers
         self._answered: set[str] = set()
-        #: Brokers, this one too, of which we held what they told when it was last compared.
+        #: Brokers, this one included, whose hash was equal at the last comparison.
         self._equal: set[str] = set()
-        #: Peers that sent more than is kept, and are to be asked again under the policies in force.
+        #: Peers that sent more rows than are kept and are to be asked again under the policies in force.
         self._incomplete: set[str] = set()
-        #: Most brokers that anybody who answered knows of.
+        #: The largest number of brokers that an answering peer knows of.
         self._members = 1
-        #: When to look again for peers that are silent.
+        #: When to search again for silent peers.
         self.check_at = Nanos(0)
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
-        """Take in what another broker says."""
+        """Apply a message of another broker."""
         broker = message.sender.broker
         if isinstance(message, Goodbye):
             return self._take_leave(message, now)
@@ -109,12 +109,12 @@ class Membership:
         if isinstance(message, Report):
             effects += self._take_report(message, now)
         elif isinstance(message, Hello) and heard is Receipt.JOINED:
-            # Who has just started has no rows: its hello is its full state.
+            # A broker that has just started has no rows, so its hello is its full state.
             self._answered.add(broker)
         return effects
 
     def read_back(self, report: Report, now: Nanos) -> bool:
-        """Take in a report of our own; False when an earlier one did not come back to us."""
+        """Apply a report of this broker's own; False where an earlier one did not come back."""
         steps = report.sequence - self._own_sequence
         if steps <= 0:
             return True
@@ -123,19 +123,19 @@ class Membership:
         return not self._is_compared(report, steps) or self._holds(report)
 
     def check(self, now: Nanos) -> list[Effect]:
-        """Ask who has been silent for long whether it lives, and forget who did not say so.
+        """Ask silent peers for a heartbeat, and remove the peers that stayed silent.
 
-        Asking makes up for heartbeats that were lost: without it three lost in a
-        row, one in a thousand at 10 % loss, would take a live broker for dead.
+        Asking makes up for lost heartbeats. Without it, a live broker would expire after three lost
+        heartbeats in a row, which is one case in a thousand at 10 % loss.
         """
         if now < self.check_at:
             return []
         self.check_at = Nanos(now + self._settings.round_ns // CHECKS_A_ROUND)
         if self._sharing.mode.is_isolated or self._sharing.mode is Mode.YIELDING:
-            # It may be we who cannot hear; or we speak for nobody.
+            # This broker may be the one that receives nothing, or it has no name to ask in.
             return []
         self._remembers_left = REMEMBERS_A_CHECK
-        # The last of the missing heartbeats may still be under way.
+        # The last of the missing heartbeats may still be in flight.
         under_way_ns = self._settings.damping_max_ns
         expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
         effects: list[Effect] = []
@@ -154,24 +154,24 @@ class Membership:
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
     def policies_changed(self) -> None:
-        """Rows that were not kept may be of groups that are known now: they are asked for once."""
+        """Ask once again for rows that were not kept, because their groups may have policies now."""
         self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
 
     def forgive(self, now: Nanos) -> None:
-        """Restart the time of everybody's silence: we did not listen."""
+        """Restart the expiry time of all peers, because this broker was not receiving."""
         self._peers.forgive(now)
 
     def await_everybody(self, now: Nanos) -> None:
-        """Believe nobody's state until it is told again: we were away."""
+        """Expect the full state of all peers again, because this broker was isolated or suspended."""
         self._peers.forgive(now)
-        # Cut off from the start, all that is known of the others is what the last run stored.
+        # A broker that was isolated from its start knows only the peers that the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
         self._answered.clear()
         self._equal.clear()
         self._members = 1
 
     def recover(self) -> None:
-        """Make members and map agree again after a fault, and compare everybody's next report."""
+        """Make members and map agree again after a fault, and compare the next report of every broker."""
         live = {*self._peers.names(), self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
@@ -179,10 +179,10 @@ class Membership:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody that we know must be there has told us everything."""
+        """Whether all brokers that are known or expected have sent their full state."""
         expected = max(self._settings.expected_brokers, self._members)
         if not self._awaited and expected <= 1:
-            # Nobody told us how many there are: only time tells.
+            # The number of brokers is unknown, so the wait ends by time.
             return False
         return (
             self._awaited <= self._answered
@@ -194,7 +194,7 @@ class Membership:
         """Check that only live brokers are in the usage map.
 
         Raises:
-            InvariantBroken: it is otherwise; a bug.
+            InvariantBroken: it has rows of another broker; a bug.
         """
         live = set(self._sharing.brokers)
         if not self._usage.brokers() <= live:
@@ -218,10 +218,10 @@ class Membership:
         return effects
 
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
-        """Ask a broker to repeat itself where what it told is not what we hold.
+        """Ask a broker for its full state if its hash differs from that of the rows held here.
 
-        Absolute rows heal a gap by themselves, unless what was missed is missing
-        still; while starting the answers to our hello are under way anyway.
+        Rows are absolute, so later reports may already have repaired a gap. A starting broker does not ask,
+        because the answers to its hello are on their way.
         """
         broker = report.sender.broker
         if self._holds(report):
@@ -242,19 +242,19 @@ class Membership:
         return (1 if is_due else PARTIAL_ROUNDS) * self._settings.round_ns
 
     def _is_compared(self, report: Report, steps: int) -> bool:
-        """Whether to compare a report that is `steps` after the one before; see the module's law."""
+        """Whether to compare the hash of a report that is `steps` after the one before; see the module."""
         broker = report.sender.broker
         if report.more:
-            # Nobody can hold yet what the hash is of; after a gap, the last of them is compared.
+            # The hash covers rows that follow in further reports; after a gap the last of these is compared.
             if steps > 1:
                 self._equal.discard(broker)
             return False
         if steps > 1 or report.full or broker not in self._equal:
             return True
-        # A report that could not be read says nothing, too.
+        # A report that could not be decoded has no rows, so it is compared here.
         if len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker):
             return True
-        # Not everybody's in the same round.
+        # The broker's number spreads the comparisons of different brokers over different rounds.
         turn = report.sequence + self._usage.number_of(broker)
         return turn % REPORTS_A_COMPARISON == 0
 
@@ -267,7 +267,7 @@ class Membership:
         return False
 
     def _look_at_weight(self, report: Report) -> list[Effect]:
-        """Say once that a peer tells a weight out of bounds, for which another counts."""
+        """Alert once when a peer's weight is out of bounds; the bounded weight counts."""
         broker = report.sender.broker
         counts = self._peers.weight_of(broker)
         if report.weight == counts:
@@ -281,15 +281,15 @@ class Membership:
         return [Alarm(AlarmCode.WEIGHT_BOUNDED, broker, reason)]
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
-        """Tell of a peer whose policies differ from ours for longer than one that follows needs."""
+        """Alert when a peer's policies have differed from this broker's for `policies_patience_ns`."""
         broker, told = report.sender.broker, report.policies_hash
-        # Who does not say what it has, as an earlier rgd with a table, differs from nobody.
+        # A peer without a policy hash, such as an earlier rgd with a table, counts as equal.
         if told == self.policies_hash or not told or not self.policies_hash:
             self.differing.discard(broker)
             self._differing_since.pop(broker, None)
             return []
         known = self._differing_since.get(broker)
-        # Who changes its policies is following.
+        # A peer whose hash changes is loading new policies, so its time starts again.
         since = now if known is None or known[0] != told else known[1]
         self._differing_since[broker] = (told, since)
         if broker in self.differing or now - since < self._settings.policies_patience_ns:
@@ -324,7 +324,7 @@ class Membership:
         self._sharing.refresh_all(now)
 
     def _remember(self) -> list[Effect]:
-        """Store the peers' names now, or, after many changes, with the next check."""
+        """Store the peers' names now or, after many changes, at the next check."""
         self._is_to_remember = self._remembers_left == 0
         if self._is_to_remember:
             return []

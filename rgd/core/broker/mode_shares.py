@@ -1,7 +1,7 @@
-"""Shares of a broker that does not compute with the usage map: from quotas and the number of brokers alone.
+"""Shares of a broker that does not use the usage map: computed from quotas and the number of brokers alone.
 
-Law: whatever these are, the shares of all brokers that may exist sum to at most the quota, except in
-mode `OPEN`, in which nothing but a blocked group is limited.
+Law: the shares of all brokers that may exist sum to at most the quota. Mode `OPEN` is the exception: it
+limits blocked groups only.
 """
 
 from collections.abc import Callable
@@ -24,26 +24,33 @@ class ModeShares:
         self._known_brokers = known_brokers
 
     def least(self, quota: Rates) -> Rates:
-        """What every broker may have at once: the floor."""
+        """The floor, which every broker may have at the same time."""
         return Rates(self._floor(quota.messages), self._floor(quota.bytes))
 
     def shares(self, mode: Mode, quota: Ints) -> Ints:
-        """[groups, 2] the shares of [groups, 2] quotas in a mode that does not believe the map."""
+        """[groups, 2] the shares of [groups, 2] quotas in a mode that does not use the map."""
         if mode is Mode.OPEN:
-            # A block needs no share; everything else is let through.
+            # A blocked group keeps its quota of 0; all others are unlimited.
             is_blocked = (quota == 0).all(axis=1)
             return np.where(is_blocked[:, None], quota, NO_RATE)
         part = self._floor if mode.is_on_floor else self._equal
-        # Many groups have the same quota.
+        # Each distinct quota is computed once, because many groups have the same one.
         rates, at = np.unique(quota, return_inverse=True)
         shares = [NO_RATE if rate == NO_RATE else part(rate) for rate in rates.tolist()]
         found: Ints = np.array(shares, np.int64)[at].reshape(quota.shape)
         return found
 
     def lowered(self, mode: Mode, share: Ints, was: Ints, quota: Ints) -> Ints:
-        """[2] what is left of a share when its quota changes, until it is recomputed.
+        """[2] the share of a group whose quota changed, until the share is recomputed.
 
-        All brokers do this alike, so that their shares stay within the new quota.
+        The share is lowered in proportion to the quota. All brokers do this alike, so their shares stay within
+        the new quota.
+
+        Args:
+            mode: the mode of this broker.
+            share: [2] the share under the old quota.
+            was: [2] the old quota.
+            quota: [2] the new quota.
         """
         pairs = zip(share.tolist(), was.tolist(), quota.tolist(), strict=True)
         return np.array([self._lowered(mode, *each) for each in pairs], np.int64)
@@ -54,7 +61,7 @@ class ModeShares:
             return share
         if NO_RATE in (share, was):
             return self._equal(quota)
-        # Python's integers: the product may have more than 64 bits.
+        # These are Python's integers, because the product may have more than 64 bits.
         return share * quota // was if quota < was else share
 
     def _floor(self, quota: Rate) -> Rate:

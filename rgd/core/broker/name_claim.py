@@ -1,17 +1,16 @@
-"""One name, one daemon: who of two that use a name keeps it.
+"""Name conflicts: decides which of two daemons with the same broker name keeps it.
 
-Law: two daemons of one name that hear each other agree within a round which of
-them stays, and the other grants no more than its floor from then on.
+Law: two daemons of one name that receive each other's messages agree within a round on which of them keeps
+the name, and the other grants no more than its floor from then on.
 
-Every report says how firmly its sender holds the name (`Claim`) and which other
-incarnation it hears under it (`rival`). A daemon goes by a message that names its
-own incarnation only: that one was written by somebody who lives now, and is no
-late message of a crashed predecessor. The lower (claim, incarnation) stays, so a
-daemon that has held the name without a break stays before one that was stopped or
-cut off, and that one before one that has just started.
+Every report carries the sender's `Claim` to the name and the other incarnation that it receives under the
+name (`rival`). A daemon decides only on a message that names its own incarnation as the rival, because its
+sender must be live: a late message of a crashed predecessor cannot name it. The daemon with the lower (claim,
+incarnation) keeps the name. So a daemon that has held the name without a break wins over one that was
+suspended or isolated, and that one wins over one that has just started.
 
-The one that goes refuses to start if it is young; otherwise it yields: it stays on
-its floor for `yield_rounds` and then ends. If the other one goes before, it is back.
+The loser refuses to start if it is new. Otherwise it yields: it grants its floor for `yield_rounds` and then
+ends. If the other daemon goes first, the loser takes the name back.
 """
 
 from collections.abc import Callable
@@ -24,37 +23,37 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Claim, Goodbye, Hello, Message, Report
 from rgd.core.units import Nanos
 
-#: Rounds for which a daemon is new: then the owner of its name, who answers within one, is heard.
+#: Rounds for which a daemon is new. The owner of its name answers within one round.
 NEW_ROUNDS: Final = 2
 
-#: Rounds for which a daemon that was away says so: within one everybody is heard once.
+#: Rounds for which a daemon claims `RETURNING`. Every live daemon sends a message within one round.
 RETURN_ROUNDS: Final = 2
 
-#: How often in a round a daemon that yielded looks whether the other one is gone.
+#: How often in a round a daemon that yielded checks whether the other one is gone.
 LOOKS_A_ROUND: Final = 4
 
 
 class Ruling(Enum):
-    """What a message under our name, or time, means for us."""
+    """What this daemon does after a message under its name, or after a time."""
 
     #: Nothing.
     NONE = auto()
-    #: Somebody else uses our name: tell it that we are here.
+    #: Send a message soon, because another daemon uses the name.
     ANSWER = auto()
-    #: The same, heard for the first time.
+    #: As `ANSWER`, and alert, because the conflict is new.
     CONFLICT = auto()
-    #: We are new: we may not start.
+    #: Refuse to start, because this daemon is new.
     REFUSED = auto()
-    #: We yield the name.
+    #: Yield the name.
     YIELD = auto()
-    #: The other one is gone: the name is ours again.
+    #: Take the name back, because the other daemon is gone.
     BACK = auto()
-    #: We yielded and our time is over.
+    #: End, because `yield_rounds` are over.
     END = auto()
 
 
 class NameClaim:
-    """What this daemon knows of others under its name."""
+    """This daemon's claim to its name, and what it knows of other daemons under it."""
 
     def __init__(
         self,
@@ -71,16 +70,16 @@ class NameClaim:
         self._round_ns = settings.round_ns
         self._expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
         self._started_at: Nanos | None = None
-        #: Until when we say that we were away.
+        #: Until when this daemon claims `RETURNING`.
         self._returning_until = Nanos(0)
-        #: The other incarnation heard last under our name, and when; it may be a late message.
+        #: The other incarnation received last under this name, and when; it may be a late message.
         self._rival = 0
         self._rival_heard_at: Nanos | None = None
-        #: When another daemon last proved that it lives.
+        #: When another daemon last proved to be live, by naming this incarnation.
         self._proven_at: Nanos | None = None
         self._look_at = Nanos(0)
         self.yielded_at: Nanos | None = None
-        #: The name is another daemon's: no goodbye of ours may remove it.
+        #: Whether the name is another daemon's; then this one sends no goodbye, which would remove the other.
         self.is_lost = False
 
     @property
@@ -102,15 +101,15 @@ class NameClaim:
         return self._started_at is not None
 
     def is_contested(self, now: Nanos) -> bool:
-        """Whether another daemon lives under our name, as far as we know (`rgd_name_conflict`)."""
+        """Whether another live daemon is known under this name (`rgd_name_conflict`)."""
         return self.is_lost or self._is_within_expiry(self._proven_at, now)
 
     def rival(self, now: Nanos) -> int:
-        """The other incarnation that our reports name, 0: none."""
+        """The other incarnation that this daemon's reports name; 0: none."""
         return self._rival if self._is_within_expiry(self._rival_heard_at, now) else 0
 
     def claim(self, now: Nanos) -> Claim:
-        """How firmly we hold our name."""
+        """The claim that this daemon's reports carry."""
         if self.is_lost:
             return Claim.YIELDED
         if self._is_new(now):
@@ -124,38 +123,38 @@ class NameClaim:
         self._started_at = now
 
     def doubt(self, now: Nanos) -> None:
-        """We stood still or were cut off: somebody may have taken our name."""
+        """Claim `RETURNING` for a while, because another daemon may have taken the name meanwhile."""
         self._returning_until = Nanos(now + RETURN_ROUNDS * self._round_ns)
 
     def meet(self, message: Message, now: Nanos) -> Ruling:
-        """Hear another incarnation under our name."""
+        """Decide on a message of another incarnation under this name."""
         other = message.sender.incarnation
         if isinstance(message, Goodbye):
             return self._part(other)
         if isinstance(message, Report):
             return self._meet_report(message, now)
         if self.is_lost:
-            # What lives of the other one are its reports.
+            # Only reports prove that the other daemon is live.
             return Ruling.NONE
         is_news = isinstance(message, Hello) and self.rival(now) != other
         self._rival, self._rival_heard_at = other, now
         return Ruling.CONFLICT if is_news else Ruling.ANSWER
 
     def check(self, now: Nanos) -> Ruling:
-        """See what time means for one that yielded."""
+        """Decide whether a daemon that yielded takes the name back or ends."""
         due_at = self.due_at
         if due_at is None or now < due_at:
             return Ruling.NONE
         if now >= self._end_at:
             return Ruling.END
         if self._link.is_silent(now):
-            # It may be we who cannot hear.
+            # This daemon may be the one that receives nothing.
             self._look_at = Nanos(now + self._round_ns // LOOKS_A_ROUND)
             return Ruling.NONE
         return Ruling.BACK
 
     def lose(self, now: Nanos, *, ends: bool) -> None:
-        """Yield the name; for ever if this daemon ends."""
+        """Give up the name; for good if this daemon ends."""
         self.is_lost = True
         self.yielded_at = None if ends else now
 
@@ -170,7 +169,7 @@ class NameClaim:
         me = self._identity.sender.incarnation
         names_us = report.rival == me
         if report.claim is Claim.YIELDED:
-            # Where both yielded, one takes the name back.
+            # Both yielded, so the one with the lower incarnation takes the name back.
             is_ours = self.yielded_at is not None and names_us and me < other
             return Ruling.BACK if is_ours else Ruling.NONE
         self._rival, self._rival_heard_at = other, now
@@ -185,7 +184,7 @@ class NameClaim:
         return Ruling.ANSWER if is_known else Ruling.CONFLICT
 
     def _part(self, other: int) -> Ruling:
-        """Hear another incarnation's goodbye."""
+        """Decide on the goodbye of another incarnation."""
         if other != self._rival:
             return Ruling.NONE
         if self.yielded_at is not None:

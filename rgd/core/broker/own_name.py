@@ -1,12 +1,11 @@
-"""What a broker does about its own name: another daemon uses it, or somebody writes in it.
+"""Handles messages of others under this broker's name: name conflicts and forged messages.
 
-Law: whoever forges a message in our name, or uses it too, moves our state by the
-rules of `name_claim` and `identity` alone, and what we answer is bounded: a message
-every `min_interval`, and another incarnation a round.
+Law: such messages change this broker's state only by the rules of `name_claim` and `identity`, and the
+answers are bounded: one message every `min_interval`, and one new incarnation a round.
 
-Against forgers: what is received under our name and incarnation that we did not
-send makes us take another incarnation. The one before says goodbye, so the peers
-drop what was forged, and the new one says hello and tells everything.
+A forged message, one under this name and incarnation that this broker did not send, makes it take another
+incarnation. It sends a goodbye for the former one, so that the peers drop the forged rows, and a hello and
+its full state for the new one.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Goodbye, Message
 from rgd.core.units import Nanos
 
-#: What follows for the daemon that yields.
+#: The consequence for the daemon that yields, in alarms.
 _YIELDS: Final = (
     "this one was stopped or cut off, or drew the higher number: it stays on its floor "
     "and ends after {rounds} rounds"
@@ -30,19 +29,19 @@ _YIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """How a broker speaks."""
+    """The messages that are sent about the name."""
 
-    #: Let a message of ours be due soon, any will do.
+    #: Make any message due soon.
     show_life: Callable[[Nanos], None]
     hello: Callable[[Nanos], Effect]
     #: A report without rows.
     heartbeat: Callable[[Nanos], Effect]
-    #: All rows, in as many reports as they need: the first of them.
+    #: The first report of the full state; the others follow.
     everything: Callable[[Nanos], list[Effect]]
 
 
 class OwnName:
-    """Carries out what `NameClaim` rules and `Identity` finds."""
+    """Carries out the rulings of `NameClaim`, and answers forged messages that `Identity` detects."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class OwnName:
         self._claim = claim
         self._exchange_state = exchange_state
         self._voice = voice
-        #: When another incarnation is due, and was taken last.
+        #: When the next new incarnation is due, and when the last one was taken.
         self._renew_at: Nanos | None = None
         self._renewed_at: Nanos | None = None
 
@@ -70,7 +69,7 @@ class OwnName:
 
     @property
     def trouble(self) -> str | None:
-        """Why this daemon is not to be asked."""
+        """Why requests should not be sent to this daemon; None where they may."""
         return self._taken if self._claim.is_lost else None
 
     def check(self, now: Nanos) -> list[Effect]:
@@ -81,27 +80,27 @@ class OwnName:
         return effects
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
-        """Hear another incarnation under our name: one that we had, or another daemon's."""
+        """Handle a message of another incarnation under this name: a former one, or another daemon's."""
         if self._identity.is_former(message.sender):
             return self.catch_forger(now) if self._identity.is_forged(message) else []
         return self._rule(self._claim.meet(message, now), now)
 
     def catch_forger(self, now: Nanos) -> list[Effect]:
-        """Somebody wrote in our name: what the peers hold of us may be his."""
+        """Take a new incarnation after a forged message, because the peers may hold forged rows."""
         self._identity.forged_total += 1
         alarm = Alarm(AlarmCode.FORGED, self._name)
         if self._claim.is_lost or not self._claim.is_started:
             return [alarm]
         since = self._renewed_at
         if since is not None and now - since < self._settings.round_ns:
-            # The forger may continue: at most one new incarnation a round.
+            # The forger may continue, so at most one new incarnation is taken a round.
             self._renew_at = Nanos(since + self._settings.round_ns)
             self._voice.show_life(now)
             return [alarm]
         return [alarm, *self._renew(now)]
 
     def come_back(self, rejoined: list[Effect], now: Nanos) -> list[Effect]:
-        """Say hello where we are back after others may have forgotten us, or taken our name."""
+        """Send a hello after a rejoin, because the peers may have dropped this broker or its name be taken."""
         if not rejoined:
             return []
         self._claim.doubt(now)
@@ -148,12 +147,12 @@ class OwnName:
         return [Alarm(AlarmCode.NAME_CONFLICT, self._name), *self._release(now), halt]
 
     def _release(self, now: Nanos) -> list[Effect]:
-        """Say at once that the name is not ours: whoever took us for its owner looks further."""
+        """Send at once that the name is given up, so that others stop taking this daemon for its owner."""
         self._renew_at = None
         return [self._voice.heartbeat(now)] if self._claim.is_started else []
 
     def _renew(self, now: Nanos) -> list[Effect]:
-        """Take another incarnation, and tell everything in it."""
+        """Take another incarnation, and send the full state in it."""
         self._renew_at, self._renewed_at = None, now
         goodbye = Publish(Goodbye(self._identity.sender))
         self._identity.renew()

@@ -1,7 +1,7 @@
-"""The policies of the groups in use, by slot id, as far as sharing needs them: quotas and share policies.
+"""The policies of the groups in use that sharing needs, by slot id: quotas and share policies.
 
-When policies change, a few groups that changed are read at once. Of many, each is read when it is asked
-for, and the others in slices, so a change of 100,000 groups keeps no request waiting.
+When policies change, a few changed groups are read at once. If many changed, a group is read when it is
+requested, and the others in slices, so a change of 100,000 groups keeps no request waiting.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,17 +25,17 @@ _MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
 
 
 class PoliciesInUse:
-    """Quotas and share policies; which groups are in use is `Sharing`'s business."""
+    """Quotas and share policies, by slot id; `Sharing` knows which groups are in use."""
 
     def __init__(self, default: SharePolicyName, index: GroupIndex) -> None:
         self._default = default
         self._index = index
         self.snapshot: PolicySnapshot = EMPTY_SNAPSHOT
-        #: [slots, 2] quotas as they were read, `NO_RATE` for unlimited.
+        #: [slots, 2] quotas as they were read, in Milli per second, `NO_RATE` for unlimited.
         self.quotas = np.full((64, 2), NO_RATE, np.int64)
-        #: Share policies, by index in `POLICIES`.
+        #: [slots] share policies, as indexes into `POLICIES`.
         self._policy = np.full(64, _MAX_MIN, np.uint8)
-        #: Whether the policies are to be read again, and since when.
+        #: [slots] whether the policies are to be read again; and since when.
         self.is_unread: Flags = np.zeros(64, np.bool_)
         self.unread_since = Nanos(0)
         self._may_have_unread = False
@@ -57,12 +57,12 @@ class PoliciesInUse:
         return flags
 
     def codes(self, slots: Ints) -> Codes:
-        """[slots] share policies, as places in `POLICIES`."""
+        """[slots] share policies, as indexes into `POLICIES`."""
         codes: Codes = self._policy[slots]
         return codes
 
     def others(self, slots: Ints) -> Sequence[SharePolicyName]:
-        """[slots] share policies; none at all where all are max-min."""
+        """[slots] share policies; empty where all are max-min."""
         if self.is_max_min(slots).all():
             return ()
         return [POLICIES[code] for code in self._policy[slots].tolist()]
@@ -72,9 +72,15 @@ class PoliciesInUse:
     ) -> Collection[str]:
         """Put policies in force.
 
+        Args:
+            snapshot: the new policies.
+            is_in_use: [slots] whether a group in use has the slot id.
+            now: the current time.
+            is_whole: whether all groups are read again, as if all had changed.
+
         Returns:
-            Names of the groups that changed and are to be read now; all others in use are read later
-            where nobody can say what changed, or where the policies are taken as a whole.
+            Names of the changed groups, to be read now. Empty if `is_whole`, if more than `CHANGES_MAX`
+            changed, or if comparing would take too long; then all groups in use are read later.
         """
         before, self.snapshot = self.snapshot, snapshot
         changed = None if is_whole else changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
@@ -86,21 +92,21 @@ class PoliciesInUse:
 
     @property
     def has_unread(self) -> bool:
-        """Whether some are left to be read."""
+        """Whether policies of some groups are left to be read."""
         if self._may_have_unread:
             self._may_have_unread = bool(self.is_unread.any())
         return self._may_have_unread
 
     def next_unread(self, count_max: int) -> Ints:
-        """Slots that are left to be read, at most so many."""
+        """Slot ids whose policies are left to be read, at most `count_max`."""
         return np.flatnonzero(self.is_unread)[:count_max]
 
     def has_group(self, slot: int) -> bool:
-        """Whether there are policies of the group."""
+        """Whether the snapshot has the group of a slot id."""
         return self._index.keys[slot].group in self.snapshot.groups
 
     def read(self, slot: int) -> bool:
-        """Read a group's policies; whether they are other ones than before."""
+        """Read a group's policies; returns whether they changed."""
         key = self._index.keys[slot]
         quota, policy = row_of(self.quota(key)), policy_code(self.policy(key))
         if policy == self._policy[slot] and (quota == self.quotas[slot]).all():
@@ -109,11 +115,11 @@ class PoliciesInUse:
         return True
 
     def forget(self, slots: Ints) -> None:
-        """Make slots fresh: they are given to other groups next."""
+        """Reset slot ids that are freed."""
         self.quotas[slots], self._policy[slots] = NO_RATE, _MAX_MIN
 
     def make_room(self) -> None:
-        """Have a slot for every slot."""
+        """Grow the columns to all slot ids."""
         count, before = len(self._index), len(self.is_unread)
         if count <= before:
             return
@@ -124,6 +130,6 @@ class PoliciesInUse:
 
 
 def row_of(pair: Rates) -> Ints:
-    """[2] rates as a column has them."""
+    """[2] rates as columns hold them: Milli per second, `NO_RATE` for unlimited."""
     row: Ints = rates([(pair.messages, pair.bytes)])[0]
     return row

@@ -1,11 +1,11 @@
-"""Puts a policy snapshot in force as a whole, also where doing so raises.
+"""Puts a policy snapshot in force as a whole, even if doing so raises.
 
-Law: after each call the shares and the buckets hold the same snapshot, the new one or, as long as that
-cannot be put in force, the one before.
+Law: after each call the shares and the buckets hold the same snapshot: the new one or, while that cannot be
+put in force, the previous one.
 
-The usual way tells what changed at once (`set_policies`). If it raises, the snapshot is put in force in the
-plainest way: everything is read again as if all of it had changed, in slices. If that raises too, the
-snapshot before is put back in that way, and the new one is tried again after a pause.
+`set_policies` normally applies only what changed. If it raises, all groups are read again in slices, as if
+all had changed. If that raises too, the previous snapshot is put back in the same way, and the new one is
+tried again after a pause.
 """
 
 from rgd.core.broker.boundary import Boundary, Part
@@ -18,7 +18,7 @@ from rgd.core.units import Nanos
 
 
 class PolicyChange:
-    """The policies in force, and those that could not be put in force yet."""
+    """Puts policies in force, and keeps a snapshot that could not be put in force yet."""
 
     def __init__(self, sharing: Sharing, limiter: Limiter, boundary: Boundary) -> None:
         self._sharing = sharing
@@ -32,7 +32,14 @@ class PolicyChange:
         return self._waiting is not None
 
     def put(self, snapshot: PolicySnapshot, now: Nanos) -> list[Effect]:
-        """Put a snapshot in force; the faults that this met."""
+        """Put a snapshot in force.
+
+        Returns:
+            The faults of the attempts.
+
+        Raises:
+            InvariantBroken: neither the snapshot nor the previous one can be put in force; a bug.
+        """
         before = self._sharing.snapshot
         self._waiting = None
         faults: list[Effect] = []
@@ -45,14 +52,14 @@ class PolicyChange:
         raise InvariantBroken("neither the new policies nor those before can be put in force")
 
     def retry(self, now: Nanos) -> list[Effect]:
-        """Try again to put the snapshot in force that could not be."""
+        """Try again to put the waiting snapshot in force, if there is one."""
         return [] if self._waiting is None else self.put(self._waiting, now)
 
     def validate(self) -> None:
-        """Check that there is one snapshot.
+        """Check that shares and buckets hold the same snapshot.
 
         Raises:
-            InvariantBroken: there are two; a bug.
+            InvariantBroken: they hold different ones; a bug.
         """
         if self._sharing.snapshot is not self._limiter.snapshot:
             raise InvariantBroken("shares and buckets have different policies in force")

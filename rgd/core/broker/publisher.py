@@ -1,11 +1,14 @@
-"""Sends what this broker has to say, and knows when: reports, its full state, hello and goodbye.
+"""Makes this broker's messages, and knows when they are due: reports, full state, hello and goodbye.
 
-Law: every report has a sequence of its own and the hash of all rows sent so far; the full state is sent
-at most `ANSWERS_A_ROUND` times a round, whoever asks; a broker that lost its name to another daemon
-sends no full state, no hello and no goodbye, for they would speak for the other one.
+Laws:
 
-Which rows are worth a report is `rgd.core.broker.rounds`'s business, how a large state is cut
-`rgd.core.broker.full_state`'s.
+- Every report has its own sequence number and the hash of all rows advertised so far.
+- The full state is sent at most `ANSWERS_A_ROUND` times a round, however many peers ask for it.
+- A broker that lost its name to another daemon sends no full state, no hello and no goodbye, because peers
+  would take them for the other daemon's.
+
+`rgd.core.broker.rounds` picks the rows of a report, and `rgd.core.broker.full_state` divides a large state
+into parts.
 """
 
 from typing import Final, NamedTuple
@@ -26,12 +29,12 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.units import Nanos
 
-#: How often in a round a broker sends its full state to those that ask for it, at most.
+#: How often in a round a broker sends its full state, at most.
 ANSWERS_A_ROUND: Final = 4
 
 
 class Sources(NamedTuple):
-    """What messages are made of."""
+    """The parts of a broker that messages are made from."""
 
     identity: Identity
     name: NameClaim
@@ -55,27 +58,32 @@ class Publisher:
         self.reported_at = Nanos(now - settings.min_interval_ns)
         #: When an early report is due.
         self.early_at: Nanos | None = None
-        #: When our full state is due, because somebody asked or missed some of it.
+        #: When the full state is due, because a peer asked for it or missed some of it.
         self.answer_at: Nanos | None = None
         self._answered_at: Nanos | None = None
-        #: When any message of ours is due, because somebody takes us for dead.
+        #: When any message is due, because a peer may take this broker for dead.
         self.alive_at: Nanos | None = None
 
-    # What is due.
+    # Due times.
 
     def report_early_from(self, due: Nanos) -> Nanos:
-        """Let an early report be due, if none is due before; returns when one is."""
+        """Make an early report due at `due` at the latest; returns when one is due."""
         self.early_at = due if self.early_at is None else min(self.early_at, due)
         return self.early_at
 
     def answer_soon(self, asker: int, now: Nanos) -> None:
-        """Let the full state be due for one that asked, named by its incarnation."""
-        # Spread over half a round by who asks and who answers, so that no dice is needed.
+        """Make the full state due within half a round, for a peer that asked.
+
+        Args:
+            asker: the incarnation of the peer.
+            now: the current time.
+        """
+        # Both incarnations spread the answers over half a round, without a random number.
         spread = max(1, self._settings.round_ns // 2)
         self.answer_from(Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread))
 
     def answer_from(self, due: Nanos) -> None:
-        """Tell everything then, or somewhat later where it was told a moment ago."""
+        """Make the full state due at `due`, or later where it was sent within `1 / ANSWERS_A_ROUND` round."""
         if self._of.name.is_lost:
             return
         if self._answered_at is not None:
@@ -84,12 +92,12 @@ class Publisher:
         self.answer_at = due if self.answer_at is None else min(self.answer_at, due)
 
     def show_life(self, now: Nanos) -> None:
-        """Let a message of ours be due, any will do."""
+        """Make any message due as soon as `min_interval_ns` allows."""
         if self.is_started and self.alive_at is None:
             self.alive_at = Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
 
     def settle(self) -> None:
-        """Forget answers that are due where our name is another daemon's: it answers."""
+        """Drop the full state that is due if the name is another daemon's, because that one answers."""
         if self._of.name.is_lost:
             self.answer_at = None
             self._of.full_state.abandon()
@@ -102,16 +110,16 @@ class Publisher:
     # Messages.
 
     def report_early(self, now: Nanos) -> list[Effect]:
-        """Send what has jumped and is worth sending at once."""
+        """Send the rows that have jumped and are worth an early report."""
         self.early_at = None
         rows = self._of.rounds.early(now)
         if self._of.rounds.follows_up:
-            # The first moments of something new are said once more, when more was seen.
+            # New groups are sent once more, because their first estimates rest on little.
             self.early_at = Nanos(now + self._settings.min_interval_ns)
         return [self.report(rows, now)] if len(rows) else []
 
     def report_state(self, now: Nanos) -> list[Effect]:
-        """Send the next part of the full state; begin with it if that is due."""
+        """Send the next part of the full state, the first one if none is in progress."""
         if not self._of.full_state.is_pending:
             self.answer_at, self._answered_at = None, now
             self._of.full_state.begin()
@@ -125,13 +133,20 @@ class Publisher:
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
-        # What a round that is ending has picked counts in the hash, and nobody can have it yet.
+        # The hash already covers the rows that an ending round has picked, which no peer can hold yet.
         return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
 
     def report(
         self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
     ) -> Effect:
-        """Send rows that changed, or all rows of a span; `more` of the same follow."""
+        """Make a report.
+
+        Args:
+            rows: the rows that changed, or all rows of the span.
+            now: the current time.
+            span: the span of a full state; None for a report of changes.
+            more: whether further reports carry rows that the hash of this one covers.
+        """
         self.reports_sent += 1
         self.reported_at = now
         self.alive_at = None
@@ -146,7 +161,7 @@ class Publisher:
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),
             span=span or ALL_ROWS,
-            # Nor can anybody hold all of it while a full state is under way.
+            # No peer can hold all rows while parts of a full state are left to be sent.
             more=more or self._of.full_state.is_pending,
             claim=self._of.name.claim(now),
             rival=self._of.name.rival(now),
@@ -156,23 +171,22 @@ class Publisher:
         return Publish(report)
 
     def hello(self, now: Nanos) -> Effect:
-        """Say that we have just started, or are back: everybody answers with its full state."""
+        """Make a hello: this broker has started or rejoined, and every peer answers with its full state."""
         self._of.link.said(0, now)
         return Publish(Hello(self._of.identity.sender))
 
     def goodbye(self) -> list[Effect]:
-        """Say that we leave."""
-        # A name that another daemon has is not ours to take away.
+        """Make a goodbye, unless another daemon has the name: peers would drop that one."""
         return [] if self._of.name.is_lost else [Publish(Goodbye(self._of.identity.sender))]
 
     def finish_round(
         self, now: Nanos, ungoverned: Ungoverned, *, last: bool = False
     ) -> tuple[list[Effect], RoundRecord]:
-        """The reports and the record of a round that has ended.
+        """The reports and the log record of a round that has ended.
 
         Args:
-            now: the moment.
-            ungoverned: what was decided without a limit in the round.
+            now: the current time.
+            ungoverned: the work that was decided without a limit in the round.
             last: whether this broker leaves, so that no record follows.
         """
         rows, shown = self._of.rounds.finish()

@@ -1,13 +1,12 @@
-"""Puts a broker right after something in it raised, and checks that it is right.
+"""Repairs the state of a broker after a fault, and checks it.
 
-Why: an exception leaves half-done work behind that shows nowhere, such as a share that was computed
-and never told to its bucket. So after a fault nothing is trusted that can be made again: the parts are
-made to agree with one another, and all shares are computed and applied again, in the usual slices.
+An exception may leave half-done work that nothing else detects, such as a share that was computed and never
+applied to its bucket. So after a fault the parts are made to agree with one another, and all shares are
+computed and applied again, in the usual slices.
 
-Law: what must always hold is checked after each fault. `Broker.validate` computes every group's shares
-one by one, which takes seconds for thousands of groups. So what costs little is checked at once
-(`validate`), and the shares of many groups together (`Sharing.check`), a slice at a time with a rest
-between (`audit`), so that no request waits for it.
+Law: the invariants are checked after each fault. `Broker.validate` checks the shares of all groups, which
+takes seconds for thousands of them. So only the cheap checks run at once (`validate`). The shares are checked
+in slices (`Sharing.check`) with a rest between them (`audit`), so that no request waits.
 """
 
 from collections.abc import Iterator
@@ -22,12 +21,12 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.jobs import Job
 from rgd.core.units import NS_PER_MS, Nanos
 
-#: Rest between two slices of an audit.
+#: Rest between two slices of an audit, in nanoseconds.
 REST_NS: Final = 10 * NS_PER_MS
 
 
 class Recovery:
-    """What is done after a fault, with all parts of one broker."""
+    """Recovery of one broker."""
 
     def __init__(
         self,
@@ -46,18 +45,18 @@ class Recovery:
         self._usage = usage
         self._book_change = policy_change
         self._audit = Job(self._check_shares)
-        #: When `audit` has something to do.
+        #: When `audit` has work; None: none.
         self.audit_due_at: Nanos | None = None
 
     def recover(self, now: Nanos, *, only_advertised: bool) -> None:
-        """Put right what a fault may have left behind, and begin to check it.
+        """Repair the state after a fault, and begin to check it.
 
         Args:
-            now: the moment.
-            only_advertised: what raised changes nothing but what is told.
+            now: the current time.
+            only_advertised: whether the parts that raised change only what is advertised.
 
         Raises:
-            InvariantBroken: something is wrong that cannot be put right; a bug.
+            InvariantBroken: the state is wrong even after the repair; a bug.
         """
         self._rounds.recover()
         if not only_advertised:
@@ -69,10 +68,10 @@ class Recovery:
         self.audit_due_at = Nanos(now + REST_NS)
 
     def validate(self) -> None:
-        """Check what costs little, however many groups there are.
+        """Check the invariants that cost little, however many groups there are.
 
         Raises:
-            InvariantBroken: it does not hold; a bug.
+            InvariantBroken: one does not hold; a bug.
         """
         self._usage.validate()
         self._membership.validate()
@@ -82,7 +81,7 @@ class Recovery:
         """Check the shares of some groups, if that is due.
 
         Raises:
-            InvariantBroken: a share is not what it should be; a bug.
+            InvariantBroken: a share is wrong; a bug.
         """
         if self.audit_due_at is None or now < self.audit_due_at:
             return

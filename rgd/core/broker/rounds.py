@@ -1,12 +1,15 @@
-"""Ticks and rounds of this broker: slots and windows are closed in blocks, rows are picked for the peers.
+"""Ticks and rounds of this broker: time slots and windows are closed in blocks, rows are picked for the peers.
 
-Laws: each window of each group is counted once, at the end of the round; the peers receive estimates
-(`rgd.core.demand.estimator`), the log what was counted. A tick closes slots, a round's end windows, both
-`BLOCK_ROWS` rows at a time, so that no request waits for all of them. An early report says what has jumped
-and counts nothing.
+Laws:
 
-Pure bookkeeping between `rgd.core.demand` and `rgd.core.exchange`; when a round ends is
-`rgd.core.broker.broker`'s business.
+- Each window of each group is counted once, at the end of the round.
+- The peers receive estimates (`rgd.core.demand.estimator`); the log receives the counts.
+- A tick closes time slots and a round's end closes windows, both `BLOCK_ROWS` rows at a time, so that no
+  request waits for all of them.
+- An early report carries the rows that have jumped; their counts stay in the open windows.
+
+This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker` decides when a
+round ends. In names, "slots" are slot ids.
 """
 
 from collections import deque
@@ -41,21 +44,21 @@ from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Groups of an early report, and rows of the table that are ticked, closed or logged in one go: each
+#: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs: each
 #: under 2 ms of one core.
 SLICE_GROUPS: Final = 64
 BLOCK_ROWS: Final = 256
 
-#: How often one round goes on after something raised in it; then it is given up.
+#: How often a round continues after an exception in it; after one more the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
 
-#: By how many groups the next round begins elsewhere after a fault, so that those which were lost with
-#: the group at fault are not the same ones in each round.
+#: By how many groups the start of the next round shifts after a fault, so that the groups lost together
+#: with the faulty one are not the same in each round.
 FAULT_SHIFT: Final = 61
 
 
 class _Block(NamedTuple):
-    """Groups whose windows were closed, and what they showed."""
+    """Groups whose windows were closed, and the results."""
 
     states: Sequence[GroupState]
     slots: Ints
@@ -65,7 +68,7 @@ class _Block(NamedTuple):
 
 
 class Rounds:
-    """Turns what requests counted into reports and log records."""
+    """Turns the counts of requests into the rows of reports and log records."""
 
     def __init__(
         self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing, index: GroupIndex
@@ -82,35 +85,37 @@ class Rounds:
             sharing.quotas,
             sharing.moves_share,
         )
-        #: What is left to do of the round that ends, and what was done of it.
+        #: The counters whose windows are still to be closed in the round that ends.
         self._pending: deque[Counters] = deque()
         self._is_small = True
+        #: The block that is closed and not logged yet.
         self._block: _Block | None = None
+        #: The slot ids that were closed in the round that ends.
         self._closed: list[Ints] = []
-        #: The policies when the round began.
+        #: The policy snapshot when the round began to end.
         self._book = sharing.snapshot
         self._shown: list[ShareColumns] = []
         self._picked: list[UsageColumns] = []
-        #: Places told early in the open round: the log says so.
+        #: Slot ids advertised early in the open round; the log marks them as sent.
         self._told_early: set[int] = set()
-        #: Groups told early for the first time: their first moments are said once more.
+        #: Groups advertised for the first time by the last early report; they are sent once more.
         self._follow_up: list[GroupState] = []
-        #: When slots were closed last, and the counters whose slots are still to be closed since.
+        #: When the last tick began, and the counters whose time slots it still has to close.
         self._ticked_at = Nanos(-(1 << 62))
         self._ticking: deque[Counters] = deque()
         self.is_ending = False
-        #: Groups that slices of work were about, since the start.
+        #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.rows_suppressed = 0
-        #: Windows whose counts neither peers nor log were told, because something raised.
+        #: How many windows were neither advertised nor logged, because of a fault.
         self.windows_lost = 0
         self._faults = self._faults_in_round = 0
-        #: Groups whose windows are closed and not logged yet.
+        #: How many groups have windows that are closed and not logged yet.
         self._at_hand = 0
 
     @property
     def advertised_hash(self) -> int:
-        """The hash of what the peers were told and was not taken back."""
+        """The hash of all rows that are advertised and not taken back."""
         return self._suppression.advertised_hash
 
     @property
@@ -119,19 +124,19 @@ class Rounds:
         return bool(self._follow_up or self._limiter.urgent)
 
     def told(self) -> UsageColumns:
-        """What the peers were told and was not taken back."""
+        """The rows that are advertised and not taken back."""
         return self._suppression.told()
 
     def advertised_slots(self) -> Ints:
-        """The slots of `told`."""
+        """The slot ids of the rows of `told`."""
         return self._suppression.advertised_slots()
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
-        """What the peers were told of some of these."""
+        """The advertised rows of some of these slot ids."""
         return self._suppression.advertised_at(slots)
 
     def advertised_demand(self, keys: Sequence[GroupKey]) -> list[tuple[int, int]]:
-        """[keys] the demand of each group that the peers know of, Milli per second."""
+        """[keys] the advertised demand of each group, (messages, bytes) in Milli per second."""
         slots = np.array([self._sharing.slot_of(key) for key in keys], np.int64)
         wanted = self._suppression.advertised_demand(slots)
         wanted[slots == NO_SLOT] = 0
@@ -139,7 +144,7 @@ class Rounds:
 
     @property
     def tick_at(self) -> Nanos | None:
-        """When slots are to be closed next; None while nothing was asked since."""
+        """When time slots are to be closed next; None while no request came since."""
         if self._ticking:
             return self._ticked_at
         if self._limiter.touched:
@@ -147,7 +152,7 @@ class Rounds:
         return None
 
     def tick(self, now: Nanos) -> bool:
-        """Close slots of what was asked, a block of them; whether any has jumped and is urgent."""
+        """Close the time slots of a block of groups with requests; returns whether any demand has jumped."""
         due = self.tick_at
         if due is None or now < due:
             return False
@@ -165,7 +170,10 @@ class Rounds:
         return bool(jumped)
 
     def early(self, now: Nanos) -> UsageColumns:
-        """What has jumped and is worth a report at once, a slice of it; counts stay in their windows."""
+        """Pick rows that have jumped and are worth an early report, at most a slice.
+
+        The counts stay in their windows.
+        """
         keys = list(self._limiter.urgent)[:SLICE_GROUPS]
         for key in keys:
             del self._limiter.urgent[key]
@@ -188,7 +196,7 @@ class Rounds:
         return rows.take(picked)
 
     def begin(self) -> None:
-        """Begin to end a round."""
+        """Begin the end of a round."""
         self.is_ending = True
         self._follow_up = []
         self._suppression.next_round()
@@ -201,17 +209,17 @@ class Rounds:
         self._is_small = len(self._pending) <= SLICE_GROUPS
 
     def step(self, now: Nanos) -> None:
-        """End the round for a slice of the groups; `is_ending` is False after the last."""
+        """End the round for a slice of the groups; `is_ending` is False after the last slice."""
         self._step(now)
         while self._is_small and self.is_ending:
-            # Few groups are done with in one go.
+            # A round of few groups ends in one call.
             self._step(now)
 
     def skip(self) -> None:
-        """Go on with a round in which something raised, without what was at hand then.
+        """Continue a round after a fault, without the block that was at hand.
 
-        What was picked and shown before is told; windows that are open stay open. After more than
-        `FAULTS_A_ROUND` the rest is left to the next round.
+        Rows that were picked and logged before are still sent; open windows stay open. After more than
+        `FAULTS_A_ROUND` faults the rest is left to the next round.
         """
         self.windows_lost += self._at_hand
         self._at_hand, self._block = 0, None
@@ -223,11 +231,11 @@ class Rounds:
             self.is_ending = False
 
     def recover(self) -> None:
-        """Make what is kept of what was told agree with itself again, after a fault."""
+        """Compute the hash of the advertised rows again after a fault."""
         self._suppression.rehash()
 
     def _step(self, now: Nanos) -> None:
-        """Close some windows and pick what is worth a report, or log what was closed before."""
+        """Close the windows of a block, or pick rows of the closed block for the report and log it."""
         if self._block is not None:
             self.groups_worked += self._at_hand
             self._log(self._block)
@@ -239,7 +247,7 @@ class Rounds:
             self.is_ending = False
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
-        """What the round that ended tells the peers, and the log; who writes it puts it in order."""
+        """The rows of the ended round for the peers and for the log; the writers sort them."""
         picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
         self._picked, self._shown = [], []
         self._told_early.clear()
@@ -247,11 +255,11 @@ class Rounds:
         return picked, shown
 
     def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether the peers know nothing of it from us."""
+        """[slots] from `begin` to before `end`: whether this broker advertises nothing of the slot id."""
         return ~self._suppression.is_advertised(np.arange(begin, end))
 
     def forget(self, slots: Ints) -> None:
-        """Make slots fresh: they are given to other groups next."""
+        """Reset slot ids that are freed."""
         self._told_early.difference_update(slots.tolist())
 
     def _close(self, now: Nanos) -> None:
@@ -266,7 +274,7 @@ class Rounds:
             counters = [counters[at] for at in np.flatnonzero(has_slot).tolist()]
             rows, slots = rows[has_slot], slots[has_slot]
         self._closed.append(slots)
-        # Until it is logged: whatever raises meanwhile, these windows are lost.
+        # If anything raises before the block is logged, these windows are lost.
         self._at_hand = len(counters)
         short = self._sharing.is_short(slots)
         closed = self.demand.close(counters, self._suppression.is_advertised(slots), now)
@@ -280,7 +288,7 @@ class Rounds:
         self._at_hand = len(states)
 
     def _log(self, block: _Block) -> None:
-        """Pick what is worth a report, note what the peers know then, and log the block."""
+        """Pick the rows that are worth a report, note what is advertised then, and log the block."""
         rows = _rows(block.states, block.kinds, block.closed.measured)
         picked = self._suppression.pick(block.slots, rows)
         self._picked.append(rows.take(picked))
@@ -290,7 +298,7 @@ class Rounds:
         self._shown.append(self._show(block, rows, sent))
 
     def _show(self, block: _Block, rows: UsageColumns, sent: Flags) -> ShareColumns:
-        """What to log of some groups: what was counted, and what was allowed."""
+        """The log rows of a block: the counts, and the shares and quotas in force."""
         closed, slots = block.closed, block.slots
         return ShareColumns(
             usage=replace(rows, admitted=closed.admitted, wanted=closed.wanted),
@@ -305,7 +313,7 @@ class Rounds:
     def _advertise(
         self, states: Sequence[GroupState], slots: Ints, short: Flags, measured: Measured
     ) -> None:
-        """Note what the peers believe, so that the next jump shows."""
+        """Give the demand table what is advertised, so that it detects the next jump."""
         told = self._suppression.advertised_demand(slots)
         limited = self._sharing.quotas(slots) != NO_RATE
         counters = [state.counters for state in states]
@@ -315,7 +323,7 @@ class Rounds:
             state.reported = known
 
     def _counters(self, states: Iterable[GroupState]) -> list[Counters]:
-        """The counters of some groups, each with a row."""
+        """The counters of some groups; each gets a row in the table."""
         row_of = self.demand.row_of
         counters = [state.counters for state in states]
         for one in counters:
@@ -330,7 +338,7 @@ class Rounds:
         keys = self._index.keys
         told = self._suppression.advertised_slots()
         if self._sharing.snapshot is self._book:
-            # Only what was not closed can be gone.
+            # While the policies stay, only groups that were not closed can be deleted.
             is_closed = np.zeros(len(self._index), np.bool_)
             for closed in self._closed:
                 is_closed[closed] = True
@@ -349,7 +357,7 @@ def _column(numbers: Sequence[int]) -> Ints:
 
 
 def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> UsageColumns:
-    """What the peers would be sent of some groups."""
+    """The rows of some groups as a report would send them."""
     return UsageColumns(
         groups=tuple(state.key.group for state in states),
         kinds=kinds,
@@ -362,9 +370,9 @@ def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> Usa
 
 
 def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
-    """[states, REFUSED_BY, 2] what each level refused since the last log record; empty: nothing.
+    """[states, REFUSED_BY, 2] the work that each level refused since the last log record; empty: none.
 
-    Only groups with refused work are asked, because the sums of each take a microsecond.
+    Only groups with refused work are read, because the sums of each take a microsecond.
     """
     asked = np.flatnonzero(refused.any(axis=1))
     if not len(asked):
@@ -378,7 +386,7 @@ def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
 
 
 def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
-    """The rows of other groups: what was picked of one that went meanwhile is not told."""
+    """The rows without those of some groups, which were deleted after their rows were picked."""
     kinds = rows.kinds.tolist()
     kept = [
         slot

@@ -1,8 +1,8 @@
-"""The slot ids of the rows of the table of demand, found once for each row while the policies stay.
+"""A cache of the slot ids of the rows of the demand table.
 
-Law: a slot that is kept is the one that a look-up would find. A group loses its state or its slot only when
-policies change, so what was found counts while the same policies are in force, for the limiter and for sharing.
-A row without a slot is looked up again each time.
+Law: a cached slot id is the one that a look-up would find. A group loses its state or its slot id only when
+policies change, so the cache is cleared when the limiter or sharing has another snapshot. A row without a slot
+id is looked up each time.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from rgd.core.exchange.group_index import NO_SLOT, grown
 
 
 class RowSlots:
-    """Slot id and kind by row of the table."""
+    """Slot id and kind, by row of the demand table."""
 
     def __init__(self, limiter: Limiter, sharing: Sharing, demand: DemandTable) -> None:
         self._limiter = limiter
@@ -27,11 +27,11 @@ class RowSlots:
         self._demand = demand
         self._slot: Ints = np.full(64, NO_SLOT, np.int64)
         self._kind: Codes = np.zeros(64, np.uint8)
-        #: The policies that the slots were found with.
+        #: The policy snapshots of limiter and sharing that the slot ids were found with.
         self._snapshots = (limiter.snapshot, sharing.snapshot)
 
     def find(self, rows: Ints, counters: Sequence[Counters]) -> Ints:
-        """[rows] the slot of each row, `NO_SLOT` where it has none; rows of groups that are gone are freed."""
+        """[rows] the slot id of each row, `NO_SLOT` where it has none; rows of deleted groups are freed."""
         self._make_room(int(rows.max(initial=-1)) + 1)
         slots = self._slot[rows]
         missing = np.flatnonzero(slots == NO_SLOT)
@@ -41,7 +41,7 @@ class RowSlots:
         return slots
 
     def kinds(self, rows: Ints) -> Codes:
-        """[rows] the kind of each row that has a slot."""
+        """[rows] the kind of each row, which must have a slot id."""
         kinds: Codes = self._kind[rows]
         return kinds
 
@@ -65,7 +65,7 @@ class RowSlots:
 
 
 def state_of(counters: Counters) -> GroupState:
-    """The group that counters belong to."""
+    """The group that the counters belong to."""
     state = counters.state
     assert isinstance(state, GroupState), "counters are a group's"
     return state

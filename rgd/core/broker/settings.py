@@ -1,4 +1,4 @@
-"""What a broker must be told before it starts; all of it stays as it is until it ends."""
+"""The settings of a broker in the core; they do not change while it runs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,11 @@ from rgd.core.shares.model import WEIGHT_ONE
 
 
 class OnIsolation(StrEnum):
-    """How a broker acts that is cut off from the exchange (`exchange.on_isolation`)."""
+    """How a broker acts that is isolated from the exchange (`exchange.on_isolation`)."""
 
     #: Quota / known brokers.
     EQUAL = "equal"
-    #: The shares of the moment it was cut off.
+    #: The shares at the time when it became isolated.
     HOLD = "hold"
     #: No group limits at all: fail open.
     OPEN = "open"
@@ -37,18 +37,18 @@ class BrokerSettings:
     expected_brokers: int = 1
     #: Peers that the last run knew.
     stored_peers: frozenset[str] = frozenset()
-    #: Peers may have other policies for so long without an alarm: they look at different times.
+    #: How long a peer may have other policies without an alarm, because brokers load them at different times.
     policies_patience_ns: int = 0
-    #: What becomes of requests while no policies are known.
+    #: The decision on requests while no policies are known.
     on_unknown: OnUnknown = OnUnknown.DENY
     policy: SharePolicyName = SharePolicyName.MAX_MIN
     topic_split: TopicSplit = TopicSplit.SHARED
     floor_ppm: int = 10_000
     burst_ns: int = 250_000_000
     request_max_ms: int = 10_000
-    #: How long one that found its name taken stays on its floor before it ends.
+    #: Rounds for which a daemon that yielded its name grants its floor before it ends.
     yield_rounds: int = 10
     #: Most other brokers.
     peers_max: int = PEERS_MAX
-    #: From which incarnations after the first are computed; secret and random in a daemon.
+    #: The seed of the incarnations after the first; secret and random in a daemon.
     incarnation_seed: int = 0

@@ -1,13 +1,14 @@
 """This broker's share of every group in use, computed from the usage map.
 
 Law: every broker with the same map, the same members and the same policies computes the same shares. A
-share is recomputed when something changed, not on a timer of its own: what changed is marked, and the
-marked groups are shared out in slices of `SLICE_ROWS` rows with a rest between them. So requests never
-wait for long, and reports that arrive together are taken into account together.
+share is recomputed after a change, not on a timer: a change marks its groups, and the marked groups are
+recomputed in slices of `SLICE_ROWS` rows with a rest between them. So requests never wait for long, and
+reports that arrive together are processed together.
 
-What a share is depends on the mode: while starting (the floor only) or cut off (`exchange.on_isolation`)
-a broker believes nothing of the others (`rgd.core.broker.mode_shares`). `rgd.core.broker.damping` decides
-when a new share comes into force. The limiter is called only where the rate in force changed.
+The mode decides how a share is computed. A broker that is starting (floor only) or isolated
+(`exchange.on_isolation`) does not use the usage map (`rgd.core.broker.mode_shares`).
+`rgd.core.broker.damping` decides when a new share comes into force. The limiter is called only where the rate
+in force changed.
 
 Everything here is a column by slot id.
 """
@@ -37,16 +38,17 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
-#: Rows of the usage map that are shared out in one slice: under 2 ms of one core. Of 1,000 rows each costs half as much again.
+#: Rows of the usage map that one slice computes: under 2 ms of one core. In slices of 1,000 rows, each row
+#: costs half as much again.
 SLICE_ROWS: Final = 2_000
 
-#: Groups whose rates change in one slice, for the same reason.
+#: Most groups whose rates one slice changes, for the same reason.
 SLICE_GROUPS: Final = 192
 
-#: Rest after each row that was shared out: sharing out takes at most about a third of a core.
+#: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
 REST_NS: Final = 1_000
 
-#: Columns by slot id, and what a slot has that no group uses.
+#: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
     ("_target", 0),
     ("_applied", 0),
@@ -59,7 +61,7 @@ _COLUMNS: Final = (
 
 
 class Sharing:
-    """This broker's shares; tells the limiter through `apply`."""
+    """This broker's shares; `apply` gives them to the limiter."""
 
     def __init__(
         self,
@@ -81,25 +83,25 @@ class Sharing:
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self._policies = PoliciesInUse(settings.policy, usage.index)
-        #: [slots, 2] what groups in use will have when no increase waits, and what the limiter has;
-        #: `NO_RATE` is unlimited.
+        #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the limiter has;
+        #: Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
         self._applied = np.zeros((64, 2), np.int64)
         self._is_in_use = np.zeros(64, np.bool_)
-        #: Whether the share is to be recomputed, and since when.
+        #: [slots] whether the share is to be recomputed, and since when.
         self._is_marked = np.zeros(64, np.bool_)
         self._marked_at = np.zeros(64, np.int64)
         self._has_marks = False
         self._waits = Waits(settings.round_ns)
-        #: Whether more was wanted than there is when the share was computed.
+        #: [slots] whether the demand exceeded the quota when the share was computed.
         self._is_short = np.zeros(64, np.bool_)
-        #: Whether the limiter may not have the rate in force, because something raised.
+        #: [slots] whether the limiter may lack the rate in force, because of a fault.
         self._is_adrift = np.zeros(64, np.bool_)
-        #: Groups in use that got no slot, in the order in which they are tried again.
+        #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
         self._rested_at = self._work_from = Nanos(0)
-        #: Groups that slices of work were about, since the start.
+        #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.mode = Mode.STARTING
 
@@ -115,7 +117,7 @@ class Sharing:
 
     @property
     def broker_index(self) -> BrokerIndex:
-        """Who shares with whom: for whoever looks at shares of many groups at once."""
+        """The live brokers by index, for callers that compute the shares of many groups at once."""
         self._make_room()
         return self._broker_index
 
@@ -125,7 +127,7 @@ class Sharing:
         return self._policies.has_unread
 
     def known_brokers(self) -> int:
-        """How many brokers there may be: never less than expected, stored, or heard of."""
+        """How many brokers there may be: at least those expected, and those stored or live."""
         names = {self._settings.sender.broker, *self._peers.names()}
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
@@ -138,22 +140,22 @@ class Sharing:
         return self._policies.policy(key)
 
     def quotas(self, slots: Ints) -> Ints:
-        """[slots, 2] the cluster-wide rates of groups in use, `NO_RATE` for unlimited."""
+        """[slots, 2] the quotas of groups in use in Milli per second, `NO_RATE` for unlimited."""
         self._make_room()
         return self._policies.quotas[slots]
 
     def policies(self, slots: Ints) -> Codes:
-        """[slots] share policies of groups in use, as places in `POLICIES`."""
+        """[slots] share policies of groups in use, as indexes into `POLICIES`."""
         self._make_room()
         return self._policies.codes(slots)
 
     def in_force(self, slots: Ints) -> Ints:
-        """[slots, 2] the shares of groups in use that the limiter has, `NO_RATE` for unlimited."""
+        """[slots, 2] the shares that the limiter has, in Milli per second, `NO_RATE` for unlimited."""
         self._make_room()
         return self._applied[slots]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
-        """Every live broker's share of a group, as the usage map has it."""
+        """Every live broker's share of a group by the usage map; the floor where it has no slot id."""
         self._make_room()
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
@@ -164,9 +166,9 @@ class Sharing:
         return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
     def is_short(self, slots: Ints) -> Flags:
-        """[slots] whether more is wanted of a group in use than there is, by the usage map."""
+        """[slots] whether the demand of a group in use exceeds its quota, by the usage map."""
         self._make_room()
-        # Where the share is of the map as it is, this was noted with it.
+        # For shares that were computed from the present map, this was noted with them.
         unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
         if len(unknown):
             rows = self._usage.gather(unknown)
@@ -174,25 +176,25 @@ class Sharing:
         return self._is_short[slots]
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
-        """[slots] whether anybody's share moves by more than `EFFECT_PPM` of it.
+        """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it.
 
         Args:
-            slots: groups in use.
-            before: compute with this in slot of this broker's rows in the map.
-            after: and then with this.
+            slots: slot ids of groups in use.
+            before: this broker's rates before the change, used instead of its rows in the map.
+            after: this broker's rates after the change.
         """
         self._make_room()
         quota, policies = self._policies.quotas[slots], self._policies.others(slots)
         return self._broker_index.moves_share(slots, quota, policies, before, after)
 
-    # What changes.
+    # Changes.
 
     def share_of(self, group: Group, kind: Kind, now: Nanos) -> Rates:
-        """The share in force of a group that is in use from now on, if it was not before."""
+        """The share in force of a group; the group is in use from now on."""
         key = GroupKey(group.name, kind)
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
-            # One too many to share: every broker may have its floor, whatever the others want.
+            # No slot id is left. Every broker may have its floor, whatever the demand of the others.
             self._slotless[key] = None
             return self._by_mode.least(group.rates(kind))
         self._make_room()
@@ -201,7 +203,7 @@ class Sharing:
             self._policies.read(slot)
             self._target[slot] = self._targets(slots)[0]
             self._damping.begin(slot, self._target[slot])
-            # Last: nothing else can be done with a group that has no target.
+            # This is last, because a group in use must have a target.
             self._is_in_use[slot] = True
             self._applied[slot] = self._target[slot]
             return _rates(self._applied[slot].tolist())
@@ -213,10 +215,10 @@ class Sharing:
         return _rates(self._applied[slot].tolist())
 
     def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
-        """Put policies in force; the groups that are gone are not in use any more.
+        """Put policies in force; deleted groups are no longer in use.
 
-        A few that changed are read at once. Of many each is read when it is asked for, and the others
-        in slices (`work`); of all, where the policies are taken as a whole.
+        A few changed groups are read at once. If many changed, or if `is_whole`, each group is read when it is
+        requested, and the others in slices (`work`).
         """
         changed = self._policies.change(snapshot, self._is_in_use, now, is_whole=is_whole)
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
@@ -229,7 +231,7 @@ class Sharing:
             self._aim(marked, now)
 
     def refresh(self, slots: Ints, now: Nanos) -> None:
-        """Have the shares of these groups recomputed, where they are in use here."""
+        """Mark the groups of these that are in use here, and recompute a slice."""
         self._make_room()
         marked = slots[self._is_in_use[slots]]
         if len(marked):
@@ -237,16 +239,16 @@ class Sharing:
             self.work(now)
 
     def refresh_all(self, now: Nanos) -> None:
-        """Have every share in use recomputed: the brokers, the policies or the mode changed."""
+        """Recompute all shares in use, because the brokers, their weights or the mode changed."""
         self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
         self.refresh(np.flatnonzero(self._is_in_use), now)
 
     def recover(self, now: Nanos) -> None:
-        """Trust nothing that is kept here: mark every share in use, and tell each one again.
+        """Mark every share in use after a fault, and have each one applied again.
 
-        After a fault, for what was changed by half shows nowhere.
+        All are marked because a half-done change cannot be detected.
         """
         self._broker_index.renew()
         if self._count_brokers is not None:
@@ -257,16 +259,16 @@ class Sharing:
         self._mark(np.flatnonzero(self._is_in_use), now)
 
     def work(self, now: Nanos) -> None:
-        """Read, or share out, one slice of what is to be, if its time has come."""
+        """Read the policies of one slice of groups, or else recompute one slice of marked groups, if due."""
         if self._policies.has_unread:
             self._read_slice(now)
             return
         if not self._has_marks or now < self._work_from:
             return
-        # In turn, or groups that change all the time would keep the others waiting.
+        # Slices go round the slot ids, because groups that change all the time would delay the others.
         marked = np.flatnonzero(self._is_marked)
         if not len(marked):
-            # The groups are gone.
+            # The marked groups are no longer in use.
             self._has_marks = False
             return
         first = int(np.searchsorted(marked, self._next_slot))
@@ -282,23 +284,23 @@ class Sharing:
         self._waits.note(now - int(self._marked_at[slots].min()), now)
         self.groups_worked += len(slots)
         self._aim(slots, now)
-        # A little work is done at once; only much of it has to rest in between.
+        # Up to `SLICE_ROWS` rows may be computed ahead of their rests, so little work is done at once.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
         self._rested_at = Nanos(rested_at)
         self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
     def slot_of(self, key: GroupKey) -> int:
-        """The slot of a group in use, `NO_SLOT` where it has none."""
+        """The slot id of a group in use, `NO_SLOT` where it has none."""
         slot = self._usage.index.find(key)
         return NO_SLOT if slot is None or slot not in self._damping else slot
 
     @property
     def slotless(self) -> int:
-        """How many groups in use got no slot: they are granted their floor."""
+        """How many groups in use got no slot id; they are granted their floor."""
         return len(self._slotless)
 
     def retry(self, now: Nanos) -> None:
-        """Try again, for a slice of the groups without a slot, to give them one."""
+        """Try again to give slot ids to a slice of the groups without one."""
         for key in list(self._slotless)[:SLICE_GROUPS]:
             del self._slotless[key]
             group = self.snapshot.groups.get(key.group)
@@ -306,25 +308,25 @@ class Sharing:
                 self._apply(key, self.share_of(group, key.kind, now), now)
 
     def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether no group in use has it."""
+        """[slots] from `begin` to before `end`: whether no group in use has the slot id."""
         self._make_room()
         unused: Flags = ~self._is_in_use[begin:end]
         return unused
 
     def forget(self, slots: Ints) -> None:
-        """Make slots fresh: they are given to other groups next."""
+        """Reset slot ids that are freed."""
         self._target[slots] = 0
         self._policies.forget(slots)
 
     def settle(self, now: Nanos) -> None:
-        """Put increases in force that have waited long enough, a slice of them."""
+        """Put the increases in force that have waited long enough, at most a slice."""
         slots, rates = self._damping.settle(now, self._damping_ns, SLICE_GROUPS)
         self.groups_worked += len(slots)
         self._announce(slots, rates, now)
 
     @property
     def due_at(self) -> Nanos | None:
-        """When `work` or `settle` has something to do."""
+        """When `work` or `settle` is due; None where neither is."""
         if self._policies.has_unread:
             return self._policies.unread_since
         settles_at = self._damping.next_at(self._damping_ns)
@@ -333,26 +335,27 @@ class Sharing:
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
 
     def validate(self) -> None:
-        """Check that every share in use is what is believed now, and that all sum to the quotas.
+        """Check that every share in use is up to date, and that all brokers' shares sum to the quotas.
 
         Raises:
-            InvariantBroken: a share was not recomputed when it should have been; a bug.
+            InvariantBroken: as `check` raises it; a bug.
         """
         self._make_room()
         self.check(np.flatnonzero(self._is_in_use))
 
     def next_in_use(self, begin: int) -> Ints:
-        """The slots of some groups in use, from a slot on: few enough to be looked at in one go."""
+        """The slot ids of some groups in use, from `begin` on: at most one slice of `check`."""
         self._make_room()
         slots = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
         rows = np.cumsum(self._usage.counts(slots) + len(self.brokers))
         return slots[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
 
     def check(self, slots: Ints) -> None:
-        """Check some groups in use; those that are still to be read or shared out are skipped.
+        """Check some groups in use; those that are still to be read or recomputed are skipped.
 
         Raises:
-            InvariantBroken: a share in force is not the map's, or all brokers' do not sum to the quota.
+            InvariantBroken: a target differs from the share that the mode gives, or the shares of all
+                brokers do not sum to the quota; a bug.
         """
         slots = slots[~self._policies.is_unread[slots]]
         settled = slots[~self._is_marked[slots]]
@@ -369,13 +372,14 @@ class Sharing:
                 f"{self._usage.index.keys[slot]}: the shares of all do not sum to {self._policies.quotas[slot].tolist()}"
             )
 
-    # How.
+    # Details.
 
     @property
     def _damping_ns(self) -> int:
-        """How long an increase waits: until peers have heard why, and have shared it out.
+        """How long an increase waits: until peers have received the reports that cause it and recomputed.
 
-        Twice our longest wait: a peer's may be longer, and so may the time that a report takes to it.
+        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to it may be
+        longer than this broker's.
         """
         waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
         return min(waits_ns, self._settings.damping_max_ns)
@@ -387,7 +391,7 @@ class Sharing:
         self._has_marks |= len(slots) > 0
 
     def _aim(self, slots: Ints, now: Nanos) -> None:
-        """Recompute shares, and let them come into force."""
+        """Recompute shares, and put them in force as damping allows."""
         targets = self._targets(slots)
         differs = (targets != self._target[slots]).any(axis=1) | self._is_adrift[slots]
         slots, targets = slots[differs], targets[differs]
@@ -397,7 +401,7 @@ class Sharing:
             self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
-        """Give the limiter the rates in force that it does not have."""
+        """Give the limiter the rates in force that it does not have yet."""
         if not len(slots):
             return
         differs = (in_force != self._applied[slots]).any(axis=1) | self._is_adrift[slots]
@@ -409,7 +413,7 @@ class Sharing:
         self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:
-        """[slots, 2] this broker's shares by mode."""
+        """[slots, 2] this broker's shares in the present mode."""
         quota = self._policies.quotas[slots]
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
@@ -418,7 +422,13 @@ class Sharing:
         return shares.of_index(self._broker_index.own)
 
     def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
-        """Note which groups are short, from the rows of each: its index in `slots`, and what it wants."""
+        """Note which groups are short.
+
+        Args:
+            slots: slot ids.
+            group: [rows] the index of each row's group in `slots`.
+            wanted: [rows, 2] the demand of each row.
+        """
         short = np.zeros(len(slots), np.bool_)
         for at in range(2):
             quota = self._policies.quotas[slots, at]
@@ -436,7 +446,7 @@ class Sharing:
         self._announce(used, self._damping.in_force(used, now, self._damping_ns), now)
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
-        """Read a group's policies whose share is recomputed later: until then it has no more than is safe."""
+        """Read a group's policies; until its share is recomputed, it has a share within the new quota."""
         quotas = self._policies.quotas
         was = quotas[slot].copy()
         self._read(slot, now)
@@ -447,13 +457,13 @@ class Sharing:
             self._damping.aim(slots, self._target[slots], now, self._damping_ns)
 
     def _read(self, slot: int, now: Nanos) -> None:
-        """Take note of the policies of a group in use, and mark it if its share may be another one."""
+        """Read the policies of a group in use, and mark it if its share may have changed."""
         if not self._policies.has_group(slot):
             self._is_in_use[slot] = self._is_marked[slot] = False
             self._damping.end(slot)
         elif self._policies.read(slot):
             self._mark(np.array([slot]), now)
-        # Last: whatever raises before is done again.
+        # This is last, so a read that raises is repeated.
         self._policies.is_unread[slot] = False
 
     def _make_room(self) -> None:

@@ -1,12 +1,11 @@
-"""Frees the slots of groups that nobody uses any more, and says when there are too few.
+"""Frees the slot ids of groups that are no longer used, and alerts when there are too few.
 
-Law: a slot is freed only while no column holds anything in it: no broker has a row there, the group is
-not in use here, the peers were told nothing of it, and no round is ending (which keeps slots between its
-slices). So whatever names peers invent, once their rows are gone (idle, taken back, or with the peer)
-their slots are as if they had never been given.
+Law: a slot id is freed only while no column uses it: no broker has a row of the group, the group is not in use
+here, nothing of it is advertised, and no round is ending (a round keeps slot ids between its slices). So the
+names that peers make up leave no trace once their rows are gone (idle, taken back, or with the peer).
 
-It looks at all slots once a round, a slice at a time, and again at the names of all when policies
-change: who has policies now does not count among the unknown any more.
+All slot ids are checked once a round, in slices. When policies change, all names are checked again, because
+groups that have policies now no longer count among the unknown ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,18 +24,17 @@ from rgd.core.policies.model import Group
 from rgd.core.policies.table import changed_keys
 from rgd.core.units import Kind, Nanos
 
-#: Slots that are looked at in one go, freed in one go, and whose names are judged in one go: each well
-#: under 2 ms of one core.
+#: Most slot ids that one slice checks, frees, or looks up the names of: each well under 2 ms of one core.
 SLICE_SLOTS: Final = 131_072
 FREED_MAX: Final = 1_024
 JUDGED_MAX: Final = 2_048
 
-#: Most groups with other policies that are judged at once.
+#: Most groups with changed policies whose names are looked up at once.
 CHANGES_MAX: Final = 32
 
 
 class Slots:
-    """Looks after the slots of one broker."""
+    """The slot ids of one broker."""
 
     def __init__(
         self, index: GroupIndex, usage: UsageMap, sharing: Sharing, rounds: Rounds
@@ -52,12 +50,12 @@ class Slots:
 
     @property
     def is_behind(self) -> bool:
-        """Whether `work` has something to do now."""
+        """Whether `work` has work now."""
         is_pending = self._free.is_pending or self._judge.is_pending
         return is_pending and not self._rounds.is_ending
 
     def set_groups(self, before: Mapping[str, Group], after: Mapping[str, Group]) -> None:
-        """Other groups have policies now."""
+        """Take the groups that have policies after a change, and look up the names that it concerns."""
         self._index.set_known(after)
         changed = changed_keys(before, after, CHANGES_MAX)
         if changed is None:
@@ -68,7 +66,11 @@ class Slots:
         self._index.judge(np.array(found, np.int64))
 
     def end_round(self, now: Nanos) -> list[Effect]:
-        """A round has ended: try again where slots were too few, and begin to look for unused ones."""
+        """Begin to search for unused slot ids, and try again to give them to groups without one.
+
+        Returns:
+            An alarm where slot ids have become too few.
+        """
         self._free.begin()
         self.work(now)
         self._sharing.retry(now)
@@ -76,28 +78,28 @@ class Slots:
         return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
 
     def work(self, now: Nanos) -> None:
-        """Look at a slice of the slots, or judge a slice of the names."""
-        del now  # as every part's work is called
+        """Check a slice of the slot ids, or look up a slice of the names."""
+        del now  # every part's work is called with the time
         if self._rounds.is_ending:
             return
         (self._judge if self._judge.is_pending else self._free).step()
 
     def _judge_all(self) -> Iterator[None]:
-        """Look again which names have policies."""
+        """Look up again which names have policies."""
         for begin in range(0, len(self._index), JUDGED_MAX):
             if begin:
                 yield
             self._index.judge(np.arange(begin, min(begin + JUDGED_MAX, len(self._index))))
 
     def _free_unused(self) -> Iterator[None]:
-        """Free the slots that nobody uses."""
+        """Free the unused slot ids."""
         begin = self._free_from(0)
         while begin < len(self._index):
             yield
             begin = self._free_from(begin)
 
     def _free_from(self, begin: int) -> int:
-        """Free unused slots of a slice; where the next one begins."""
+        """Free unused slot ids of a slice; returns where the next slice begins."""
         end = min(begin + SLICE_SLOTS, len(self._index))
         unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
         unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)

@@ -1,7 +1,7 @@
-"""Kinds of long work take turns, so that a wake ends after a slice of one of them.
+"""Several kinds of long work take turns, so that a wake ends after a slice of one of them.
 
-Law: a kind that has work is not passed over more often than there are other kinds. Slices of few groups leave
-room for one another in one wake; the next wake, which is at once, goes on with the next kind.
+Law: a kind that has work is skipped at most as often as there are other kinds. One wake may do several small
+slices. The next wake follows at once and continues with the next kind.
 """
 
 from collections import deque
@@ -11,18 +11,18 @@ from typing import Final
 from rgd.core.broker.effects import Effect
 from rgd.core.units import Nanos
 
-#: A wake ends after work on so many groups; less than a slice of any kind has.
+#: A wake ends after work on so many groups, which is less than a full slice of any kind.
 WAKE_GROUPS: Final = 64
 
 Slice = Callable[[Nanos], list[Effect]]
 
 
 class Turns:
-    """Whose turn it is.
+    """The order in which kinds of work take turns.
 
     Args:
-        kinds: each does a slice of its work, if there is some.
-        groups_worked: how many groups slices of any kind were about, since the start.
+        kinds: functions that each do a slice of their work, if there is some.
+        groups_worked: returns how many groups the slices of all kinds have worked on since the start.
     """
 
     def __init__(self, kinds: Iterable[Slice], groups_worked: Callable[[], int]) -> None:
@@ -30,7 +30,7 @@ class Turns:
         self._groups_worked = groups_worked
 
     def take(self, now: Nanos) -> list[Effect]:
-        """Do slices of one kind after another until it is enough for one wake."""
+        """Do slices of one kind after another, until `WAKE_GROUPS` or each kind had one."""
         effects: list[Effect] = []
         enough = self._groups_worked() + WAKE_GROUPS
         for _ in range(len(self._kinds)):

@@ -1,15 +1,16 @@
 """How long marked groups waited here until their shares were recomputed.
 
-Many marked groups are shared out in slices with rests, so a share may be recomputed some time after the
-report that changed it. A peer waits as long with the decrease that our increase is taken from. Nobody
-says how long; what we waited lately stands for it, because all brokers hear the same reports.
+Many marked groups are processed in slices with rests, so a share may be recomputed some time after the report
+that changed it. A peer applies the decrease that makes room for this broker's increase equally late. Peers do
+not report their waits. This broker's own recent waits estimate them, because all brokers receive the same
+reports.
 """
 
 from typing import Final
 
 from rgd.core.units import Nanos
 
-#: A wait is remembered for so many rounds, and for up to as many again.
+#: A wait is remembered for at least so many rounds, and for at most twice as many.
 ROUNDS_REMEMBERED: Final = 10
 
 
@@ -22,7 +23,7 @@ class Waits:
         self._longest_now = self._longest_before = 0
 
     def note(self, wait_ns: int, now: Nanos) -> None:
-        """A group that waited for so long is shared out."""
+        """Note that a group was recomputed after a wait, in nanoseconds."""
         if now >= self._span_end:
             self._longest_now, self._longest_before = 0, self._longest_now
             self._span_end = Nanos(now + self._span_ns)
@@ -30,5 +31,5 @@ class Waits:
 
     @property
     def longest_ns(self) -> int:
-        """The longest of them."""
+        """The longest remembered wait, in nanoseconds."""
         return max(self._longest_now, self._longest_before)

@@ -1,11 +1,13 @@
-"""Why a name is limited, or is not: every limit that applies to it, as the core has it now.
+"""Explains why a name is limited or not: every limit that applies to it, in its present state.
 
-Laws: the levels are those of the decision, in its order, and say what the next request would meet;
-explaining makes no bucket, no chain and no counters, and takes nothing. A limit that was never asked
-for here has no share and no bucket yet, and says so.
+Laws:
 
-What a limit cut in the last minute is counted by the limit itself (`rgd.core.buckets.recent_refusals`), for
-all names that it governs. Words for people are `rgd.cli.why`'s business.
+- The levels are those of the decision, in its order, and show what the next request would meet.
+- Explaining creates no bucket, no chain and no counters, and takes no tokens.
+- A limit that no request has used here has no share and no bucket yet; its view says so (`in_use`).
+
+Each limit counts what it refused in the last minute (`rgd.core.buckets.recent_refusals`), for all names that
+it governs. `rgd.cli.why` makes the text for people.
 """
 
 from collections.abc import Iterator
@@ -36,11 +38,15 @@ from rgd.core.views.model import (
 #: Backlog quotas are stored and shown; this version does not act on them.
 BACKLOG_ENFORCED: Final = False
 
-#: The least that anybody asks for.
-
 
 def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
-    """Why a name (kind, namespace, perhaps topic and subscription) is limited, or is not."""
+    """Explain why a name is limited or not.
+
+    Args:
+        broker: the broker whose state is explained.
+        name: kind and namespace, perhaps with topic and subscription.
+        now: the current time.
+    """
     assert name.namespace is not None, "a name has a namespace"
     snapshot = broker.sharing.snapshot
     levels = tuple(_levels(broker, name, now))
@@ -63,7 +69,7 @@ def explain(broker: Broker, name: Request, now: Nanos) -> ExplainView:
 
 
 def _levels(broker: Broker, name: Request, now: Nanos) -> Iterator[LevelView]:
-    """Every limit that applies, in the order of decision."""
+    """Every limit that applies, in the order of the decision."""
     snapshot, kind, topic = broker.sharing.snapshot, name.kind, name.topic
     limits, me = snapshot.limits, broker.settings.sender.broker
     by_broker = limits.broker.of(kind) or UNLIMITED
@@ -84,7 +90,7 @@ def _levels(broker: Broker, name: Request, now: Nanos) -> Iterator[LevelView]:
 def _limit(
     broker: Broker, name: Request, level: Level, said: Said, now: Nanos
 ) -> Iterator[LevelView]:
-    """A limit of this broker alone, if there is one."""
+    """The view of a limit that is not a group's, if there is such a limit."""
     rates, place, at = said
     if rates.is_unlimited or place is None:
         return
@@ -117,7 +123,7 @@ def _limit(
 def _group(
     broker: Broker, name: Request, group: Group, said: tuple[SaidView, ...], now: Nanos
 ) -> LevelView:
-    """A resource group; where its share is divided over topics, the topic's part decides."""
+    """The view of a resource group; where its share is divided over topics, the topic's part decides."""
     key = GroupKey(group.name, name.kind)
     state, split = broker.limiter.state(key), broker.limiter.split_of(key)
     part = None if split is None else split.look(name.topic, now)
@@ -162,7 +168,7 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
     part: Rates | None = None,
     row: StoredRow | None = None,
 ) -> DimensionView:
-    """One dimension of a limit; `level` has the bucket that decides, if there is one."""
+    """The view of one dimension of a limit; `level` has the bucket that decides, if there is one."""
     depth = tokens = None
     if level is not None and (left := level.tokens(dimension, now)) is not None:
         depth = (level.share.of(dimension) or 0) * level.burst_ns / PICO
@@ -200,7 +206,7 @@ def _cut(refusals: RecentRefusals | None, dimension: Dimension, now: Nanos) -> R
 
 
 def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
-    """What cut most requests in the last minute; of equals the first."""
+    """The limit and dimension that refused most requests in the last minute; of equals the first."""
     most, found = 0, None
     for level in levels:
         lately = level.cut_last_minute
@@ -215,7 +221,7 @@ def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
 
 
 def _backlog_quotas(snapshot: PolicySnapshot, name: Request) -> Iterator[BacklogQuotaView]:
-    """The quota of each type that holds for a name: the topic's, else the namespace's."""
+    """The backlog quota of each type that applies to a name: the topic's, else the namespace's."""
     backlogs = snapshot.backlogs
     places: list[tuple[BacklogQuotas | None, Place, str]] = [
         (backlogs.topics.get(topic), Place.TOPIC, topic)

@@ -1,7 +1,7 @@
-"""What is counted of each group in use, for metrics.
+"""The figures of each group in use, for metrics.
 
-Law: the figures of a group are of one moment; those of different groups may be of different moments,
-for whoever reads them does so in slices. A step of the iterator looks at no more than `SLICE_GROUPS`.
+Law: the figures of one group are of one time. Those of different groups may be of different times, because
+they are read in slices. A step of the iterator reads at most `SLICE_GROUPS` groups.
 """
 
 from collections.abc import Iterator
@@ -14,27 +14,27 @@ from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension, Pair
 
-#: Groups of which it is looked up together what the peers know.
+#: Most groups whose advertised demand is looked up together.
 SLICE_GROUPS: Final = 32
 
 
 class GroupFigures(NamedTuple):
-    """One group and kind; rates in Milli per second, counts since the start."""
+    """The figures of one group and kind; rates in Milli per second, counts since the start."""
 
     key: GroupKey
     quota: Rates
     share: Rates
     admitted: Pair
-    #: As the peers know it.
+    #: The advertised demand, (messages, bytes).
     wanted: tuple[int, int]
-    #: By the level and the dimension that was short.
+    #: Refused work in whole units since the start, by the level that refused and the dimension.
     refused: list[tuple[tuple[Level, Dimension], int]]
-    #: What a shadow group would have refused; None: it is none.
+    #: The work that a shadow group would have refused; None for other groups.
     shadow_refused: Pair | None
 
 
 def group_figures(broker: Broker) -> Iterator[GroupFigures]:
-    """Every group and kind that was in use when this was called."""
+    """The figures of every group and kind that was in use at the call."""
     states = broker.limiter.states()
     while part := list(islice(states, SLICE_GROUPS)):
         wanted = broker.rounds.advertised_demand([state.key for state in part])

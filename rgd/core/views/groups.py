@@ -1,7 +1,7 @@
-"""Groups as people see them: quota, share, every row of the usage map, and what is attached.
+"""Views of groups: quota, share, every row of the usage map, and attachments.
 
-Law: a slice is at most `SLICE_WORK` points of work, or one group. Its rows are gathered and its quotas
-shared out together, all groups and both kinds at once, because numpy's calls cost more than their rows.
+Law: a slice is at most `SLICE_WORK` points of work, or one group. The rows and shares of all its groups, in
+both kinds, are computed together, because numpy's calls cost more than their rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from rgd.core.views.model import GroupSlice, GroupView, KindView, RatesView, Row
 
 #: Points of work in a slice: about 1 ms with its JSON.
 SLICE_WORK: Final = 224
-#: What a group costs beside its rows, which cost a point each, and how many names cost a point.
+#: Points of a group besides its rows, which cost a point each; and attached names that cost a point together.
 GROUP_WORK: Final = 12
 NAMES_PER_POINT: Final = 32
 
@@ -30,12 +30,12 @@ _NO_LIMIT: Final = RatesView()
 _NOTHING: Final = np.zeros(0, np.int64)
 _NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
 
-#: Of one group: its slots by kind, below 0 where it has none.
+#: The slot ids of one group, by kind; below 0 where it has none.
 _Slots = list[int]
 
 
 def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
-    """One group with its rows.
+    """The view of one group with its rows.
 
     Raises:
         UnknownGroup: there is no such group.
@@ -47,7 +47,7 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
 
 
 def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
-    """The first of these groups: as many as fit a slice of work, at least one."""
+    """The views of the first of these groups: as many as fit a slice of work, at least one."""
     names = names[: SLICE_WORK // GROUP_WORK]
     if not names:
         return GroupSlice([], 0, 0)
@@ -101,7 +101,7 @@ def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -
 def _kind_views(
     broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos
 ) -> list[KindView]:
-    """[groups and kinds] quota, share and rows of each; everything is shared out in one go."""
+    """[groups and kinds] quota, share and rows of each, computed together."""
     keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
     quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
     slots = [slot for _, of_group in groups for slot in of_group]
@@ -119,7 +119,7 @@ def _kind_views(
         shares = dict(zip(slotted, own, strict=True))
         rows = dict(zip(slotted, tables, strict=True))
     states = [broker.limiter.state(key) for key in keys]
-    # What is in force goes before what the usage map gives.
+    # A share in force takes precedence over the one computed from the usage map.
     shares |= {at: state.share for at, state in enumerate(states) if state is not None}
     unused = [at for at in range(len(keys)) if at not in shares]
     shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
@@ -130,9 +130,9 @@ def _kind_views(
 
 
 def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
-    """[quotas] this broker's shares of groups that nobody uses: all live brokers have the same.
+    """[quotas] this broker's shares of groups that no broker uses: all live brokers have the same.
 
-    Under another policy than max-min the remainder of a thousandth may be another broker's.
+    Under a policy other than max-min, the remainder of a thousandth may belong to another broker.
     """
     if all(quota.is_unlimited for quota in quotas):
         return list(quotas)
@@ -147,7 +147,7 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
 def _shared_out(
     broker: Broker, slots: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
 ) -> tuple[list[Rates], list[list[RowView]]]:
-    """[slots] each: this broker's share by the usage map, and every row with its broker's share."""
+    """[slots] this broker's share by the usage map, and every row with the share of its broker."""
     broker_index = broker.sharing.broker_index
     shared = broker_index.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
     gathered, topics = broker.usage.gather(slots), broker.usage.topics(slots)
@@ -156,7 +156,7 @@ def _shared_out(
     for at, table in shared.others:
         is_of = group == at
         of_rows[is_of] = table[rank[is_of]]
-    # The order of broker_index is that of the names.
+    # Brokers are indexed in the order of their names, so this sorts the rows of a group by name.
     order = np.lexsort((rank, group))
     units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
     columns = (group[order], rank[order], topics[order], *units, of_rows[order])
@@ -175,7 +175,7 @@ def _shared_out(
 
 
 def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
-    """How long ago a broker was last heard, in seconds; each is looked up once."""
+    """A function that gives the seconds since a broker's last message; each broker is looked up once."""
     known: dict[str, float] = {}
 
     def age(name: str) -> float:
@@ -190,7 +190,7 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
 
 
 def _slots_of(broker: Broker, name: str) -> _Slots:
-    """The slots of a group, by kind; below 0 where it has none."""
+    """The slot ids of a group, by kind; below 0 where it has none."""
     index = broker.usage.index
     found = [index.find(GroupKey(name, kind)) for kind in KINDS]
     return [-1 if slot is None else slot for slot in found]

@@ -1,4 +1,4 @@
-"""The members of the exchange as people see them."""
+"""Views of the members of the exchange."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from rgd.core.views.model import BrokerView
 
 
 def broker_views(broker: Broker, now: Nanos, among: Sequence[str]) -> tuple[BrokerView, ...]:
-    """The members known among these names, this one too, in the order of the names given."""
+    """The views of the known members among these names, this one included, in the order given."""
     me = broker.settings.sender.broker
     views = []
     for name in among:

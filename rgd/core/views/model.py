@@ -1,9 +1,10 @@
-"""What people see of a broker's state: plain values in the design's words, ready to be shown as JSON.
+"""The views of a broker's state: plain values with the design's names, ready to be shown as JSON.
 
-Law: a view is a value: it is made from the broker's state when somebody asks, and keeps nothing of it.
+Law: a view is a value. It is made from the broker's state on request and refers to none of it.
 
-Rates are in units per second (None is unlimited), ages in seconds. `RatesView` and `RowView` are made by the
-ten thousand for one list, and a frozen one takes three times as long to make: they are values by agreement.
+Rates are in units per second (None is unlimited), ages in seconds. `RatesView` and `RowView` are not frozen,
+because one list has tens of thousands of them and a frozen one takes three times as long to make. No code
+changes them.
 """
 
 from dataclasses import dataclass
@@ -28,13 +29,13 @@ class RowView:
     topics: int
     #: Since the row was last confirmed by a report or heartbeat.
     age_s: float
-    #: What this broker's share is, as this daemon reckons it.
+    #: The share of the row's broker, as this daemon computes it.
     share: RatesView
 
 
 @dataclass(frozen=True, slots=True)
 class KindView:
-    """A group in one kind."""
+    """A group in one kind of traffic."""
 
     quota: RatesView
     #: This broker's share in force.
@@ -50,10 +51,10 @@ class GroupView:
     blocked: bool
     shadow: bool
     policy: str
-    #: How this broker sub-divides its share over topics: `shared`, `even` or `proportional`.
+    #: How this broker divides its share over topics: `shared`, `even` or `proportional`.
     topic_split: str
-    #: `live`, or how the daemon acts while cut off: `holding`, `equal`, `hold`, `open`; `starting`;
-    #: `rejoining`, or `yielding` where another daemon has its name.
+    #: The mode: `live`; while isolated `holding`, `equal`, `hold` or `open`; `starting`; `rejoining`; or
+    #: `yielding` where another daemon has its name.
     state: str
     publish: KindView
     dispatch: KindView
@@ -71,7 +72,7 @@ class BrokerView:
     implementation: str
     self: bool
     since_s: float
-    #: Since it was last heard.
+    #: Since its last message.
     age_s: float
     sequence: int
     #: Rows it has in this daemon's usage map.
@@ -80,7 +81,7 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class RefusedView:
-    """What a limit cut, whole units; `retries` of the requests said they had been refused before."""
+    """The work that a limit refused, in whole units; `retries` of the requests said that they were retries."""
 
     requests: int
     retries: int
@@ -90,9 +91,9 @@ class RefusedView:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLastMinuteView:
-    """What a limit cut here lately, of all names it governs, by the dimension that was short."""
+    """The work that a limit refused here lately, of all names it governs, by the dimension that was short."""
 
-    #: How long ago counting began: 50 to 60 seconds, less on a daemon that is younger.
+    #: How long ago counting began: 50 to 60 seconds, or less on a daemon that started later.
     window_s: float
     by_messages: RefusedView
     by_bytes: RefusedView
@@ -104,23 +105,23 @@ class DimensionView:
 
     #: Cluster-wide for a group, this broker's own for any other limit; units per second.
     quota: float | None
-    #: What flows here, units per second.
+    #: The rate in force on this broker, units per second.
     share: float | None
     #: The topic's part of the share, where the share is divided over topics.
     part: float | None
-    #: The most that can be in the bucket, and what is; below 0 it is in debt. Units.
+    #: The capacity of the bucket and its tokens, in units; tokens below 0 are debt.
     depth: float | None
     tokens: float | None
-    #: Of a group, all of its names, as this broker last told the others; units per second.
+    #: Rates of a group over all its names, as this broker last advertised them; units per second.
     wanted: float | None
     admitted: float | None
-    #: Wanted and not admitted.
+    #: `wanted` minus `admitted`, at least 0.
     refused: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class SaidView:
-    """Where somebody set a limit or attached a group."""
+    """Where a limit is set or a group is attached."""
 
     #: `broker`, `tenant`, `namespace`, `topic` or `subscription`.
     place: str
@@ -134,11 +135,11 @@ class LevelView:
     #: `broker`, `resource_group`, `topic` or `subscription`.
     level: str
     group: str | None
-    #: Through which attachments the group applies; or who set the limit.
+    #: The attachments through which the group applies; or where the limit is set.
     said: tuple[SaidView, ...]
-    #: Whether it was asked here since it exists: before that it has no share and no bucket.
+    #: Whether a request has used it here since it exists; before that it has no share and no bucket.
     in_use: bool
-    #: As `GroupView` has them; None where it is no group.
+    #: As in `GroupView`; None for other levels.
     state: str | None
     blocked: bool | None
     shadow: bool | None
@@ -146,14 +147,14 @@ class LevelView:
     topic_split: str | None
     messages: DimensionView
     bytes: DimensionView
-    #: How long whoever asks for one message and one byte now is told to wait; 0: not at all.
+    #: The wait that a request for one message and one byte would be told now, in milliseconds; 0: none.
     retry_after_ms: int
     cut_last_minute: RefusedLastMinuteView
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedByView:
-    """The limit and the dimension that cut most requests in the last minute."""
+    """The limit and the dimension that refused most requests in the last minute."""
 
     level: str
     group: str | None
@@ -172,7 +173,7 @@ class MissingGroupView:
 class BacklogQuotaView:
     """A backlog quota that is stored for a name."""
 
-    #: `destination_storage` or `message_age`, with the one limit that it has; None is unlimited.
+    #: `destination_storage` (limited by `size_bytes`) or `message_age` (by `age_s`); None is unlimited.
     type: str
     size_bytes: int | None
     age_s: int | None
@@ -184,7 +185,7 @@ class BacklogQuotaView:
 
 @dataclass(frozen=True, slots=True)
 class ExplainView:
-    """`GET /v1/explain`: every limit that applies to a name, in the order of decision."""
+    """`GET /v1/explain`: every limit that applies to a name, in the order of the decision."""
 
     broker: str
     kind: str
@@ -204,7 +205,7 @@ class GroupSlice(NamedTuple):
 
     #: Groups that do not exist are left out.
     views: list[GroupView]
-    #: How many of the names that were given are done.
+    #: How many of the given names are done.
     done: int
-    #: What it took, in points (`rgd.core.views.groups`).
+    #: The work of the slice, in points (`rgd.core.views.groups`).
     work: int
