@@ -1,13 +1,14 @@
-"""Runs the parts of a broker's work so that an exception in one stops neither the others nor the broker.
+"""Runs the parts of a broker's work so that an exception in one does not stop the others.
 
 Laws:
 
 - An exception that a part raises becomes a `Fault` among the effects, and the other parts go on.
-- A part that raised is not due again for one pause, because a permanent fault would keep the broker busy.
+- A part that raised is not due again for one pause, because a permanent fault would keep the broker
+  busy.
 - A broken invariant is never contained, because nothing that is granted after it can be trusted.
 
-`rgd.core.broker.recovery` repairs the state that a half-done part leaves behind. `rgd.app.containment`
-logs and counts faults, and ends a process that has too many of them.
+`rgd.core.broker.recovery` repairs the state that a half-done part leaves behind.
+`rgd.app.containment` logs and counts faults, and ends a process that has too many of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -143,7 +144,7 @@ class Boundary:
         return Fault(part, error)
 
     def put_off(self, due: Iterable[tuple[Part, Nanos | None]]) -> Iterator[Nanos]:
-        """Yield when each part's work can be done: after its own pause and after the pause of `WOKEN`.
+        """Yield when each part's work can be done: after its own pause and that of `WOKEN`.
 
         Args:
             due: each part and when its work is due; None where nothing is due.
@@ -154,7 +155,7 @@ class Boundary:
                 yield max(at, woken_at, self._resumes_at.get(part, at))
 
     def resume(self, now: Nanos) -> None:
-        """End the pauses that are over; needed because some parts, such as messages, are never due."""
+        """End the pauses that are over; some parts, such as messages, have no due time to do so."""
         if self._resumes_at:
             self._resumes_at = {part: at for part, at in self._resumes_at.items() if at > now}
 

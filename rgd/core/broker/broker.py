@@ -1,12 +1,14 @@
 """One member of the exchange: it takes events and returns effects.
 
-Law: only `Broker.handle` changes this state; requests are the exception, because they take the fast path
-through `Broker.limiter`. The same events in the same order give the same effects, in the daemon and in the
-simulator. An exception in a handler becomes a `Fault` among the effects (`boundary`).
+Law: only `Broker.handle` changes this state; requests are the exception, because they take the fast
+path through `Broker.limiter`. The same events in the same order give the same effects, in the
+daemon and in the simulator. An exception in a handler becomes a `Fault` among the effects
+(`boundary`).
 
-A broker sends a hello at its start, the changed rows each round, an early report of demand that the peers do
-not know of, its full state when a peer asks for it, and a goodbye. The state is kept by `membership` (the
-live peers), `exchange_state` (whether to use what they sent), `sharing` (shares) and `rounds` (reports).
+A broker sends a hello at its start, the changed rows each round, an early report of demand that the
+peers do not know of, its full state when a peer asks for it, and a goodbye. The state is kept by
+`membership` (the live peers), `exchange_state` (whether to use what they sent), `sharing` (shares)
+and `rounds` (reports).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -361,7 +363,7 @@ class Broker:
         self.rounds.begin()
 
     def _step_round(self, step: Callable[[Nanos], None], now: Nanos) -> list[Effect]:
-        """Do a step of a round's end; if it raises, the block at hand is lost and the rest goes on."""
+        """Do a step of a round's end; if it raises, the block at hand is lost."""
         faults = self._run(Part.ROUND, step, now, pauses=False)
         if faults:
             self.rounds.skip()
@@ -437,7 +439,7 @@ class Broker:
         return effects
 
     def _contain(self, event: Event, error: Exception) -> list[Effect]:
-        """Go on after an event's handler raised; a failed start is raised again, because nothing runs yet."""
+        """Go on after an event's handler raised; raise again if the start failed."""
         if isinstance(event, Started):
             raise error
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]

@@ -1,7 +1,7 @@
 """The live brokers by index, and shares computed over all of them.
 
-Law: all brokers number the live brokers alike, by the order of their names; the order in which messages
-were received does not matter. A share policy gets at most one row for each live broker.
+Law: all brokers number the live brokers alike, by the order of their names; the order in which
+messages were received does not matter. A share policy gets at most one row for each live broker.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from rgd.core.units import Pair
 
 @dataclass(slots=True, eq=False)
 class SharedOut:
-    """Shares of some groups: in columns under max-min, in a table of all brokers under another policy."""
+    """Shares of some groups: columns under max-min, a table of all brokers under other policies."""
 
     rows: Rows
     columns: Shares

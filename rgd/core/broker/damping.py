@@ -1,12 +1,13 @@
 """Damping: a share that decreases is in force at once, one that increases after `damping_ns`.
 
-While reports travel, the brokers' usage maps differ, and shares computed from them may sum to more than
-the quota. So the rate in force is the least of the targets of the last `damping_ns` (design 3, law 6): a
-broker that must give up rate does so before another takes it.
+While reports travel, the brokers' usage maps differ, and shares computed from them may sum to more
+than the quota. So the rate in force is the least of the targets of the last `damping_ns` (design 3,
+law 6): a broker that must give up rate does so before another takes it.
 
-Rates of all groups in use are columns, with one line for each group and dimension. A line holds the rate
-in force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait. A further one
-replaces the newest, whose rate then comes into force together with it: later than necessary, never earlier.
+Rates of all groups in use are columns, with one line for each group and dimension. A line holds the
+rate in force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait. A
+further one replaces the newest, whose rate then comes into force together with it: later than
+necessary, never earlier.
 """
 
 from typing import Final
@@ -19,7 +20,8 @@ from rgd.core.exchange.group_index import grown
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Most increases of one rate that wait at once. Five reports of a round seldom fall within `damping_ns`.
+#: Most increases of one rate that wait at once. Five reports of a round seldom fall within
+#: `damping_ns`.
 INCREASES_MAX: Final = 4
 
 #: An unlimited rate in these columns, which compares as the largest; and a time that never comes.
@@ -113,7 +115,7 @@ class Damping:
         return self._in_force(lines)
 
     def settle(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
-        """Put the increases in force that have waited for `damping_ns`, of at most `count_max` groups.
+        """Put increases in force that have waited for `damping_ns`, of at most `count_max` groups.
 
         Returns:
             The slot ids of these groups, and [slots, 2] their rates in force.

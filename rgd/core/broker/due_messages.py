@@ -1,8 +1,9 @@
 """Messages that cannot wait for the end of the round: early reports, the full state, heartbeats.
 
-Law: a message that is due is sent before the next slice of work, so peers do not take a busy broker for
-dead. Only early reports wait for the end of a round that is ending, because the hash of every report
-already covers the rows that the round has picked, and these are sent only at the round's end.
+Law: a message that is due is sent before the next slice of work, so peers do not take a busy broker
+for dead. Only early reports wait for the end of a round that is ending, because the hash of every
+report already covers the rows that the round has picked, and these are sent only at the round's
+end.
 """
 
 from collections.abc import Callable, Iterable
@@ -54,8 +55,8 @@ class DueMessages:
 
         Args:
             now: the current time.
-            round_begins_to_end: whether a round begins to end in this wake. If its groups are few, its report
-                follows in the same wake and serves as the heartbeat.
+            round_begins_to_end: whether a round begins to end in this wake. If its groups are few,
+                its report follows in the same wake and serves as the heartbeat.
         """
         publisher, effects = self._publisher, list[Effect]()
         publisher.settle()
@@ -75,7 +76,7 @@ class DueMessages:
         if self._publisher.alive_at is not None:
             return
         if self._sharing.mode is Mode.HOLDING:
-            # Messages may be lost or delayed; one of several comes back before the isolation hold ends.
+            # Messages may be lost or delayed; one of several comes back during the isolation hold.
             between_ns = self._settings.round_ns // HEARTBEATS_HOLDING
         elif self._rounds.is_ending:
             # The end of a round of tens of thousands of groups may take more than a round.

@@ -1,7 +1,7 @@
 """The effects that a broker returns; the daemon and the simulator carry them out in order.
 
-An effect does not report whether it succeeded. Where that matters, an event shows it: for example, this
-broker's own report is read back from the exchange.
+An effect does not report whether it succeeded. Where that matters, an event shows it: for example,
+this broker's own report is read back from the exchange.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The events that a broker handles; each carries the time at which it happened.
 
-The daemon and the simulator make them. Besides events, only requests on the fast path change a broker's
-state.
+The daemon and the simulator make them. Besides events, only requests on the fast path change a
+broker's state.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,8 @@ class MessageReceived:
 class StateAnnounced:
     """Some groups of a full state that was received and follows as `MessageReceived`.
 
-    Thousands of new groups get their slot ids in slices, so that applying the state itself is short.
+    Thousands of new groups get their slot ids in slices, so that applying the state itself is
+    short.
     """
 
     now: Nanos

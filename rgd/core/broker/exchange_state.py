@@ -4,15 +4,15 @@ Law: shares from the usage map are granted only while this broker's own messages
 
 - Starting: it grants its floor until the peers have answered its hello or two rounds are over.
 - Live: it grants its shares from the map.
-- Isolated: its messages stopped coming back. It keeps its shares for `isolation_hold_rounds` (the isolation
-  hold), then acts as `exchange.on_isolation` says.
-- Rejoining: its messages come back. During the isolation hold it uses the map again at once; later it grants
-  its equal part until the peers have sent their state.
+- Isolated: its messages stopped coming back. It keeps its shares for `isolation_hold_rounds` (the
+  isolation hold), then acts as `exchange.on_isolation` says.
+- Rejoining: its messages come back. During the isolation hold it uses the map again at once; later
+  it grants its equal part until the peers have sent their state.
 - Yielding: it yielded its name to another daemon and grants its floor (`name_claim`).
 
-Only a message that was sent within the patience (`Link`) counts as coming back, and a broker rejoins at most
-once a round, so a delayed link that delivers old messages changes nothing. `rgd.core.broker.sharing` computes
-what each mode grants.
+Only a message that was sent within the patience (`Link`) counts as coming back, and a broker
+rejoins at most once a round, so a delayed link that delivers old messages changes nothing.
+`rgd.core.broker.sharing` computes what each mode grants.
 """
 
 from typing import Final
@@ -29,8 +29,9 @@ from rgd.core.units import Nanos
 #: Rounds for which a starting broker waits for answers to its hello (design 3).
 HELLO_ROUNDS: Final = 2
 
-#: Rounds before the owner of a name answers the hello of a duplicate: longer than the last message of a
-#: crashed broker can be in flight. A starting broker listens for as long before it uses the map.
+#: Rounds before the owner of a name answers the hello of a duplicate: longer than the last message
+#: of a crashed broker can be in flight. A starting broker listens for as long before it uses the
+#: map.
 NAME_CONFLICT_ROUNDS: Final = 0.5
 
 
@@ -63,7 +64,7 @@ class ExchangeState:
 
     @property
     def due_at(self) -> Nanos | None:
-        """When `check` will change the mode if no message is received until then; None: not by time."""
+        """When `check` will change the mode if no message is received until then."""
         if self._sharing.mode is Mode.LIVE:
             return self._link.silent_at
         if self._sharing.mode is Mode.HOLDING:
@@ -111,13 +112,17 @@ class ExchangeState:
             self._become(Mode(self._settings.on_isolation), now)
             return [Alarm(AlarmCode.ISOLATED)]
         if self._sharing.known_brokers() == 1 or not self._has_waited(now):
-            # This broker knows of no other, so it cannot tell how many there are and stays on its floor.
+            # This broker knows no peers, so it cannot tell how many there are: it grants its floor.
             return []
         self._become(Mode(self._settings.on_isolation), now)
         return [Alarm(AlarmCode.ISOLATED)]
 
     def rejoin(self, now: Nanos) -> list[Effect]:
-        """This broker's messages come back: use the map again, after a long isolation only with new states."""
+        """Use the map again because messages come back; after the hold, wait for new states first.
+
+        Returns:
+            An alarm where this broker rejoins.
+        """
         if not self._sharing.mode.is_isolated or self._has_just_rejoined(now):
             return []
         self._rejoined_at = now

@@ -1,9 +1,10 @@
-"""Makes the reports of this broker's full state: one, or several parts where the state is too large.
+"""Makes the rows of full state reports: one report, or several parts if the state is too large.
 
-Law: a receiver that gets every part, and every report sent meanwhile, then has the state that the last
-part's hash describes. Each part is made from the state at the time it is sent; rows that change between two
-parts are also sent as changes. The last of several parts waits until no round is ending, because the hash
-already covers the rows that a round has picked, and these are sent only at the round's end.
+Law: a receiver that gets every part, and every report sent meanwhile, then has the state that the
+last part's hash describes. Each part is made from the state at the time it is sent; rows that
+change between two parts are also sent as changes. The last of several parts waits until no round is
+ending, because the hash already covers the rows that a round has picked, and these are sent only at
+the round's end.
 """
 
 from typing import NamedTuple

@@ -1,10 +1,10 @@
 """This daemon's identity in the exchange, and the test whether a message in its name is its own.
 
-Law: a message under this daemon's name and incarnation that it did not send is forged. The daemon then takes
-another incarnation, so that the peers drop the forged rows.
+Law: a message under this daemon's name and incarnation that it did not send is forged. The daemon
+then takes another incarnation, so that the peers drop the forged rows.
 
-Incarnations after the first are computed from the settings' seed, because the core draws no randomness.
-Sequence numbers continue from one incarnation to the next.
+Incarnations after the first are computed from the settings' seed, because the core draws no
+randomness. Sequence numbers continue from one incarnation to the next.
 """
 
 from collections import OrderedDict
@@ -64,7 +64,7 @@ class Identity:
         return sender.incarnation in self._former
 
     def is_forged(self, message: Message) -> bool:
-        """Whether a message under this name, and a present or former incarnation, was sent by another."""
+        """Whether another process sent a message under this name and one of its incarnations."""
         former = self._former.get(message.sender.incarnation)
         if isinstance(message, Goodbye):
             # A daemon that changes its incarnation sends a goodbye for the former one.

@@ -1,11 +1,11 @@
 """Whether this broker's own messages come back from the exchange, and after what delay.
 
-Law: a broker relies on the exchange only while it receives its own messages. It is isolated if a message has
-not come back for longer than its patience, a round and `damping_max_ns`, whatever the client library reports
-(design 3, the unreachable exchange).
+Law: a broker relies on the exchange only while it receives its own messages. It is isolated if a
+message has not come back for longer than its patience, a round and `damping_max_ns`, whatever the
+client library reports (design 3, the unreachable exchange).
 
-The usage maps of the brokers may differ for about as long as this delay, so increases wait for at least
-`damping_ns` (law 6).
+The usage maps of the brokers may differ for about as long as this delay, so increases wait for at
+least `damping_ns` (law 6).
 """
 
 from collections import deque
@@ -24,7 +24,8 @@ class Link:
     """Follows the sequence numbers of this broker's own reports; 0 is its hello.
 
     Args:
-        patience_ns: a message that takes longer than this to come back counts as missing, in nanoseconds.
+        patience_ns: a message that takes longer than this to come back counts as missing, in
+            nanoseconds.
         damping_max_ns: a message that takes longer than this is late, and the largest `damping_ns`.
     """
 
@@ -46,8 +47,8 @@ class Link:
         """Note that a message came back; earlier ones that did not are lost.
 
         Returns:
-            Whether it proves that the exchange is reachable: it was sent within the patience, or is the
-            first that ever came back. Old messages that a delayed link delivers prove nothing.
+            Whether it proves that the exchange is reachable: it was sent within the patience, or is
+            the first that ever came back. Old messages that a delayed link delivers prove nothing.
         """
         is_recent = self.reached_at is None
         if self.reached_at is None:
@@ -62,7 +63,7 @@ class Link:
 
     @property
     def silent_at(self) -> Nanos | None:
-        """When the oldest unconfirmed message exceeds the patience; None where none is unconfirmed."""
+        """When the oldest unconfirmed message exceeds the patience; None: none is unconfirmed."""
         return Nanos(self._unconfirmed[0][1] + self._patience_ns) if self._unconfirmed else None
 
     def is_silent(self, now: Nanos) -> bool:
@@ -75,7 +76,7 @@ class Link:
 
     @property
     def damping_ns(self) -> int:
-        """The least wait of an increase, in nanoseconds: about the p99 from sending to reading back."""
+        """The least wait of an increase, nanoseconds: about the p99 until a message comes back."""
         if not self._delays_ns:
             return self._damping_max_ns
         return min(self._damping_max_ns, max(self._delays_ns))

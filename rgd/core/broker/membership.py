@@ -1,16 +1,16 @@
 """The peers in the exchange, and whether this broker holds what each of them advertised.
 
-Law: the usage map has rows of live brokers only. Every change of it (a report, a new broker, a goodbye, an
-expired broker) marks the shares concerned, which are then recomputed.
+Law: the usage map has rows of live brokers only. Every change of it (a report, a new broker, a
+goodbye, an expired broker) marks the shares concerned, which are then recomputed.
 
-A report carries the hash of all rows that its sender has advertised. If the rows held here have another hash,
-a report was missed, and the sender is asked for its full state. The hash is compared at every report that
-follows a gap, is full, or changes few rows. Of other reports, while the last comparison was equal, one of
-`REPORTS_A_COMPARISON` is compared. So the effect of a gap is repaired at once, and a difference without a gap
-is found after that many reports at the latest.
+A report carries the hash of all rows that its sender has advertised. If the rows held here have
+another hash, a report was missed, and the sender is asked for its full state. The hash is compared
+at every report that follows a gap, is full, or changes few rows. Of other reports, while the last
+comparison was equal, one of `REPORTS_A_COMPARISON` is compared. So the effect of a gap is repaired
+at once, and a difference without a gap is found after that many reports at the latest.
 
-This broker's own rows are applied as they are read back, so that all brokers' maps hold the same values.
-`rgd.core.broker.publisher` sends this broker's messages.
+This broker's own rows are applied as they are read back, so that all brokers' maps hold the same
+values. `rgd.core.broker.publisher` sends this broker's messages.
 """
 
 from collections import Counter
@@ -27,7 +27,8 @@ from rgd.core.exchange.peers import Peers, Receipt
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
 
-#: Of so many reports of a broker, at least one is compared with the rows held here, however many it changes.
+#: Of so many reports of a broker, at least one is compared with the rows held here, however many it
+#: changes.
 REPORTS_A_COMPARISON: Final = 8
 
 #: Rounds before a broker that sent more rows than are kept is asked again: its state does not fit.
@@ -36,7 +37,8 @@ PARTIAL_ROUNDS: Final = 60
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
 
-#: Changes of the peers' names that are stored at once between two checks; further ones are stored together.
+#: Changes of the peers' names that are stored at once between two checks; further ones are stored
+#: together.
 REMEMBERS_A_CHECK: Final = 8
 
 #: Why a message of a peer was dropped, for `rgd_reports_dropped_total`.
@@ -75,7 +77,8 @@ class Membership:
         self.weights_bounded = 0
         #: Peers whose weight is out of bounds.
         self._overweight: set[str] = set()
-        #: How often names may still be stored before the next check, and whether some wait to be stored.
+        #: How often names may still be stored before the next check, and whether some wait to be
+        #: stored.
         self._remembers_left = REMEMBERS_A_CHECK
         self._is_to_remember = False
         #: The sequence number of this broker's last report that was read back.
@@ -85,7 +88,8 @@ class Membership:
         self._answered: set[str] = set()
         #: Brokers, this one included, whose hash was equal at the last comparison.
         self._equal: set[str] = set()
-        #: Peers that sent more rows than are kept and are to be asked again under the policies in force.
+        #: Peers that sent more rows than are kept and are to be asked again under the policies in
+        #: force.
         self._incomplete: set[str] = set()
         #: The largest number of brokers that an answering peer knows of.
         self._members = 1
@@ -154,7 +158,7 @@ class Membership:
         return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
 
     def policies_changed(self) -> None:
-        """Ask once again for rows that were not kept, because their groups may have policies now."""
+        """Ask once more for rows that were not kept: their groups may have policies now."""
         self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
 
     def forgive(self, now: Nanos) -> None:
@@ -162,7 +166,7 @@ class Membership:
         self._peers.forgive(now)
 
     def await_everybody(self, now: Nanos) -> None:
-        """Expect the full state of all peers again, because this broker was isolated or suspended."""
+        """Expect the full state of all peers again after an isolation or suspension."""
         self._peers.forgive(now)
         # A broker that was isolated from its start knows only the peers that the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
@@ -171,7 +175,7 @@ class Membership:
         self._members = 1
 
     def recover(self) -> None:
-        """Make members and map agree again after a fault, and compare the next report of every broker."""
+        """Make members and map agree after a fault, and compare every broker's next report."""
         live = {*self._peers.names(), self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
@@ -220,8 +224,8 @@ class Membership:
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
         """Ask a broker for its full state if its hash differs from that of the rows held here.
 
-        Rows are absolute, so later reports may already have repaired a gap. A starting broker does not ask,
-        because the answers to its hello are on their way.
+        Rows are absolute, so later reports may already have repaired a gap. A starting broker does
+        not ask, because the answers to its hello are on their way.
         """
         broker = report.sender.broker
         if self._holds(report):
@@ -242,10 +246,11 @@ class Membership:
         return (1 if is_due else PARTIAL_ROUNDS) * self._settings.round_ns
 
     def _is_compared(self, report: Report, steps: int) -> bool:
-        """Whether to compare the hash of a report that is `steps` after the one before; see the module."""
+        """Whether to compare the hash of a report, `steps` after the one before; see the module."""
         broker = report.sender.broker
         if report.more:
-            # The hash covers rows that follow in further reports; after a gap the last of these is compared.
+            # The hash covers rows that follow in further reports; after a gap the last of these is
+            # compared.
             if steps > 1:
                 self._equal.discard(broker)
             return False
@@ -281,7 +286,7 @@ class Membership:
         return [Alarm(AlarmCode.WEIGHT_BOUNDED, broker, reason)]
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
-        """Alert when a peer's policies have differed from this broker's for `policies_patience_ns`."""
+        """Alert when a peer's policies have differed for `policies_patience_ns`."""
         broker, told = report.sender.broker, report.policies_hash
         # A peer without a policy hash, such as an earlier rgd with a table, counts as equal.
         if told == self.policies_hash or not told or not self.policies_hash:

@@ -1,6 +1,7 @@
 """The mode of a broker: what its shares are computed from (design 3).
 
-`rgd.core.broker.exchange_state` changes the mode; `rgd.core.broker.sharing` computes what each mode grants.
+`rgd.core.broker.exchange_state` changes the mode; `rgd.core.broker.sharing` computes what each mode
+grants.
 """
 
 from enum import StrEnum
@@ -19,7 +20,8 @@ class Mode(StrEnum):
     EQUAL = "equal"
     HOLD = "hold"
     OPEN = "open"
-    #: The floor, because another daemon has this broker's name; until this one ends or has the name again.
+    #: The floor, because another daemon has this broker's name; until this one ends or has the name
+    #: again.
     YIELDING = "yielding"
     #: Quota / known brokers, after isolation, until the peers have sent their state.
     REJOINING = "rejoining"

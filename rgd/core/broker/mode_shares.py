@@ -1,7 +1,7 @@
-"""Shares of a broker that does not use the usage map: computed from quotas and the number of brokers alone.
+"""Shares of a broker that does not use the usage map, from quotas and the number of brokers.
 
-Law: the shares of all brokers that may exist sum to at most the quota. Mode `OPEN` is the exception: it
-limits blocked groups only.
+Law: the shares of all brokers that may exist sum to at most the quota. Mode `OPEN` is the
+exception: it limits blocked groups only.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from rgd.core.shares.columns import NO_RATE
 
 
 class ModeShares:
-    """This broker's share of quotas; rates in columns are Milli per second, `NO_RATE` where unlimited."""
+    """This broker's share of quotas; columns are in Milli per second, `NO_RATE` for unlimited."""
 
     def __init__(self, settings: BrokerSettings, known_brokers: Callable[[], int]) -> None:
         self._settings = settings
@@ -43,8 +43,8 @@ class ModeShares:
     def lowered(self, mode: Mode, share: Ints, was: Ints, quota: Ints) -> Ints:
         """[2] the share of a group whose quota changed, until the share is recomputed.
 
-        The share is lowered in proportion to the quota. All brokers do this alike, so their shares stay within
-        the new quota.
+        The share is lowered in proportion to the quota. All brokers do this alike, so their shares
+        stay within the new quota.
 
         Args:
             mode: the mode of this broker.

@@ -1,16 +1,17 @@
 """Name conflicts: decides which of two daemons with the same broker name keeps it.
 
-Law: two daemons of one name that receive each other's messages agree within a round on which of them keeps
-the name, and the other grants no more than its floor from then on.
+Law: two daemons of one name that receive each other's messages agree within a round on which of
+them keeps the name, and the other grants no more than its floor from then on.
 
-Every report carries the sender's `Claim` to the name and the other incarnation that it receives under the
-name (`rival`). A daemon decides only on a message that names its own incarnation as the rival, because its
-sender must be live: a late message of a crashed predecessor cannot name it. The daemon with the lower (claim,
-incarnation) keeps the name. So a daemon that has held the name without a break wins over one that was
-suspended or isolated, and that one wins over one that has just started.
+Every report carries the sender's `Claim` to the name and the other incarnation that it receives
+under the name (`rival`). A daemon decides only on a message that names its own incarnation as the
+rival, because its sender must be live: a late message of a crashed predecessor cannot name it. The
+daemon with the lower (claim, incarnation) keeps the name. So a daemon that has held the name
+without a break wins over one that was suspended or isolated, and that one wins over one that has
+just started.
 
-The loser refuses to start if it is new. Otherwise it yields: it grants its floor for `yield_rounds` and then
-ends. If the other daemon goes first, the loser takes the name back.
+The loser refuses to start if it is new. Otherwise it yields: it grants its floor for `yield_rounds`
+and then ends. If the other daemon goes first, the loser takes the name back.
 """
 
 from collections.abc import Callable
@@ -79,7 +80,8 @@ class NameClaim:
         self._proven_at: Nanos | None = None
         self._look_at = Nanos(0)
         self.yielded_at: Nanos | None = None
-        #: Whether the name is another daemon's; then this one sends no goodbye, which would remove the other.
+        #: Whether the name is another daemon's; then this one sends no goodbye, which would remove
+        #: the other.
         self.is_lost = False
 
     @property
@@ -123,7 +125,7 @@ class NameClaim:
         self._started_at = now
 
     def doubt(self, now: Nanos) -> None:
-        """Claim `RETURNING` for a while, because another daemon may have taken the name meanwhile."""
+        """Claim `RETURNING` for a while, because another daemon may have taken the name."""
         self._returning_until = Nanos(now + RETURN_ROUNDS * self._round_ns)
 
     def meet(self, message: Message, now: Nanos) -> Ruling:

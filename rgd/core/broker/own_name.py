@@ -1,11 +1,11 @@
 """Handles messages of others under this broker's name: name conflicts and forged messages.
 
-Law: such messages change this broker's state only by the rules of `name_claim` and `identity`, and the
-answers are bounded: one message every `min_interval`, and one new incarnation a round.
+Law: such messages change this broker's state only by the rules of `name_claim` and `identity`, and
+the answers are bounded: one message every `min_interval`, and one new incarnation a round.
 
-A forged message, one under this name and incarnation that this broker did not send, makes it take another
-incarnation. It sends a goodbye for the former one, so that the peers drop the forged rows, and a hello and
-its full state for the new one.
+A forged message, one under this name and incarnation that this broker did not send, makes it take
+another incarnation. It sends a goodbye for the former one, so that the peers drop the forged rows,
+and a hello and its full state for the new one.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Voice:
 
 
 class OwnName:
-    """Carries out the rulings of `NameClaim`, and answers forged messages that `Identity` detects."""
+    """Carries out the rulings of `NameClaim`, and answers messages that `Identity` finds forged."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class OwnName:
         return effects
 
     def hear(self, message: Message, now: Nanos) -> list[Effect]:
-        """Handle a message of another incarnation under this name: a former one, or another daemon's."""
+        """Handle a message of a former incarnation, or of another daemon under this name."""
         if self._identity.is_former(message.sender):
             return self.catch_forger(now) if self._identity.is_forged(message) else []
         return self._rule(self._claim.meet(message, now), now)
@@ -100,7 +100,10 @@ class OwnName:
         return [alarm, *self._renew(now)]
 
     def come_back(self, rejoined: list[Effect], now: Nanos) -> list[Effect]:
-        """Send a hello after a rejoin, because the peers may have dropped this broker or its name be taken."""
+        """Send a hello after a rejoin, and claim `RETURNING`.
+
+        Peers may have dropped this broker, and another daemon may have taken its name.
+        """
         if not rejoined:
             return []
         self._claim.doubt(now)
@@ -147,7 +150,7 @@ class OwnName:
         return [Alarm(AlarmCode.NAME_CONFLICT, self._name), *self._release(now), halt]
 
     def _release(self, now: Nanos) -> list[Effect]:
-        """Send at once that the name is given up, so that others stop taking this daemon for its owner."""
+        """Send at once that this daemon gives up the name, so that others know its owner."""
         self._renew_at = None
         return [self._voice.heartbeat(now)] if self._claim.is_started else []
 

@@ -1,7 +1,7 @@
 """The policies of the groups in use that sharing needs, by slot id: quotas and share policies.
 
-When policies change, a few changed groups are read at once. If many changed, a group is read when it is
-requested, and the others in slices, so a change of 100,000 groups keeps no request waiting.
+When policies change, a few changed groups are read at once. If many changed, a group is read when
+it is requested, and the others in slices, so a change of 100,000 groups keeps no request waiting.
 """
 
 from collections.abc import Collection, Sequence
@@ -79,8 +79,9 @@ class PoliciesInUse:
             is_whole: whether all groups are read again, as if all had changed.
 
         Returns:
-            Names of the changed groups, to be read now. Empty if `is_whole`, if more than `CHANGES_MAX`
-            changed, or if comparing would take too long; then all groups in use are read later.
+            Names of the changed groups, to be read now. Empty if `is_whole`, if more than
+            `CHANGES_MAX` changed, or if comparing would take too long; then all groups in use are
+            read later.
         """
         before, self.snapshot = self.snapshot, snapshot
         changed = None if is_whole else changed_keys(before.groups, snapshot.groups, CHANGES_MAX)

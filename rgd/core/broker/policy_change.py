@@ -1,11 +1,11 @@
 """Puts a policy snapshot in force as a whole, even if doing so raises.
 
-Law: after each call the shares and the buckets hold the same snapshot: the new one or, while that cannot be
-put in force, the previous one.
+Law: after each call the shares and the buckets hold the same snapshot: the new one or, while that
+cannot be put in force, the previous one.
 
-`set_policies` normally applies only what changed. If it raises, all groups are read again in slices, as if
-all had changed. If that raises too, the previous snapshot is put back in the same way, and the new one is
-tried again after a pause.
+`set_policies` normally applies only what changed. If it raises, all groups are read again in
+slices, as if all had changed. If that raises too, the previous snapshot is put back in the same
+way, and the new one is tried again after a pause.
 """
 
 from rgd.core.broker.boundary import Boundary, Part

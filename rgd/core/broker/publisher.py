@@ -1,14 +1,14 @@
-"""Makes this broker's messages, and knows when they are due: reports, full state, hello and goodbye.
+"""Makes this broker's messages when they are due: reports, full state, hello and goodbye.
 
 Laws:
 
 - Every report has its own sequence number and the hash of all rows advertised so far.
 - The full state is sent at most `ANSWERS_A_ROUND` times a round, however many peers ask for it.
-- A broker that lost its name to another daemon sends no full state, no hello and no goodbye, because peers
-  would take them for the other daemon's.
+- A broker that lost its name to another daemon sends no full state, no hello and no goodbye,
+  because peers would take them for the other daemon's.
 
-`rgd.core.broker.rounds` picks the rows of a report, and `rgd.core.broker.full_state` divides a large state
-into parts.
+`rgd.core.broker.rounds` picks the rows of a report, and `rgd.core.broker.full_state` divides a
+large state into parts.
 """
 
 from typing import Final, NamedTuple
@@ -83,7 +83,7 @@ class Publisher:
         self.answer_from(Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread))
 
     def answer_from(self, due: Nanos) -> None:
-        """Make the full state due at `due`, or later where it was sent within `1 / ANSWERS_A_ROUND` round."""
+        """Make the full state due at `due`, or later where `ANSWERS_A_ROUND` requires it."""
         if self._of.name.is_lost:
             return
         if self._answered_at is not None:
@@ -97,7 +97,7 @@ class Publisher:
             self.alive_at = Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
 
     def settle(self) -> None:
-        """Drop the full state that is due if the name is another daemon's, because that one answers."""
+        """Drop a full state that is due if another daemon has the name, because it answers."""
         if self._of.name.is_lost:
             self.answer_at = None
             self._of.full_state.abandon()
@@ -133,7 +133,7 @@ class Publisher:
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
-        # The hash already covers the rows that an ending round has picked, which no peer can hold yet.
+        # No peer can hold the rows yet that an ending round has picked, but the hash covers them.
         return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
 
     def report(
@@ -171,7 +171,7 @@ class Publisher:
         return Publish(report)
 
     def hello(self, now: Nanos) -> Effect:
-        """Make a hello: this broker has started or rejoined, and every peer answers with its full state."""
+        """Make a hello, sent at a start or rejoin; every peer answers with its full state."""
         self._of.link.said(0, now)
         return Publish(Hello(self._of.identity.sender))
 

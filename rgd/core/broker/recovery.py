@@ -1,12 +1,13 @@
 """Repairs the state of a broker after a fault, and checks it.
 
-An exception may leave half-done work that nothing else detects, such as a share that was computed and never
-applied to its bucket. So after a fault the parts are made to agree with one another, and all shares are
-computed and applied again, in the usual slices.
+An exception may leave half-done work that nothing else detects, such as a share that was computed
+and never applied to its bucket. So after a fault the parts are made to agree with one another, and
+all shares are computed and applied again, in the usual slices.
 
-Law: the invariants are checked after each fault. `Broker.validate` checks the shares of all groups, which
-takes seconds for thousands of them. So only the cheap checks run at once (`validate`). The shares are checked
-in slices (`Sharing.check`) with a rest between them (`audit`), so that no request waits.
+Law: the invariants are checked after each fault. `Broker.validate` checks the shares of all groups,
+which takes seconds for thousands of them. So only the cheap checks run at once (`validate`). The
+shares are checked in slices (`Sharing.check`) with a rest between them (`audit`), so that no
+request waits.
 """
 
 from collections.abc import Iterator

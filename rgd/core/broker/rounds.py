@@ -1,15 +1,15 @@
-"""Ticks and rounds of this broker: time slots and windows are closed in blocks, rows are picked for the peers.
+"""Ticks and rounds of this broker: closes time slots and windows, and picks rows for the peers.
 
 Laws:
 
 - Each window of each group is counted once, at the end of the round.
 - The peers receive estimates (`rgd.core.demand.estimator`); the log receives the counts.
-- A tick closes time slots and a round's end closes windows, both `BLOCK_ROWS` rows at a time, so that no
-  request waits for all of them.
+- A tick closes time slots and a round's end closes windows, both `BLOCK_ROWS` rows at a time, so
+  that no request waits for all of them.
 - An early report carries the rows that have jumped; their counts stay in the open windows.
 
-This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker` decides when a
-round ends. In names, "slots" are slot ids.
+This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker`
+decides when a round ends. In names, "slots" are slot ids.
 """
 
 from collections import deque
@@ -44,16 +44,16 @@ from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs: each
-#: under 2 ms of one core.
+#: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs:
+#: each under 2 ms of one core.
 SLICE_GROUPS: Final = 64
 BLOCK_ROWS: Final = 256
 
-#: How often a round continues after an exception in it; after one more the rest is left to the next round.
+#: How often a round continues after a fault; after one more, the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
 
-#: By how many groups the start of the next round shifts after a fault, so that the groups lost together
-#: with the faulty one are not the same in each round.
+#: By how many groups the start of the next round shifts after a fault, so that the groups lost
+#: together with the faulty one are not the same in each round.
 FAULT_SHIFT: Final = 61
 
 
@@ -152,7 +152,7 @@ class Rounds:
         return None
 
     def tick(self, now: Nanos) -> bool:
-        """Close the time slots of a block of groups with requests; returns whether any demand has jumped."""
+        """Close the time slots of a block of groups; returns whether the demand of any jumped."""
         due = self.tick_at
         if due is None or now < due:
             return False
@@ -218,8 +218,8 @@ class Rounds:
     def skip(self) -> None:
         """Continue a round after a fault, without the block that was at hand.
 
-        Rows that were picked and logged before are still sent; open windows stay open. After more than
-        `FAULTS_A_ROUND` faults the rest is left to the next round.
+        Rows that were picked and logged before are still sent; open windows stay open. After more
+        than `FAULTS_A_ROUND` faults the rest is left to the next round.
         """
         self.windows_lost += self._at_hand
         self._at_hand, self._block = 0, None
@@ -235,7 +235,7 @@ class Rounds:
         self._suppression.rehash()
 
     def _step(self, now: Nanos) -> None:
-        """Close the windows of a block, or pick rows of the closed block for the report and log it."""
+        """Close the windows of a block, or pick the rows of the closed block and log it."""
         if self._block is not None:
             self.groups_worked += self._at_hand
             self._log(self._block)
@@ -255,7 +255,7 @@ class Rounds:
         return picked, shown
 
     def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether this broker advertises nothing of the slot id."""
+        """[slots] from `begin` to before `end`: whether nothing of the slot id is advertised."""
         return ~self._suppression.is_advertised(np.arange(begin, end))
 
     def forget(self, slots: Ints) -> None:
@@ -288,7 +288,7 @@ class Rounds:
         self._at_hand = len(states)
 
     def _log(self, block: _Block) -> None:
-        """Pick the rows that are worth a report, note what is advertised then, and log the block."""
+        """Pick the rows that are worth a report, note what is advertised, and log the block."""
         rows = _rows(block.states, block.kinds, block.closed.measured)
         picked = self._suppression.pick(block.slots, rows)
         self._picked.append(rows.take(picked))
@@ -370,7 +370,7 @@ def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> Usa
 
 
 def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
-    """[states, REFUSED_BY, 2] the work that each level refused since the last log record; empty: none.
+    """[states, REFUSED_BY, 2] work that each level refused since the last log record, or empty.
 
     Only groups with refused work are read, because the sums of each take a microsecond.
     """

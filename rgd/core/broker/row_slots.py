@@ -1,8 +1,8 @@
 """A cache of the slot ids of the rows of the demand table.
 
-Law: a cached slot id is the one that a look-up would find. A group loses its state or its slot id only when
-policies change, so the cache is cleared when the limiter or sharing has another snapshot. A row without a slot
-id is looked up each time.
+Law: a cached slot id is the one that a look-up would find. A group loses its state or its slot id
+only when policies change, so the cache is cleared when the limiter or sharing has another snapshot.
+A row without a slot id is looked up each time.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class RowSlots:
         self._snapshots = (limiter.snapshot, sharing.snapshot)
 
     def find(self, rows: Ints, counters: Sequence[Counters]) -> Ints:
-        """[rows] the slot id of each row, `NO_SLOT` where it has none; rows of deleted groups are freed."""
+        """[rows] the slot id of each row, `NO_SLOT` for none; rows of deleted groups are freed."""
         self._make_room(int(rows.max(initial=-1)) + 1)
         slots = self._slot[rows]
         missing = np.flatnonzero(slots == NO_SLOT)

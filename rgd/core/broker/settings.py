@@ -37,7 +37,8 @@ class BrokerSettings:
     expected_brokers: int = 1
     #: Peers that the last run knew.
     stored_peers: frozenset[str] = frozenset()
-    #: How long a peer may have other policies without an alarm, because brokers load them at different times.
+    #: How long a peer may have other policies without an alarm, because brokers load them at
+    #: different times.
     policies_patience_ns: int = 0
     #: The decision on requests while no policies are known.
     on_unknown: OnUnknown = OnUnknown.DENY

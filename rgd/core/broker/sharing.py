@@ -1,14 +1,14 @@
 """This broker's share of every group in use, computed from the usage map.
 
-Law: every broker with the same map, the same members and the same policies computes the same shares. A
-share is recomputed after a change, not on a timer: a change marks its groups, and the marked groups are
-recomputed in slices of `SLICE_ROWS` rows with a rest between them. So requests never wait for long, and
-reports that arrive together are processed together.
+Law: every broker with the same map, the same members and the same policies computes the same
+shares. A share is recomputed after a change, not on a timer: a change marks its groups, and the
+marked groups are recomputed in slices of `SLICE_ROWS` rows with a rest between them. So requests
+never wait for long, and reports that arrive together are processed together.
 
 The mode decides how a share is computed. A broker that is starting (floor only) or isolated
 (`exchange.on_isolation`) does not use the usage map (`rgd.core.broker.mode_shares`).
-`rgd.core.broker.damping` decides when a new share comes into force. The limiter is called only where the rate
-in force changed.
+`rgd.core.broker.damping` decides when a new share comes into force. The limiter is called only
+where the rate in force changed.
 
 Everything here is a column by slot id.
 """
@@ -38,8 +38,8 @@ from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
-#: Rows of the usage map that one slice computes: under 2 ms of one core. In slices of 1,000 rows, each row
-#: costs half as much again.
+#: Rows of the usage map that one slice computes: under 2 ms of one core. In slices of 1,000 rows,
+#: each row costs half as much again.
 SLICE_ROWS: Final = 2_000
 
 #: Most groups whose rates one slice changes, for the same reason.
@@ -83,8 +83,8 @@ class Sharing:
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self._policies = PoliciesInUse(settings.policy, usage.index)
-        #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the limiter has;
-        #: Milli per second, `NO_RATE` for unlimited.
+        #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
+        #: limiter has; Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
         self._applied = np.zeros((64, 2), np.int64)
         self._is_in_use = np.zeros(64, np.bool_)
@@ -150,12 +150,12 @@ class Sharing:
         return self._policies.codes(slots)
 
     def in_force(self, slots: Ints) -> Ints:
-        """[slots, 2] the shares that the limiter has, in Milli per second, `NO_RATE` for unlimited."""
+        """[slots, 2] the limiter's shares in Milli per second, `NO_RATE` for unlimited."""
         self._make_room()
         return self._applied[slots]
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
-        """Every live broker's share of a group by the usage map; the floor where it has no slot id."""
+        """Every live broker's share of a group by the usage map; the floor without a slot id."""
         self._make_room()
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
@@ -194,7 +194,7 @@ class Sharing:
         key = GroupKey(group.name, kind)
         slot = self._usage.index.slot(key)
         if slot == NO_SLOT:
-            # No slot id is left. Every broker may have its floor, whatever the demand of the others.
+            # No slot id is left. Every broker may have its floor, whatever the others' demand.
             self._slotless[key] = None
             return self._by_mode.least(group.rates(kind))
         self._make_room()
@@ -217,8 +217,8 @@ class Sharing:
     def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
         """Put policies in force; deleted groups are no longer in use.
 
-        A few changed groups are read at once. If many changed, or if `is_whole`, each group is read when it is
-        requested, and the others in slices (`work`).
+        A few changed groups are read at once. If many changed, or if `is_whole`, each group is read
+        when it is requested, and the others in slices (`work`).
         """
         changed = self._policies.change(snapshot, self._is_in_use, now, is_whole=is_whole)
         keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
@@ -259,13 +259,13 @@ class Sharing:
         self._mark(np.flatnonzero(self._is_in_use), now)
 
     def work(self, now: Nanos) -> None:
-        """Read the policies of one slice of groups, or else recompute one slice of marked groups, if due."""
+        """Read the policies of a slice of groups, or else recompute a slice of marked groups."""
         if self._policies.has_unread:
             self._read_slice(now)
             return
         if not self._has_marks or now < self._work_from:
             return
-        # Slices go round the slot ids, because groups that change all the time would delay the others.
+        # Slices go round the slot ids; otherwise groups that change often would delay the others.
         marked = np.flatnonzero(self._is_marked)
         if not len(marked):
             # The marked groups are no longer in use.
@@ -284,7 +284,7 @@ class Sharing:
         self._waits.note(now - int(self._marked_at[slots].min()), now)
         self.groups_worked += len(slots)
         self._aim(slots, now)
-        # Up to `SLICE_ROWS` rows may be computed ahead of their rests, so little work is done at once.
+        # Up to `SLICE_ROWS` rows are computed ahead of their rests: a little work is done at once.
         rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
         self._rested_at = Nanos(rested_at)
         self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
@@ -335,7 +335,7 @@ class Sharing:
         return self._work_from if settles_at is None else min(settles_at, self._work_from)
 
     def validate(self) -> None:
-        """Check that every share in use is up to date, and that all brokers' shares sum to the quotas.
+        """Check that every share in use is up to date, and that all shares sum to the quotas.
 
         Raises:
             InvariantBroken: as `check` raises it; a bug.
@@ -354,8 +354,8 @@ class Sharing:
         """Check some groups in use; those that are still to be read or recomputed are skipped.
 
         Raises:
-            InvariantBroken: a target differs from the share that the mode gives, or the shares of all
-                brokers do not sum to the quota; a bug.
+            InvariantBroken: a target differs from the share that the mode gives, or the shares of
+                all brokers do not sum to the quota; a bug.
         """
         slots = slots[~self._policies.is_unread[slots]]
         settled = slots[~self._is_marked[slots]]
@@ -376,10 +376,10 @@ class Sharing:
 
     @property
     def _damping_ns(self) -> int:
-        """How long an increase waits: until peers have received the reports that cause it and recomputed.
+        """How long an increase waits: until the peers have received its cause and recomputed.
 
-        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to it may be
-        longer than this broker's.
+        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to
+        it may be longer than this broker's.
         """
         waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
         return min(waits_ns, self._settings.damping_max_ns)
@@ -446,7 +446,7 @@ class Sharing:
         self._announce(used, self._damping.in_force(used, now, self._damping_ns), now)
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
-        """Read a group's policies; until its share is recomputed, it has a share within the new quota."""
+        """Read a group's policies, and lower its share to the new quota until it is recomputed."""
         quotas = self._policies.quotas
         was = quotas[slot].copy()
         self._read(slot, now)

@@ -1,11 +1,12 @@
 """Frees the slot ids of groups that are no longer used, and alerts when there are too few.
 
-Law: a slot id is freed only while no column uses it: no broker has a row of the group, the group is not in use
-here, nothing of it is advertised, and no round is ending (a round keeps slot ids between its slices). So the
-names that peers make up leave no trace once their rows are gone (idle, taken back, or with the peer).
+Law: a slot id is freed only while no column uses it: no broker has a row of the group, the group is
+not in use here, nothing of it is advertised, and no round is ending (a round keeps slot ids between
+its slices). So the names that peers make up leave no trace once their rows are gone (idle, taken
+back, or with the peer).
 
-All slot ids are checked once a round, in slices. When policies change, all names are checked again, because
-groups that have policies now no longer count among the unknown ones.
+All slot ids are checked once a round, in slices. When policies change, all names are checked again,
+because groups that have policies now no longer count among the unknown ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ from rgd.core.policies.model import Group
 from rgd.core.policies.table import changed_keys
 from rgd.core.units import Kind, Nanos
 
-#: Most slot ids that one slice checks, frees, or looks up the names of: each well under 2 ms of one core.
+#: Most slot ids that a slice checks, frees, or looks up by name: each well under 2 ms of one core.
 SLICE_SLOTS: Final = 131_072
 FREED_MAX: Final = 1_024
 JUDGED_MAX: Final = 2_048
@@ -55,7 +56,7 @@ class Slots:
         return is_pending and not self._rounds.is_ending
 
     def set_groups(self, before: Mapping[str, Group], after: Mapping[str, Group]) -> None:
-        """Take the groups that have policies after a change, and look up the names that it concerns."""
+        """Take over the groups of new policies, and look up the names that changed."""
         self._index.set_known(after)
         changed = changed_keys(before, after, CHANGES_MAX)
         if changed is None:

@@ -1,7 +1,7 @@
 """Several kinds of long work take turns, so that a wake ends after a slice of one of them.
 
-Law: a kind that has work is skipped at most as often as there are other kinds. One wake may do several small
-slices. The next wake follows at once and continues with the next kind.
+Law: a kind that has work is skipped at most as often as there are other kinds. One wake may do
+several small slices. The next wake follows at once and continues with the next kind.
 """
 
 from collections import deque
@@ -22,7 +22,8 @@ class Turns:
 
     Args:
         kinds: functions that each do a slice of their work, if there is some.
-        groups_worked: returns how many groups the slices of all kinds have worked on since the start.
+        groups_worked: returns how many groups the slices of all kinds have worked on since the
+            start.
     """
 
     def __init__(self, kinds: Iterable[Slice], groups_worked: Callable[[], int]) -> None:

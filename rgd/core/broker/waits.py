@@ -1,9 +1,9 @@
 """How long marked groups waited here until their shares were recomputed.
 
-Many marked groups are processed in slices with rests, so a share may be recomputed some time after the report
-that changed it. A peer applies the decrease that makes room for this broker's increase equally late. Peers do
-not report their waits. This broker's own recent waits estimate them, because all brokers receive the same
-reports.
+Many marked groups are processed in slices with rests, so a share may be recomputed some time after
+the report that changed it. A peer applies the decrease that makes room for this broker's increase
+equally late. Peers do not report their waits. This broker's own recent waits estimate them, because
+all brokers receive the same reports.
 """
 
 from typing import Final

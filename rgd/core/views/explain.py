@@ -6,8 +6,8 @@ Laws:
 - Explaining creates no bucket, no chain and no counters, and takes no tokens.
 - A limit that no request has used here has no share and no bucket yet; its view says so (`in_use`).
 
-Each limit counts what it refused in the last minute (`rgd.core.buckets.recent_refusals`), for all names that
-it governs. `rgd.cli.why` makes the text for people.
+Each limit counts what it refused in the last minute (`rgd.core.buckets.recent_refusals`), for all
+names that it governs. `rgd.cli.why` makes the text for people.
 """
 
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ def _limit(
 def _group(
     broker: Broker, name: Request, group: Group, said: tuple[SaidView, ...], now: Nanos
 ) -> LevelView:
-    """The view of a resource group; where its share is divided over topics, the topic's part decides."""
+    """The view of a resource group; the topic's part decides where the share is divided."""
     key = GroupKey(group.name, name.kind)
     state, split = broker.limiter.state(key), broker.limiter.split_of(key)
     part = None if split is None else split.look(name.topic, now)
@@ -168,7 +168,7 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
     part: Rates | None = None,
     row: StoredRow | None = None,
 ) -> DimensionView:
-    """The view of one dimension of a limit; `level` has the bucket that decides, if there is one."""
+    """The view of one dimension of a limit; `level` has the bucket that decides, if any."""
     depth = tokens = None
     if level is not None and (left := level.tokens(dimension, now)) is not None:
         depth = (level.share.of(dimension) or 0) * level.burst_ns / PICO
@@ -206,7 +206,7 @@ def _cut(refusals: RecentRefusals | None, dimension: Dimension, now: Nanos) -> R
 
 
 def _limited_by(levels: tuple[LevelView, ...]) -> LimitedByView | None:
-    """The limit and dimension that refused most requests in the last minute; of equals the first."""
+    """The limit and dimension that refused most in the last minute; of equals the first."""
     most, found = 0, None
     for level in levels:
         lately = level.cut_last_minute

@@ -1,7 +1,7 @@
 """The figures of each group in use, for metrics.
 
-Law: the figures of one group are of one time. Those of different groups may be of different times, because
-they are read in slices. A step of the iterator reads at most `SLICE_GROUPS` groups.
+Law: the figures of one group are of one time. Those of different groups may be of different times,
+because they are read in slices. A step of the iterator reads at most `SLICE_GROUPS` groups.
 """
 
 from collections.abc import Iterator

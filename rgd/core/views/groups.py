@@ -1,7 +1,7 @@
 """Views of groups: quota, share, every row of the usage map, and attachments.
 
-Law: a slice is at most `SLICE_WORK` points of work, or one group. The rows and shares of all its groups, in
-both kinds, are computed together, because numpy's calls cost more than their rows.
+Law: a slice is at most `SLICE_WORK` points of work, or one group. The rows and shares of all its
+groups, in both kinds, are computed together, because numpy's calls cost more than their rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from rgd.core.views.model import GroupSlice, GroupView, KindView, RatesView, Row
 
 #: Points of work in a slice: about 1 ms with its JSON.
 SLICE_WORK: Final = 224
-#: Points of a group besides its rows, which cost a point each; and attached names that cost a point together.
+#: Points of a group besides its rows, at a point each; and how many attached names cost a point.
 GROUP_WORK: Final = 12
 NAMES_PER_POINT: Final = 32
 
@@ -175,7 +175,7 @@ def _shared_out(
 
 
 def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
-    """A function that gives the seconds since a broker's last message; each broker is looked up once."""
+    """A function that gives the seconds since a broker's last message, and looks each up once."""
     known: dict[str, float] = {}
 
     def age(name: str) -> float:

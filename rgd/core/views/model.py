@@ -2,9 +2,9 @@
 
 Law: a view is a value. It is made from the broker's state on request and refers to none of it.
 
-Rates are in units per second (None is unlimited), ages in seconds. `RatesView` and `RowView` are not frozen,
-because one list has tens of thousands of them and a frozen one takes three times as long to make. No code
-changes them.
+Rates are in units per second (None is unlimited), ages in seconds. `RatesView` and `RowView` are
+not frozen, because one list has tens of thousands of them and a frozen one takes three times as
+long to make. No code changes them.
 """
 
 from dataclasses import dataclass
@@ -53,8 +53,8 @@ class GroupView:
     policy: str
     #: How this broker divides its share over topics: `shared`, `even` or `proportional`.
     topic_split: str
-    #: The mode: `live`; while isolated `holding`, `equal`, `hold` or `open`; `starting`; `rejoining`; or
-    #: `yielding` where another daemon has its name.
+    #: The mode: `live`; while isolated `holding`, `equal`, `hold` or `open`; `starting`;
+    #: `rejoining`; or `yielding` where another daemon has its name.
     state: str
     publish: KindView
     dispatch: KindView
@@ -81,7 +81,7 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class RefusedView:
-    """The work that a limit refused, in whole units; `retries` of the requests said that they were retries."""
+    """The work that a limit refused, in whole units; `retries` of the requests were retries."""
 
     requests: int
     retries: int
@@ -91,7 +91,7 @@ class RefusedView:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLastMinuteView:
-    """The work that a limit refused here lately, of all names it governs, by the dimension that was short."""
+    """The work that a limit refused here lately, for all its names, by the short dimension."""
 
     #: How long ago counting began: 50 to 60 seconds, or less on a daemon that started later.
     window_s: float
@@ -137,7 +137,7 @@ class LevelView:
     group: str | None
     #: The attachments through which the group applies; or where the limit is set.
     said: tuple[SaidView, ...]
-    #: Whether a request has used it here since it exists; before that it has no share and no bucket.
+    #: Whether a request has used it here since it exists; before, it has no share and no bucket.
     in_use: bool
     #: As in `GroupView`; None for other levels.
     state: str | None
@@ -147,7 +147,7 @@ class LevelView:
     topic_split: str | None
     messages: DimensionView
     bytes: DimensionView
-    #: The wait that a request for one message and one byte would be told now, in milliseconds; 0: none.
+    #: The wait of a request for one message and one byte now, in milliseconds; 0: none.
     retry_after_ms: int
     cut_last_minute: RefusedLastMinuteView
 
@@ -173,7 +173,7 @@ class MissingGroupView:
 class BacklogQuotaView:
     """A backlog quota that is stored for a name."""
 
-    #: `destination_storage` (limited by `size_bytes`) or `message_age` (by `age_s`); None is unlimited.
+    #: `destination_storage` (uses `size_bytes`) or `message_age` (`age_s`); None is unlimited.
     type: str
     size_bytes: int | None
     age_s: int | None
