@@ -45,8 +45,7 @@ class Counterfactual:
         burst_ns: int,
         now: Nanos,
     ) -> int:
-        """Whole units that one bucket would grant at `rate`, which is at least the real rate
-        `flowing`.
+        """Whole units that one bucket would grant at `rate`, at least the real rate `flowing`.
 
         A full bucket gives `COUNT_MAX`, because it grants any request by going into debt; at rate 0
         it gives 0.

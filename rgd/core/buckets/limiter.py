@@ -171,8 +171,9 @@ class Limiter(Levels):
         return self.known_limit(LimitKey(kind, level, topic, subscription))
 
     def names_asked(self) -> list[Name]:
-        """Names requested since the policies came into force, at most `CHAINS_MAX`; a rarely
-        requested name may be missing.
+        """Names requested since the policies came into force, at most `CHAINS_MAX`.
+
+        A rarely requested name may be missing.
         """
         # Only a copy: with `CHAINS_MAX` names, more work here would delay requests.
         return [*self._chains]

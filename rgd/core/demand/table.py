@@ -216,8 +216,7 @@ class DemandTable:
         limited: Flags,
         short: Flags,
     ) -> None:
-        """Store what the peers received, so that a slot that differs much from it triggers a
-        report.
+        """Store what was sent to the peers, so that a slot far from it triggers a report.
 
         Args:
             counters: the groups' counters.

@@ -343,6 +343,5 @@ def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns
     return True
 
 
-#: No rows at all.
 NO_USAGE: Final = UsageColumns.of()
 NO_SHARES: Final = ShareColumns.of()

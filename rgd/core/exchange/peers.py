@@ -234,7 +234,7 @@ class Peers:
             is_late = False
         else:
             if self._is_beyond(peer, said, now):
-                # Its silence continues; if the report is genuine, it expires and rejoins.
+                # Its silence continues. A genuine sender expires, and rejoins with any sequence.
                 return Receipt.BEYOND
             if said.claim is Claim.YIELDED:
                 peer.claim = Claim.YIELDED

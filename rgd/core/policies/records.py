@@ -53,7 +53,7 @@ REVISION_MAX: Final = (1 << 53) - 1
 #: each of 100,000 namespaces.
 KEYS_MAX: Final = 500_000
 
-#: Keys with these prefixes have two words before their name.
+#: Keys with these prefixes have a second prefix before the name.
 _LONG: Final = ("limit:", "backlog:")
 
 _Name = TypeVar("_Name", bound=Hashable)
