@@ -1,9 +1,9 @@
-"""The pure inside of rgd: buckets, policies, demand, shares and the exchange.
+"""The pure core of rgd: buckets, policies, demand, shares and the exchange.
 
-Nothing in here reads a clock, a socket, a file or a dice; the daemon, the
-simulator and the Spark replay all run this same code (time, chance and the
-world are arguments). One folder for each word of the design: `policies`
-(groups, attachments, limits), `buckets` (the short road of a request),
-`demand` (what was wanted), `shares` (who gets how much), `exchange` (what the
-brokers tell one another) and `broker` (the one door through which state changes).
+Nothing in here reads a clock, a socket, a file or a random source. The daemon, the
+simulator and the Spark replay all run this same code; time, randomness and external
+state are arguments. One package for each term of the design: `policies`
+(groups, attachments, limits), `buckets` (the fast path of a request),
+`demand` (what callers wanted), `shares` (the part of each broker), `exchange` (the messages
+between brokers) and `broker` (the only interface through which state changes).
 """

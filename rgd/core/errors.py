@@ -1,19 +1,19 @@
-"""Errors of the core: a bug of ours, or a name that means nothing.
+"""Errors of the core: a bug in rgd, or an invalid or unknown name.
 
-`InvariantBroken` is a programmer's error: the daemon logs the story and
-crashes. The others are the caller's fault and are translated to an HTTP status
-by one table in `rgd.adapters.http`.
+`InvariantBroken` is a programming error: the daemon logs its context and
+crashes. The others are the caller's fault, and one table in `rgd.adapters.http`
+translates them to HTTP statuses.
 """
 
 from rgd.errors import RgdError
 
 
 class CoreError(RgdError):
-    """Anything the core raises."""
+    """The base of all errors that the core raises."""
 
 
 class InvariantBroken(CoreError):
-    """The core's own state is wrong; carries the story that led there."""
+    """The core's own state is wrong; the message describes how."""
 
 
 class InvalidName(CoreError):
@@ -37,4 +37,4 @@ class GroupInUse(CoreError):
 
 
 class PoliciesReadOnly(CoreError):
-    """The policies come from a file that is the truth; change the file (HTTP 409)."""
+    """The policies are read from a file and cannot be changed here; change the file (HTTP 409)."""

@@ -1,17 +1,17 @@
 """Long work in slices: a generator does a bounded amount of work between two `yield`s.
 
-Law: no clock and no chance decide where a slice ends, so the same events give the same slices. A job
-that raises begins again: what it did before stays done, and its slices can be done twice.
+Law: the end of a slice depends on no clock and no randomness, so the same events give the same
+slices. A job that raises starts again: completed work stays done, and its slices may be repeated.
 """
 
 from collections.abc import Callable, Iterator
 
-#: Begins the work; each `next` does a slice, and the last one ends the iterator.
+#: Starts the work; each `next` does a slice, and the last one ends the iterator.
 Slices = Callable[[], Iterator[None]]
 
 
 class Job:
-    """One kind of long work, of which at most one run is under way."""
+    """One kind of long work, with at most one run in progress."""
 
     def __init__(self, slices: Slices) -> None:
         self._begin = slices
@@ -23,7 +23,7 @@ class Job:
         return self._run is not None
 
     def begin(self) -> None:
-        """Begin, or begin again where a run is under way."""
+        """Start a run; a run in progress is dropped and started again."""
         self._run = self._begin()
 
     def step(self) -> None:

@@ -1,15 +1,15 @@
-"""A pair of token buckets with debt, messages and bytes, exact in integers.
+"""A pair of token buckets with debt, for messages and for bytes, in exact integers.
 
 Law (design 2): under any interleaving of takes and rate changes, a bucket
 grants at most its depth + the integral of its rate + one request.
 
-Tokens are counted in thousandths of a billionth of a unit (`PICO` to the
-unit): a rate in Milli per second times nanoseconds, so nothing is rounded and
-the law holds to the digit. A request larger than the depth is granted when the
-bucket is full and leaves a debt; at rate 0 never. When the rate changes, tokens
-above the new depth are spilled and debt stays: there is no free burst.
+A token is 1 / `PICO` of a unit: a rate in Milli per second times a time in
+nanoseconds gives tokens. Nothing is rounded, so the law holds exactly. A full
+bucket grants a request larger than its depth and goes into debt; at rate 0 it
+never does. When the rate changes, the bucket spills tokens above its new depth
+and keeps its debt, so there is no free burst.
 
-Both buckets are plain fields of one object, because each method call and each object more costs the
+Both buckets are fields of one object, because each additional method call or object costs the
 fast path a tenth of a decision.
 """
 
@@ -18,10 +18,10 @@ from typing import Final
 from rgd.core.policies.model import UNLIMITED, Rate, Rates
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, Dimension, Nanos
 
-#: Tokens of one unit: a Milli per second, for a nanosecond, is one token.
+#: Tokens per unit: one Milli per second gives one token per nanosecond.
 PICO: Final = MILLI * NS_PER_S
 
-#: Before all time.
+#: Earlier than any other time.
 NEVER: Final = Nanos(-(1 << 63))
 
 
@@ -46,9 +46,9 @@ class Buckets:
     )
 
     def __init__(self, burst_ns: int, now: Nanos) -> None:
-        #: When the tokens were last counted.
+        #: Time of the last refill.
         self.at = now
-        #: Depth as time at the rate; in force with the next `flow`.
+        #: Depth in nanoseconds of the present rate; a change takes effect at the next `flow`.
         self.burst_ns = burst_ns
         #: The rates in force.
         self.share: Rates = UNLIMITED
@@ -56,30 +56,31 @@ class Buckets:
         self.bytes_rate: Rate = None
         self.messages_depth = self.messages_tokens = 0
         self.bytes_depth = self.bytes_tokens = 0
-        #: Until when a cost of so many tokens is refused, if nothing is taken meanwhile, and which bucket
-        #: is short of them: a caller that is refused mostly asks for the same again.
+        #: A cost of `short_messages` and `short_bytes` tokens is refused until this time, if
+        #: nothing is taken meanwhile; `short_of` is the dimension that lacks tokens. Cached because
+        #: a refused caller usually asks for the same amount again.
         self.short_until = NEVER
         self.short_messages = self.short_bytes = 0
         self.short_of = Dimension.MESSAGES
-        #: [messages, bytes] tokens lost because a bucket was full; counted while a counterfactual
-        #: bucket needs them.
+        #: [messages, bytes] tokens lost because a bucket was full; None while no counterfactual
+        #: bucket needs the count.
         self.spilled: list[int] | None = None
 
     def admits(self, messages: int, size: int, now: Nanos) -> bool:
-        """Whether a cost in tokens would be granted now, whole in both dimensions.
+        """Whether both dimensions would grant a cost in tokens now.
 
-        Where not, and `short_until` is yet to come, that is when it would be.
+        If not, and `short_until` is in the future, the cost is granted at `short_until`.
         """
         if now < self.short_until and messages == self.short_messages and size == self.short_bytes:
             return False
         elapsed = now - self.at
         if elapsed > 0 and self.spilled is None:
-            # As `refill`, without the call.
+            # `refill`, inlined.
             self.at = now
             if rate := self.messages_rate:
                 tokens = self.messages_tokens + elapsed * rate
                 depth = self.messages_depth
-                self.messages_tokens = tokens if tokens < depth else depth  # noqa: FURB136 -- min() takes thrice as long
+                self.messages_tokens = tokens if tokens < depth else depth  # noqa: FURB136 -- min() takes three times as long
             if rate := self.bytes_rate:
                 tokens = self.bytes_tokens + elapsed * rate
                 depth = self.bytes_depth
@@ -101,7 +102,7 @@ class Buckets:
         return True
 
     def refill(self, now: Nanos) -> None:
-        """Count the tokens as of now."""
+        """Add the tokens that accrued since the last refill."""
         elapsed = now - self.at
         if elapsed <= 0:
             return
@@ -122,13 +123,13 @@ class Buckets:
             self.bytes_tokens = tokens
 
     def take(self, messages: int, size: int) -> None:
-        """Take units that `admits` or `available` promised at the same moment; may leave debt."""
+        """Take units that `admits` or `available` allowed at the same time; may leave debt."""
         self.messages_tokens -= messages * PICO
         self.bytes_tokens -= size * PICO
         self.short_until = NEVER
 
     def available(self, now: Nanos) -> tuple[int, int]:
-        """Whole units that a caller who accepts a part may take; at least 1 from a full bucket."""
+        """Whole units for a caller that accepts a part; a full bucket has at least 1."""
         self.refill(now)
         return (
             _available(self.messages_rate, self.messages_tokens, self.messages_depth),
@@ -136,7 +137,7 @@ class Buckets:
         )
 
     def flow(self, share: Rates, now: Nanos) -> None:
-        """Flow at other rates, as deep as `burst_ns`, from now on; a new bucket starts full."""
+        """Set new rates, with depths of `burst_ns`, from `now` on; a new bucket starts full."""
         self.refill(now)
         self.short_until = NEVER
         before, burst_ns = self.share, self.burst_ns
@@ -159,13 +160,13 @@ class Buckets:
         self.share = share
 
     def pause(self, since: Nanos, until: Nanos) -> None:
-        """Let nothing flow between two moments, as far as it is not known to have flowed."""
+        """Accrue no tokens from `since` to `until`, except those that were accrued already."""
         self.refill(since)
         self.at = max(self.at, until)
         self.short_until = NEVER
 
     def tokens(self, dimension: Dimension, now: Nanos) -> int | None:
-        """Tokens at hand in `PICO`; negative is debt, None is unlimited."""
+        """Available tokens, `PICO` to the unit; negative is debt, None is unlimited."""
         self.refill(now)
         if self.share.of(dimension) is None:
             return None
@@ -176,14 +177,14 @@ class Buckets:
         return max(0, self.tokens(dimension, now) or 0) // PICO
 
     def is_full(self, now: Nanos) -> bool:
-        """Whether a new pair at the same rates would grant no more."""
+        """Whether a new pair at the same rates would grant no more than this one."""
         self.refill(now)
         return (self.messages_rate is None or self.messages_tokens >= self.messages_depth) and (
             self.bytes_rate is None or self.bytes_tokens >= self.bytes_depth
         )
 
     def owes(self, now: Nanos) -> bool:
-        """Whether one of them is in debt."""
+        """Whether either bucket is in debt."""
         self.refill(now)
         return (self.messages_rate is not None and self.messages_tokens < 0) or (
             self.bytes_rate is not None and self.bytes_tokens < 0

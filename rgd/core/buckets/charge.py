@@ -1,4 +1,4 @@
-"""What a grant takes from the levels of a chain and counts for its groups, and how it is undone."""
+"""Charges a grant to the levels of a chain and counts it for its groups; undoes a charge."""
 
 from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import Chain
@@ -13,7 +13,7 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
     attempt: int,
     now: Nanos,
 ) -> None:
-    """Charge every level, each of which admits it, and count it for every group."""
+    """Charge every deciding level and count the grant for every group; each level must admit it."""
     messages_cost, bytes_cost = messages * PICO, size * PICO
     for level in chain.deciding:
         level.messages_tokens -= messages_cost
@@ -44,7 +44,7 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
 
 
 def note(chain: Chain, messages: int, size: int, topic: str | None, now: Nanos) -> None:
-    """Note what the first request of a topic, or since a tick, is to be noted for."""
+    """Record a topic's first request, or a group's first request since the last tick."""
     try:
         for counters in chain.counters:
             counters.at = now
@@ -58,9 +58,9 @@ def note(chain: Chain, messages: int, size: int, topic: str | None, now: Nanos) 
 
 
 def give_back(chain: Chain, messages: int, size: int) -> None:
-    """Undo a charge whose caller gets no answer.
+    """Undo a charge because its caller gets no answer.
 
-    A shadow level refuses nothing, and whether it was charged is not known.
+    It leaves shadow levels alone: they refuse nothing, and whether they were charged is unknown.
     """
     for level in chain.deciding:
         level.take(-messages, -size)

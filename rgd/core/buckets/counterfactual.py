@@ -1,18 +1,19 @@
-"""What a level would have granted a group, had the group refused nothing.
+"""What a level would have granted a group if the group had refused nothing.
 
-Why: a refusal is demand for a group only as far as all other levels would have
-granted it (design 3). The present state of their buckets does not tell: while
-the group refuses, nothing is taken from a topic's bucket, so it looks full for
-ever. So each other level keeps a counterfactual pair of buckets for the group:
-the same buckets, from which the refused work is taken as well.
+A refusal is demand for a group only as far as all other levels would have
+granted it (design 3). The present state of their buckets does not show this:
+while the group refuses, nothing is taken from a topic's bucket, so that bucket
+always looks full. Each other level therefore keeps a counterfactual pair of buckets for
+the group: the same buckets, from which the refused work is taken as well.
 
-A counterfactual bucket is kept as what is missing from it against the real one, which is exact:
-charges to both change nothing; a charge to the counterfactual one alone adds to it; tokens that the
-real bucket spills, because it is full, fill the counterfactual one. Nothing is computed where nothing
-is refused, so a grant costs no more.
+A counterfactual bucket is stored as its exact difference from the real bucket. Charges to both
+leave the difference unchanged. A charge to the counterfactual bucket alone increases it. Tokens
+that the real bucket spills because it is full decrease it. Nothing is computed unless something is
+refused, so a grant costs no more.
 
-That of another group flows at `max(share, quota / live brokers)`: at its share two groups of a chain
-would wait for each other, each small because the other is.
+The counterfactual bucket of another group flows at `max(share, quota / live brokers)`. At its
+share, two groups of a chain could block each other: each would stay small because the other is
+small.
 """
 
 from typing import Final
@@ -20,12 +21,12 @@ from typing import Final
 from rgd.core.buckets.bucket import PICO
 from rgd.core.units import COUNT_MAX, Milli, Nanos
 
-#: Most groups that a level has counterfactual buckets for; they start afresh when there are more.
+#: Most groups for which a level has counterfactual buckets; beyond it, the level drops them all.
 COUNTERFACTUALS_MAX: Final = 100_000
 
 
 class Counterfactual:
-    """The buckets of one level as they would be if more were taken from them; [messages, bytes]."""
+    """The buckets of one level as if more had been taken from them; lists are [messages, bytes]."""
 
     __slots__ = ("at", "missing", "spilled")
 
@@ -44,9 +45,10 @@ class Counterfactual:
         burst_ns: int,
         now: Nanos,
     ) -> int:
-        """Whole units that one bucket would grant at `rate`, which is no less than what flows.
+        """Whole units that one bucket would grant at `rate`, at least the real rate `flowing`.
 
-        `COUNT_MAX` from a full one, which grants any request, on debt; 0 at rate 0.
+        A full bucket gives `COUNT_MAX`, because it grants any request by going into debt; at rate 0
+        it gives 0.
         """
         depth, faster = rate * burst_ns, rate - flowing
         missing = self.missing[which] - (spilled - self.spilled[which]) - faster * (now - self.at)
@@ -58,6 +60,6 @@ class Counterfactual:
         return max(0, left // PICO)
 
     def take(self, messages: int, size: int) -> None:
-        """Take units that the group refused and this level would have granted."""
+        """Take units that the group refused and that this level would have granted."""
         self.missing[0] += messages * PICO
         self.missing[1] += size * PICO

@@ -1,7 +1,8 @@
-"""What a caller asks and what it is answered; being limited is an answer.
+"""Requests and answers; a refusal is an answer, not an error.
 
 The fields are those of `POST /v1/acquire` (design 5), with names already
-checked and made full. A named tuple is made in less than half a frozen dataclass's time.
+checked and made full. Requests and decisions are named tuples, because a named
+tuple is made in less than half the time of a frozen dataclass.
 """
 
 from dataclasses import dataclass
@@ -20,41 +21,41 @@ class Level(StrEnum):
     SUBSCRIPTION = "subscription"
 
 
-#: What a caller holds back that holds nothing back. The fast path compares by identity.
+#: The `held` of a caller that holds nothing back. The fast path compares by identity.
 NOTHING: Final = Pair()
 
-#: Kind, group, namespace, topic, subscription: what a chain of levels is found by.
+#: Kind, group, namespace, topic, subscription: the key of a chain of levels.
 Name = tuple[Kind, str | None, str | None, str | None, str | None]
 
 
 class Request(NamedTuple):
-    """One question: may so much of this kind pass? Its fields are the arguments of `Limiter.decide`."""
+    """One request for permits. Its fields are the arguments of `Limiter.decide`."""
 
     kind: Kind = Kind.PUBLISH
     messages: int = 1
     bytes: int = 0
-    #: A group named directly; else the names below are resolved.
+    #: A group named directly; if None, the names below are resolved.
     group: str | None = None
     #: Full names, `tenant/namespace` and `persistent://tenant/namespace/topic`.
     namespace: str | None = None
     topic: str | None = None
     subscription: str | None = None
-    #: A part of the amounts is welcome, as for a dispatcher's read.
+    #: The caller accepts a part of the amounts, for example a dispatcher's read.
     partial: bool = False
-    #: 1 for new work, more for a retry of work refused before, 0 where the caller did not say.
+    #: 1 for new work, more for a retry of work refused before, 0 if the caller gave no attempt.
     attempt: int = 1
     #: What the caller holds back instead of retrying.
     held: Pair = NOTHING
 
 
 class Together:
-    """Questions of one name that may be granted together: new work, as a whole, nothing held back."""
+    """Requests for one name that may be granted together: new whole requests, nothing held back."""
 
     __slots__ = ("bytes", "count", "messages", "name")
 
     def __init__(self, name: Name) -> None:
         self.name = name
-        #: How many questions, and what they ask for in all.
+        #: Number of requests, and their total amounts.
         self.count = self.messages = self.bytes = 0
 
 
@@ -64,17 +65,18 @@ class Decision(NamedTuple):
     granted: bool
     messages: int
     bytes: int
-    #: False where no limit applies to the name.
+    #: False if no limit applies to the name.
     governed: bool = True
-    #: The most stringent level, where it cut or refused.
+    #: The most stringent level, if it reduced or refused the request.
     limited_by: Level | None = None
     group: str | None = None
     dimension: Dimension | None = None
-    #: When asking again succeeds, if nobody took it meanwhile and no share was cut.
+    #: Milliseconds until a retry succeeds, if no other caller takes the tokens and no share
+    #: decreases.
     retry_after_ms: int = 0
-    #: Of the limit that cut: whole units per second (cluster-wide for a group), for headers.
+    #: Whole units per second of the limit in `limited_by` (cluster-wide for a group), for headers.
     quota: int = 0
-    #: Of the limit that cut: whole units left in this broker's bucket.
+    #: Whole units left in this broker's bucket of that limit.
     remaining: int = 0
 
 
@@ -85,13 +87,13 @@ class TooLarge:
     level: Level
     group: str | None
     dimension: Dimension
-    #: The most that could be asked at once, in whole units.
+    #: The largest possible request, in whole units.
     most: int
 
 
 @dataclass(frozen=True, slots=True)
 class PoliciesUnknown:
-    """No policies are known yet, so nobody can say what may pass (HTTP 503); asking again helps."""
+    """No policies are known yet, so nothing can be decided (HTTP 503); retry later."""
 
     retry_after_ms: int
 
@@ -100,5 +102,5 @@ Answer = Decision | TooLarge | PoliciesUnknown
 
 
 def ungoverned(messages: int, size: int) -> Decision:
-    """Grant everything to a name that nobody attached (design 5)."""
+    """Grant everything to a name that is attached to no group and has no limit (design 5)."""
     return Decision(granted=True, messages=messages, bytes=size, governed=False)

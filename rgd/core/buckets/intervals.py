@@ -1,10 +1,10 @@
-"""Divides a flow over intervals of whole weights.
+"""Divides a rate over intervals of whole weights.
 
-Law: all intervals together get the flow, to the last thousandth, whatever their weights.
+Law: all intervals together get exactly the rate, to the last thousandth, whatever their weights.
 
-Another flow or another interval costs the same for 10,000 intervals as for one: whoever owns one
-finds out what it gets, and the least that it was to get meanwhile, when it looks. Used by
-`rgd.core.buckets.split` for the parts that topics have of a share.
+A new rate or a new interval costs the same for 10,000 intervals as for one, because each interval
+computes its own rate on demand, and the lowest rate that applied to it meanwhile.
+`rgd.core.buckets.split` uses it for the parts that topics have of a share.
 """
 
 from bisect import bisect_right
@@ -14,51 +14,52 @@ from rgd.core.policies.model import Rate
 
 
 class Steps(NamedTuple):
-    """The interval of all weights, one after the other, that belongs to one part."""
+    """One part's interval of the total weight: `low` to `high`, excluding `high`."""
 
     low: int
     high: int
 
 
 class Division(NamedTuple):
-    """A share and the weight that it is divided by."""
+    """A share (Milli per second; None: unlimited) and the total weight that it is divided by."""
 
     share: Rate
     weight: int
 
     def part(self, steps: Steps) -> Rate:
-        """What an interval gets: all intervals together get the share, to the last thousandth."""
+        """The rate of an interval: all intervals together get exactly the share."""
         if self.share is None:
             return None
         low, high = self.share * steps.low // self.weight, self.share * steps.high // self.weight
         return high - low
 
     def is_above(self, other: "Division") -> bool:
-        """Whether a weight gets as much here as there, or more."""
+        """Whether this division gives a weight at least as much as the other does."""
         if self.share is None or other.share is None:
             return self.share is None
         return self.share * other.weight >= other.share * self.weight
 
 
 class Stream:
-    """The share in one dimension, as it was divided since the last round ended."""
+    """The divisions of a share in one dimension since the last round ended."""
 
     __slots__ = ("_cuts", "_epochs", "newcomer", "weight")
 
     def __init__(self, newcomer: int = 1) -> None:
         self.weight = 0
-        #: The weight of whoever joins next.
+        #: The weight of the next part to join.
         self.newcomer = newcomer
-        #: The division now and, before it, each that gave less than all later ones.
+        #: The present division and, before it, each past one that gave less than all later ones;
+        #: and the generation of each.
         self._cuts: list[Division] = []
         self._epochs: list[int] = []
 
     def join(self) -> Steps:
-        """The interval of a newcomer."""
+        """Allocate the interval of a new part."""
         return self.next(self.newcomer)
 
     def divide(self, share: Rate, generation: int) -> None:
-        """Divide a share from now on."""
+        """Divide `share` from this generation on."""
         cut = Division(share, self.weight)
         while self._cuts and self._cuts[-1].is_above(cut):
             self._cuts.pop()
@@ -67,20 +68,20 @@ class Stream:
         self._epochs.append(generation)
 
     def forget(self, generation: int) -> None:
-        """Forget what only somebody who knows less than an generation would ask for."""
+        """Drop divisions up to a generation; all parts must have applied it."""
         count = min(bisect_right(self._epochs, generation), len(self._epochs) - 1)
         del self._cuts[:count], self._epochs[:count]
 
     def part(self, steps: Steps) -> Rate:
-        """What an interval gets now."""
+        """The present rate of an interval."""
         return self._cuts[-1].part(steps)
 
     def lowest(self, steps: Steps, generation: int) -> Rate:
-        """The least that an interval was to get after an generation; None where nothing changed since."""
+        """The lowest rate of an interval after a generation; None if nothing changed since then."""
         at = bisect_right(self._epochs, generation)
         return self._cuts[at].part(steps) if at < len(self._cuts) else None
 
     def next(self, weight: int) -> Steps:
-        """The next interval, of so much weight."""
+        """Allocate the next interval, of the given weight."""
         low, self.weight = self.weight, self.weight + weight
         return Steps(low, self.weight)

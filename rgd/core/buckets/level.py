@@ -1,6 +1,6 @@
 """One level of the chain: a pair of buckets, the limit they enforce, and what they refused.
 
-A level knows nothing of the other levels; `rgd.core.buckets.limiter` walks
+A level does not know the other levels. `rgd.core.buckets.limiter` visits
 them in the order broker, resource group, topic, subscription (design 2).
 `GroupState` is the level of a resource group, with the group's demand.
 """
@@ -35,20 +35,20 @@ _LEVELS: Final = tuple(Level)
 
 @dataclass(frozen=True, slots=True)
 class BucketSettings:
-    """What all buckets of a daemon have in common."""
+    """Settings that all buckets of a daemon share."""
 
-    #: Depth of a bucket: this long of its present rate.
+    #: Depth of a bucket, in nanoseconds of its present rate.
     burst_ns: int
     #: Largest request, in milliseconds of the whole quota.
     request_max_ms: int
-    #: What a refused caller is told to wait where the rate is 0: one round.
+    #: Retry time advertised to a refused caller at rate 0: one round.
     round_ms: int
-    #: Least time between two reports, and time between two ticks.
+    #: Minimum time between two reports, and time between two ticks.
     min_interval_ms: int = 100
 
 
 class LevelState(Buckets):
-    """The buckets of one level in one kind, and the rates it was given."""
+    """The buckets of one level in one kind, and the rates in force for it."""
 
     __slots__ = (
         "_counterfactuals",
@@ -72,35 +72,36 @@ class LevelState(Buckets):
         self.level = level
         self.order = _LEVELS.index(level)
         self.group = group
-        #: Count what would be refused, refuse nothing.
+        #: Count what would be refused, but refuse nothing.
         self.shadow = False
         self.shadow_refused = Pair()
-        #: What it refused in the last minute, for all names that it governs; None: it never did.
+        #: Refusals of the last minute, for all names of this level; None if it has never refused.
         self.refusals: RecentRefusals | None = None
-        #: The whole limit (cluster-wide for a group); `share` is the part that flows here.
+        #: The whole limit (cluster-wide for a group); `share` is this broker's part of it.
         self.quota: Rates = UNLIMITED
         #: The largest request, in whole units.
         self.most_messages = self.most_bytes = COUNT_MAX
         self._request_max_ms = settings.request_max_ms
         self._round_ms = settings.round_ms
-        #: Whether a counterfactual bucket flows faster than the real one, and for how many brokers.
+        #: Whether a counterfactual bucket has a higher rate than the real one, and the number of
+        #: live brokers for which this was computed (0: not computed).
         self._is_faster, self._live_brokers = False, 0
-        #: By group: what would be left had it refused nothing.
+        #: By group: the buckets as if that group had refused nothing.
         self._counterfactuals: dict[str, Counterfactual] = {}
 
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
-        """Let `share` of `quota` flow from now on; debt stays, a new bucket starts full."""
+        """Put `share` of `quota` in force; debt stays, a new bucket starts full."""
         self.flow(share, now)
         self._live_brokers = 0
         if quota is self.quota:
             return
         self.most_messages = self._most(quota.messages)
         self.most_bytes = self._most(quota.bytes)
-        # Last, so that rates which were set by half are set again.
+        # Assigned last, so that a call that failed halfway is repeated in full.
         self.quota = quota
 
     def too_large(self, messages: int, size: int) -> TooLarge | None:
-        """Whether a whole request is more than `shares.request_max_s` of the whole limit."""
+        """The error if a whole request exceeds `shares.request_max_s` of the whole limit."""
         if messages > self.most_messages:
             return TooLarge(self.level, self.group, Dimension.MESSAGES, self.most_messages)
         if size > self.most_bytes:
@@ -108,7 +109,7 @@ class LevelState(Buckets):
         return None
 
     def wait(self, messages: int, size: int, now: Nanos) -> tuple[int, Dimension]:
-        """When the cost would be granted (ms, rounded up), and the dimension that takes longest."""
+        """Wait in ms until the cost would be granted, rounded up, and the limiting dimension."""
         messages_cost, bytes_cost = messages * PICO, size * PICO
         self.refill(now)
         for_messages = for_bytes = 0
@@ -124,12 +125,12 @@ class LevelState(Buckets):
         self.short_messages, self.short_bytes = messages_cost, bytes_cost
         self.short_of = _BYTES if for_bytes else _MESSAGES
         wait_ns = for_messages or for_bytes
-        # At rate 0 it does not run down.
+        # At rate 0 the wait does not get shorter.
         self.short_until = Nanos(now + wait_ns) if self.share.of(self.short_of) else NEVER
         return rounded_ms(wait_ns), self.short_of
 
     def flows_faster(self, live_brokers: int) -> bool:
-        """Whether a counterfactual bucket, which has at least an even part, flows faster than the real."""
+        """Whether a counterfactual bucket, which gets at least an even part, has a higher rate."""
         if self._live_brokers != live_brokers:
             messages, size = self.messages_rate, self.bytes_rate
             self._is_faster = (
@@ -140,7 +141,7 @@ class LevelState(Buckets):
         return self._is_faster
 
     def would_grant(self, group: str, live_brokers: int, now: Nanos) -> tuple[int, int]:
-        """Whole units this level would grant now, had another level, `group`, refused nothing."""
+        """Whole units this level would grant now if the level of `group` had refused nothing."""
         self.refill(now)
         if self.spilled is None:
             self.spilled = [0, 0]
@@ -163,7 +164,7 @@ class LevelState(Buckets):
         return messages, size
 
     def forgo(self, group: str, messages: int, size: int) -> None:
-        """Note that `group` refused what this level said a moment ago it would grant."""
+        """Charge refused units to the counterfactual bucket of `group`; after `would_grant`."""
         self._counterfactuals[group].take(messages, size)
 
     def charge_shadow(self, messages: int, size: int, now: Nanos) -> None:
@@ -179,12 +180,12 @@ class LevelState(Buckets):
         self.shadow_refused = Pair(before.messages + messages, before.bytes + size)
 
     def begin_refusals(self) -> RecentRefusals:
-        """Begin to count what is not granted because this level, the most stringent, is short."""
+        """Create the counter of refusals; this level must be the most stringent one."""
         self.refusals = refusals = RecentRefusals()
         return refusals
 
     def _wait_ns(self, missing: int, rate: int) -> int:
-        """How long until so many tokens have flowed in, if nobody else takes any; one round at rate 0."""
+        """Time in ns until `missing` tokens accrue, if none are taken; one round at rate 0."""
         if rate == 0:
             return self._round_ms * NS_PER_MS
         return -(-missing // rate) if missing > 0 else 0
@@ -193,26 +194,26 @@ class LevelState(Buckets):
         return 0 if self.group is None else (quota or 0) // live_brokers
 
     def _most(self, quota: Rate) -> int:
-        # A quota of 0 never grants: that is a refusal, not a request of the wrong size.
+        # A quota of 0 never grants. This is a refusal, not a request that is too large.
         most = (quota or 0) * self._request_max_ms // (MILLI * 1000)
         return min(max(1, most), COUNT_MAX) if quota else COUNT_MAX
 
 
 def rounded_ms(wait_ns: int) -> int:
-    """A wait as it is told."""
-    # A debt that was made at a high rate may take ages at a low one.
+    """A wait in ms for an answer, rounded up, at most `WAIT_MS_MAX`."""
+    # A debt made at a high rate may take very long to clear at a low one.
     return min(-(-wait_ns // NS_PER_MS), WAIT_MS_MAX)
 
 
 class GroupKey(NamedTuple):
-    """A group in one kind: what a quota, a share and a row of the usage map belong to."""
+    """A group in one kind: the key of a quota, a share and a row of the usage map."""
 
     group: str
     kind: Kind
 
 
 class GroupState(LevelState):
-    """The level of one resource group in one kind, and what its callers wanted."""
+    """The level of one resource group in one kind, and the demand of its callers."""
 
     __slots__ = (
         "counters",
@@ -229,27 +230,27 @@ class GroupState(LevelState):
     ) -> None:
         super().__init__(Level.RESOURCE_GROUP, settings, key.group)
         self.key = key
-        #: The change of groups that it has heard of (`rgd.core.buckets.levels`).
+        #: The last change of groups that this level has applied (`rgd.core.buckets.levels`).
         self.generation = 0
-        #: What requests add to.
+        #: The counters that requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
-        #: Whether the peers know that this broker wants something of the group.
+        #: Whether this broker has reported demand for the group to its peers.
         self.reported = False
-        #: Whole units of this group that another level refused since the start, by its `order`; what the
-        #: group itself refused, `refusals` has.
+        #: Whole units of this group refused by other levels since the start, indexed by their
+        #: `order`; `refusals` counts what the group itself refused.
         self.refused_messages = [0] * len(_LEVELS)
         self.refused_bytes = [0] * len(_LEVELS)
-        #: What of it the usage log has: messages of each level, and then bytes.
+        #: The totals already in the usage log: messages of each level, then bytes of each level.
         self.logged_refused = [0] * (2 * len(_LEVELS))
 
     def take_refused(self) -> list[int]:
-        """Messages and then bytes that each level refused since this was last asked, for the usage log."""
+        """Messages, then bytes, refused by each level since the last call; for the usage log."""
         before, self.logged_refused = self.logged_refused, self._refused_totals()
         taken = list(map(sub, self.logged_refused, before))
         return taken if max(taken) <= COUNT_MAX else [min(units, COUNT_MAX) for units in taken]
 
     def _refused_totals(self) -> list[int]:
-        """Messages refused by each level since the start, and then bytes."""
+        """Messages refused by each level since the start, then bytes."""
         totals = [*self.refused_messages, *self.refused_bytes]
         if self.refusals is not None:
             messages, size = self.refusals.since_start()
@@ -259,7 +260,7 @@ class GroupState(LevelState):
 
     @property
     def refused(self) -> Counter[tuple[Level, Dimension]]:
-        """Refused since the start, whole units, by the level that refused and the dimension."""
+        """Whole units refused since the start, by the level that refused and the dimension."""
         counted: Counter[tuple[Level, Dimension]] = Counter()
         totals = self._refused_totals()
         by_level = zip(_LEVELS, totals, totals[len(_LEVELS) :], strict=False)

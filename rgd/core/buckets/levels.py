@@ -1,13 +1,13 @@
 """Every bucket of one broker: the groups' and the limits', up to date with the policies in force.
 
-Law: whoever is given a level from here has it as the newest snapshot says, and it flowed meanwhile at no
-more than it was allowed: tokens and debt stay, there is no free burst.
+Law: a level returned from here follows the newest snapshot. Until it was updated it accrued no more
+than was allowed: tokens and debt stay, and there is no free burst.
 
-A few groups that changed are told at once. Where many may have changed, nobody is: a level hears of
-it when it is next asked for, as of the moment of the change, and the rest in slices (`work`).
-Of many limit buckets those go that no chain refers to and that are full: one made anew is the same.
+If few groups changed, they are updated at once. If many may have changed, each level is updated
+when it is next used, as of the time of the change; `work` updates the rest in slices. Full limit
+buckets that no chain uses are evicted if there are many, because a new bucket is the same.
 
-Which levels apply to a name is `rgd.core.buckets.chain`'s business.
+`rgd.core.buckets.chain` says which levels apply to a name.
 """
 
 from collections import deque
@@ -24,23 +24,24 @@ from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.policies.table import changed_keys
 from rgd.core.units import Kind, Nanos
 
-#: Most changed groups that are told at once: well under 2 ms of one core.
+#: Most changed groups that are updated at once: well under 2 ms of one core.
 CHANGES_MAX: Final = 32
 
-#: Levels, or topics' parts, that are looked at in one go, for the same reason.
+#: Levels, or topics' parts, that are processed in one slice: also well under 2 ms of one core.
 SLICE_LEVELS: Final = 64
 
-#: Limit buckets that are kept even if no chain refers to them. Of more, those go that are full; of
-#: `LIMITS_MAX`, twice as many as any chains refer to, also those that are not. In turn, a few at a time.
+#: Limit buckets that are kept even if no chain refers to them. Above it, unused full buckets are
+#: evicted. From `LIMITS_MAX` on, which is twice the number that chains can refer to, unused buckets
+#: that are not full are evicted too. Eviction checks a few buckets at a time, in turn.
 LIMITS_KEPT: Final = 100_000
 LIMITS_MAX: Final = 800_000
 
-#: This broker's share of a group in a kind, at the moment of the request or change that asks for it.
+#: Computes this broker's share of a group in a kind, at the time of the request or change.
 ShareOf = Callable[[Group, Kind, Nanos], Rates]
 
 
 class LimitKey(NamedTuple):
-    """What a limit of this broker alone is the limit of."""
+    """The key of a limit that applies to this broker alone."""
 
     kind: Kind
     level: Level
@@ -56,25 +57,26 @@ class LimitState(LevelState):
     def __init__(self, key: LimitKey, settings: BucketSettings) -> None:
         super().__init__(key.level, settings)
         self.key = key
-        #: The change of limits that it has heard of, and the generation of chains that refer to it.
+        #: The last change of limits that was applied, and the generation of chains that refer to
+        #: it.
         self.generation = self.used_in = 0
 
 
 class _Change:
-    """The last change that not every level of a sort has heard of."""
+    """The last change that some levels of one sort have not applied yet."""
 
     __slots__ = ("at", "generation", "left", "since")
 
     def __init__(self) -> None:
-        #: Counts changes.
+        #: Number of changes.
         self.generation = 0
-        #: When the last one was, and the first that somebody may have missed.
+        #: Time of the last change, and of the first that a level may have missed.
         self.at = self.since = Nanos(0)
-        #: How many levels are still to be looked at.
+        #: Levels still to be processed.
         self.left = 0
 
     def happen(self, count: int, now: Nanos) -> None:
-        """All levels, so many, are to hear of a change."""
+        """Record a change that all `count` levels must apply."""
         if not self.left:
             self.since = now
         self.generation += 1
@@ -90,35 +92,35 @@ class Levels:
     ) -> None:
         self._settings = settings
         self._share_of = share_of
-        #: How groups that say nothing divide their share.
+        #: The mode of groups whose policy does not set one.
         self._topic_split = topic_split
         self._book = EMPTY_SNAPSHOT
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
-        #: Each of them once, in the order in which they are looked at.
+        #: Each level once, in processing order.
         self._group_order: deque[GroupState] = deque()
         self._limit_order: deque[LimitState] = deque()
         self._group_change, self._limit_change = _Change(), _Change()
-        #: Counts how often all chains were forgotten.
+        #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
-        #: Groups that are to be divided as soon as they owe nothing.
+        #: Groups that will be divided once they have no debt.
         self._unsplit: dict[GroupKey, None] = {}
-        #: Groups whose topics are being weighed.
+        #: Groups whose topics are being weighed (`SplitShare.weigh`).
         self._weighing: dict[GroupKey, None] = {}
         self._group_burst_ns = settings.burst_ns
-        #: Brokers that share the quotas, this one too.
+        #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
-        #: The counters of groups that requests added to since the last tick; `touched.on_first` is
-        #: called when there is one.
+        #: Counters of groups that requests added to since the last tick; the first one calls
+        #: `touched.on_first`.
         self.touched = Touched()
-        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or they
-        #: refused work and the peers know nothing of it. The report empties it.
+        #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or
+        #: they refused work and no report has told the peers. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
-        #: Called when a group becomes urgent because it refused and no peer knows of it.
+        #: Called when a group becomes urgent because it refused work that no report has shown.
         self.on_unreported: Callable[[], None] = _nobody_listens
 
-    # What there is.
+    # Queries.
 
     @property
     def snapshot(self) -> PolicySnapshot:
@@ -131,18 +133,19 @@ class Levels:
         return bool(self._group_change.left or self._limit_change.left or self._weighing)
 
     def states(self) -> Iterator[GroupState]:
-        """Every (group, kind) that was asked for since it exists."""
+        """Every (group, kind) of the snapshot in force that was requested since it exists."""
         groups = self._book.groups
-        # Of a copy: whoever goes through them in slices finds each once, whatever is asked for meanwhile.
+        # A copy: a caller that iterates in slices sees each state once, whatever is added
+        # meanwhile.
         states = list(self._groups.values())
         return (state for state in states if state.key.group in groups)
 
     def state(self, key: GroupKey) -> GroupState | None:
-        """One of them."""
+        """The level of a group in a kind, if it was requested."""
         return self._groups.get(key) if key.group in self._book.groups else None
 
     def split_of(self, key: GroupKey) -> SplitShare | None:
-        """How a group's share is divided over topics, if it is."""
+        """The division of a group's share over topics; None if it is not divided."""
         return self._splits.get(key)
 
     def group(self, group: Group, kind: Kind, now: Nanos) -> GroupState:
@@ -154,7 +157,7 @@ class Levels:
             state.generation = self._group_change.generation
             state.burst_ns = self._group_burst_ns
             self._refresh(state, group, now)
-            # Last: one that has no rates yet would limit nothing.
+            # Stored last: a state without rates would limit nothing.
             self._groups[key] = state
             self._group_order.append(state)
         elif state.generation != self._group_change.generation:
@@ -162,7 +165,7 @@ class Levels:
         return state
 
     def limit_of(self, key: LimitKey, now: Nanos) -> LevelState | None:
-        """The level of a limit, up to date; None where nothing is limited."""
+        """The level of a limit, up to date; None if nothing is limited."""
         level = self._limits.get(key)
         if level is None:
             rates = _limit_of(self._book.limits, key)
@@ -179,16 +182,16 @@ class Levels:
         return level
 
     def known_limit(self, key: LimitKey) -> LevelState | None:
-        """The level of a limit, up to date, if it was asked for; makes nothing."""
+        """The level of a limit, up to date, if it exists; creates nothing."""
         level = self._limits.get(key)
         return level if level is not None and self._refresh_limit(level) else None
 
-    # What changes.
+    # Changes.
 
     def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
-        """Put a policy snapshot in force; buckets of what stays keep their tokens and debt.
+        """Put a policy snapshot in force; buckets that stay keep their tokens and debt.
 
-        `is_whole` takes everything as changed, whatever a change that failed left behind.
+        `is_whole` treats everything as changed, to repair what a failed change left behind.
         """
         self._drop_chains()
         before, self._book = self._book, snapshot
@@ -208,7 +211,7 @@ class Levels:
             self._limit_change.happen(len(self._limit_order), now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
-        """Change this broker's share of a group, if it is in use."""
+        """Change this broker's share of a group, if the group is in use."""
         state = self._groups.get(key)
         if state is None or (
             state.generation != self._group_change.generation and not self._hear(state, now)
@@ -218,18 +221,18 @@ class Levels:
             self._set_rates(state, state.quota, share, now)
 
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
-        """Change the depth of every group's buckets; 0 grants one request at a time, on debt."""
+        """Set the depth of every group's buckets; 0 grants one request at a time, by debt."""
         self._drop_chains()
         before, self._group_burst_ns = self._group_burst_ns, burst_ns
         if burst_ns < before:
-            # Tokens above the lower depth go now, not when somebody looks.
+            # Tokens above the lower depth are spilled now, not at the next use.
             for state in list(self.states()):
                 self._hear(state, now)
         elif burst_ns > before:
             self._group_change.happen(len(self._group_order), now)
 
     def end_round(self, now: Nanos) -> None:
-        """Begin to weigh the topics of divided shares; divide those that were in debt and are not."""
+        """Start weighing the topics of divided shares; divide shares that have paid their debt."""
         for key, split in self._splits.items():
             split.end_round()
             self._weighing[key] = None
@@ -241,7 +244,7 @@ class Levels:
             self._drop_chains()
 
     def work(self, now: Nanos) -> None:
-        """Look at a slice of what has not heard of the last change, or is to be weighed."""
+        """Process a slice of the levels behind the last change and of the topics to be weighed."""
         left = SLICE_LEVELS
         count = min(left, self._group_change.left)
         for _ in range(count):
@@ -255,7 +258,7 @@ class Levels:
             self._weigh(left - count, now)
 
     def look_at_limits(self, count: int, now: Nanos) -> None:
-        """Let some limits hear of the last change, and those go that are not missed."""
+        """Apply the last change to `count` limits, and evict unused ones."""
         for _ in range(min(count, len(self._limit_order))):
             level = self._limit_order.popleft()
             if not self._refresh_limit(level):
@@ -266,10 +269,10 @@ class Levels:
             else:
                 self._limit_order.append(level)
 
-    # How.
+    # Internals.
 
     def _drop_chains(self) -> None:
-        """No chain may use any level any more."""
+        """Drop all chains, so that none uses an outdated level."""
         self._generation += 1
 
     def _look_at_group(self, now: Nanos) -> None:
@@ -282,7 +285,7 @@ class Levels:
             self._group_order.append(state)
 
     def _hear(self, state: GroupState, now: Nanos) -> bool:
-        """Tell a group what its policy is; False where it is gone."""
+        """Apply the policy in force to a group; False if the group no longer exists."""
         group = self._book.groups.get(state.key.group)
         if group is None:
             del self._groups[state.key]
@@ -296,20 +299,20 @@ class Levels:
         kind, split = state.key.kind, self._splits.get(state.key)
         quota, share = group.rates(kind), self._share_of(group, kind, now)
         if split is not None and state.burst_ns != self._group_burst_ns:
-            # A part that is behind would miss a burst that comes and goes.
+            # A part that is not up to date would miss a depth that changes twice.
             split.parts(now)
         state.shadow = group.shadow
         state.burst_ns = self._group_burst_ns
         change = self._group_change
         if state.generation != change.generation:
             if state.generation < change.generation - 1:
-                # What was in force in between it does not know.
+                # It missed intermediate rates, so it accrues nothing for that time.
                 state.pause(change.since, change.at)
-            # What rose since then may have risen a moment ago.
+            # A higher share may have risen only just now, so the lower one applies until now.
             self._set_rates(state, quota, lower(state.share, share), change.at)
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
-        # Last: whatever raises in between is done again.
+        # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
 
     def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
@@ -318,19 +321,19 @@ class Levels:
             split.redivide(now)
 
     def _split(self, state: GroupState, group: Group, now: Nanos) -> None:
-        """Divide a group's share over topics, or no more, as its policy says."""
+        """Divide a group's share over topics, or stop dividing it, as its policy says."""
         mode, split = group.topic_split or self._topic_split, self._splits.get(state.key)
         self._unsplit.pop(state.key, None)
         if mode is TopicSplit.SHARED or self._group_burst_ns == 0:
-            # Without depth it grants one request on debt (a daemon that knows nobody): not each topic.
-            # Its own buckets were charged with everything all along.
+            # Without depth the group grants one request by debt (a daemon without peers), and each
+            # topic must not. The group's own buckets were charged with everything meanwhile.
             self._undivide(state.key)
         elif split is not None:
             split.set_mode(mode)
             self._weighing[state.key] = None
             self._weigh(SLICE_LEVELS, now)
         elif state.owes(now):
-            # A debt that nobody had to pay would be granted twice.
+            # Parts start without debt, so the debt would be granted twice.
             self._unsplit[state.key] = None
         else:
             self._splits[state.key] = SplitShare(state, mode, self._settings, now)
@@ -340,7 +343,7 @@ class Levels:
         self._weighing.pop(key, None)
 
     def _weigh(self, count: int, now: Nanos) -> None:
-        """Weigh the topics of the groups whose turn it is."""
+        """Weigh the topics of the groups in turn, at most `count`."""
         while count > 0 and self._weighing:
             key = next(iter(self._weighing))
             split = self._splits[key]
@@ -349,7 +352,7 @@ class Levels:
                 del self._weighing[key]
 
     def _refresh_limit(self, level: LimitState) -> bool:
-        """Tell a limit what its rates are; False where it is none any more, and gone."""
+        """Apply the rates in force to a limit; False if it no longer exists."""
         change = self._limit_change
         if level.generation == change.generation:
             return self._limits.get(level.key) is level
@@ -378,7 +381,7 @@ def _limit_of(limits: Limits, key: LimitKey) -> Rates:
 
 
 def _differ(before: Limits, after: Limits) -> bool:
-    """Whether two snapshots' limits may differ."""
+    """Whether the limits of two snapshots may differ."""
     return before.broker != after.broker or any(
         old is not new and (old or new)
         for old, new in (

@@ -1,13 +1,13 @@
 """Decides requests: finds a name's compiled chain of levels and takes all or nothing.
 
-Laws (design 2): all levels apply and the most stringent wins; nothing is taken
-from any bucket unless the whole request is granted, or the part of it where
-the caller accepts a part; each distinct group of topic, namespace and tenant
-is charged once; a shadow group counts what it would refuse and refuses nothing.
-Where something raises, what was taken is given back: its caller gets no answer.
+Laws (design 2): all levels apply and the most stringent wins. Nothing is taken
+from any bucket unless the whole request is granted, or the part of it if the
+caller accepts a part. Each distinct group of topic, namespace and tenant is
+charged once. A shadow group counts what it would refuse and refuses nothing.
+If an exception is raised, the charge is undone, because its caller gets no answer.
 
-This is the fast path: plain calls, no events. Which share a group has is
-decided elsewhere (`rgd.core.broker.sharing`) and set here; refusals and parts are `refusal`'s business.
+This is the fast path: plain calls, no events. `rgd.core.broker.sharing` computes a group's share
+and sets it here. `refusal` handles refusals and parts.
 """
 
 from collections.abc import Collection
@@ -35,16 +35,16 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair
 
-#: How long a caller that is refused because no policies are known is told to wait.
+#: Retry time advertised to a caller that is refused because no policies are known.
 UNKNOWN_RETRY_MS: Final = 1000
 
-#: Most resolved names kept; the table starts afresh when it is full.
+#: Most resolved names kept; a full table is dropped whole.
 CHAINS_MAX: Final = 200_000
 
-#: Dropped chains that are freed in one go, and for each new one: all at once would take long.
+#: Dropped chains freed in one slice, and for each new chain: freeing all at once would take long.
 SLICE_CHAINS: Final = 1_000
 CHAINS_PER_NEW: Final = 4
-#: Limits that are looked at for each new chain, more than it can have: so their table stays in bounds.
+#: Limits processed for each new chain: more than a chain can add, so their table stays bounded.
 LIMITS_PER_NEW: Final = 4
 
 
@@ -58,7 +58,7 @@ class Ungoverned(NamedTuple):
 
 
 class Limiter(Levels):
-    """Every bucket of one broker, the chains of levels by name, and the decisions made with them."""
+    """The buckets of one broker, the chains of levels by name, and the decisions made with them."""
 
     def __init__(
         self,
@@ -69,13 +69,14 @@ class Limiter(Levels):
     ) -> None:
         super().__init__(settings, share_of, topic_split)
         self._chains: dict[Name, Chain] = {}
-        #: Those that were dropped and are still to be freed.
+        #: Dropped chains still to be freed.
         self._dropped: list[dict[Name, Chain]] = []
-        #: Names that were asked for the first time so far: some twenty times the work of another request.
+        #: Names resolved so far; to resolve a name costs some twenty times as much as another
+        #: request.
         self.resolved_total = 0
         #: Requests for names that no limit applies to.
         self.ungoverned_total = 0
-        #: What becomes of requests as no policies are known; None: they are.
+        #: The answer to requests while no policies are known; None if policies are known.
         self.unknown: OnUnknown | None = None
         #: Requests granted, and refused, because no policies were known.
         self.unknown_granted_total = 0
@@ -128,7 +129,7 @@ class Limiter(Levels):
         if refusing:
             return refuse(self, chain, refusing, messages, size, topic, attempt, now)
         if chain.is_plain and attempt <= 1:
-            # As `charge`, without the call.
+            # `charge`, inlined.
             for level in chain.deciding:
                 level.messages_tokens -= messages_cost
                 level.bytes_tokens -= bytes_cost
@@ -148,7 +149,7 @@ class Limiter(Levels):
         return chain.granted
 
     def grant_together(self, asked: Collection[Together], now: Nanos) -> bool:
-        """Grant all of these questions, or do nothing: then each is to be decided by itself."""
+        """Grant all of these requests, or change nothing; if False, decide each by itself."""
         return self.unknown is None and grant_together(self._chains, asked, now)
 
     @property
@@ -157,7 +158,7 @@ class Limiter(Levels):
         return super().is_behind or bool(self._dropped)
 
     def work(self, now: Nanos) -> None:
-        """Do a slice of what a change or a round's end left to do, well under 2 ms of one core."""
+        """Do a slice of the work left by a change or a round's end, well under 2 ms of one core."""
         if super().is_behind:
             super().work(now)
         else:
@@ -166,28 +167,29 @@ class Limiter(Levels):
     def limit(
         self, level: Level, kind: Kind, *, topic: str = "", subscription: str = ""
     ) -> LevelState | None:
-        """The buckets of a broker's, topic's or subscription's limit, if it was asked for; makes nothing."""
+        """The buckets of a broker's, topic's or subscription's limit, if any; creates nothing."""
         return self.known_limit(LimitKey(kind, level, topic, subscription))
 
     def names_asked(self) -> list[Name]:
-        """What was asked for since the policies came into force: at most `CHAINS_MAX`; a name that is
-        rarely asked for may be missing.
+        """Names requested since the policies came into force, at most `CHAINS_MAX`.
+
+        A rarely requested name may be missing.
         """
-        # A copy only: with as many names as there may be, more would hold up requests.
+        # Only a copy: with `CHAINS_MAX` names, more work here would delay requests.
         return [*self._chains]
 
     def drain_ungoverned(self) -> Ungoverned:
-        """What was decided without a limit since the last call."""
+        """Counts of requests decided without a limit since the last call."""
         now = Ungoverned(
             self.ungoverned_total, self.unknown_granted_total, self.unknown_refused_total
         )
         before, self._drained = self._drained, now
         return Ungoverned(*(count - counted for count, counted in zip(now, before, strict=True)))
 
-    # How.
+    # Internals.
 
     def _decide_apart(self, chain: Chain, asked: Asked, now: Nanos, *, is_partial: bool) -> Answer:
-        """Decide what is not simply granted or refused as a whole."""
+        """Decide a request that is ungoverned, partial or too large."""
         if not chain.levels:
             self.ungoverned_total += 1
             return ungoverned(asked.messages, asked.bytes)
@@ -206,7 +208,7 @@ class Limiter(Levels):
         return ungoverned(messages, size)
 
     def chain_of(self, name: Name, now: Nanos, attempt: int = 1, held: Pair = NOTHING) -> Chain:
-        """What applies to a name, which is about to be asked for; its parts are told of the request.
+        """The levels of a name about to be requested; registers the request with its topics' parts.
 
         Raises:
             UnknownGroup: there is no such group.
@@ -214,7 +216,7 @@ class Limiter(Levels):
         chain = self._chains.get(name)
         if chain is not None and all(part.ask(attempt, held, now) for part in chain.parts):
             return chain
-        # New, or a part of it went idle.
+        # The name is new, or one of its parts went idle.
         self.resolved_total += 1
         if len(self._chains) >= CHAINS_MAX:
             self._drop_chains()
@@ -261,7 +263,7 @@ class Limiter(Levels):
 
 
 def _hold(chain: Chain, held: Pair, topic: str | None) -> None:
-    """Note what a caller holds back."""
+    """Count what a caller holds back."""
     if held != NOTHING:
         for group in chain.groups:
             group.counters.hold(held, topic)

@@ -1,11 +1,11 @@
-"""What a level cut lately: a ring of short slots, so that "why?" has an answer that ages.
+"""What a level refused lately: a ring of short slots that answers "why was this refused?".
 
-Law: `total` covers the slot that is open and the `REFUSAL_SLOTS - 1` before it, and nothing older;
-how long that is says `window_ns`, between 50 and 60 seconds.
+Law: `total` covers the open slot and the `REFUSAL_SLOTS - 1` before it, and nothing older.
+`window_ns` gives the length of this window, between 50 and 60 seconds.
 
-It is counted on the road of refusals only, by the level that cut (the most stringent one), for all
-names it governs; what is granted costs nothing. A level that never cut has no ring, and one that
-refusals all the time keeps `REFUSAL_SLOTS` pairs of counts: about 1.5 KB.
+Only refusals are counted, by the level that refused (the most stringent one), for all names
+it governs; a grant costs nothing. A level that never refused has no ring. One that
+refuses all the time keeps `REFUSAL_SLOTS` pairs of counts: about 1.5 KB.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
 
-#: Length of a slot, and how many are kept: the last minute.
+#: Length of a slot, and number of slots kept: together the last minute.
 REFUSAL_SLOT_NS: Final = 10 * NS_PER_S
 REFUSAL_SLOTS: Final = 6
 
@@ -22,38 +22,38 @@ _NEVER: Final = -(1 << 63)
 
 
 class Refusals(NamedTuple):
-    """What was cut: whole requests or parts of them, in whole units."""
+    """What was refused: whole requests or parts of them, in whole units."""
 
     requests: int = 0
-    #: Those of the requests that said they had been refused before.
+    #: Requests among them whose attempt was above 1.
     retries: int = 0
     messages: int = 0
     bytes: int = 0
 
 
 def window_ns(now: Nanos) -> int:
-    """How long the window is that `RecentRefusals.total` covers now."""
+    """Nanoseconds that `RecentRefusals.total` covers now."""
     return now - (_slot_of(now) - REFUSAL_SLOTS + 1) * REFUSAL_SLOT_NS
 
 
 class RecentRefusals:
-    """What one level cut in the last minute, by the dimension that was short."""
+    """What one level refused in the last minute, by the dimension that was short."""
 
     __slots__ = ("_before", "_slots", "by_bytes", "by_messages", "ends_at")
 
     def __init__(self) -> None:
-        #: When the open slot ends, and its counts by the dimension that was short.
+        #: End of the open slot, and its counts by the dimension that was short.
         self.ends_at = _NEVER
         self.by_messages = self.by_bytes = _Counts()
-        #: The last one is open.
+        #: The last slot is the open one.
         self._slots: deque[_Slot] = deque()
-        #: Of all slots but the open one.
+        #: Totals of all slots before the open one, since the start.
         self._before = Pair()
 
     def count(
         self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
     ) -> None:
-        """Count what was asked and not granted because one dimension was short."""
+        """Count units that were requested and not granted because one dimension was short."""
         if now >= self.ends_at:
             self.open(now)
         counts = self.by_messages if dimension is _MESSAGES else self.by_bytes
@@ -64,7 +64,7 @@ class RecentRefusals:
             counts.retries += 1
 
     def total(self, dimension: Dimension, now: Nanos) -> Refusals:
-        """What was cut in the window because of one dimension."""
+        """What was refused in the window because one dimension was short."""
         oldest = _slot_of(now) - REFUSAL_SLOTS + 1
         recent = [slot for slot in self._slots if slot.number >= oldest]
         is_messages = dimension is _MESSAGES
@@ -77,7 +77,7 @@ class RecentRefusals:
         )
 
     def since_start(self) -> Pair:
-        """Everything that was ever cut, whole units."""
+        """Everything refused since the start, in whole units."""
         by_messages, by_bytes, before = self.by_messages, self.by_bytes, self._before
         return Pair(
             before.messages + by_messages.messages + by_bytes.messages,
@@ -85,7 +85,7 @@ class RecentRefusals:
         )
 
     def open(self, now: Nanos) -> None:
-        """Begin the slot of a moment."""
+        """Open the slot that contains `now`."""
         number = _slot_of(now)
         self._before = self.since_start()
         self.by_messages, self.by_bytes = _Counts(), _Counts()
@@ -96,7 +96,7 @@ class RecentRefusals:
 
 
 class PartRefusals(RecentRefusals):
-    """What a part of something cut, which counts for the whole, too."""
+    """What a part of a level refused; it is counted for the whole level, too."""
 
     __slots__ = ("_whole",)
 
@@ -113,7 +113,7 @@ class PartRefusals(RecentRefusals):
 
 
 class _Counts:
-    """A `Refusals` that is still being counted."""
+    """Mutable counts for `Refusals`."""
 
     __slots__ = ("bytes", "messages", "requests", "retries")
 
@@ -122,7 +122,7 @@ class _Counts:
 
 
 class _Slot(NamedTuple):
-    """What was cut in one slot of time, by the dimension that was short."""
+    """What was refused in one slot of time, by the dimension that was short."""
 
     number: int
     by_messages: _Counts

@@ -1,11 +1,12 @@
-"""What is not, or not wholly, granted: the answer, and for which groups it counts as demand.
+"""Answers requests that are refused or granted in part, and counts their demand for the groups.
 
-Laws (design 3): a refusal is demand for a group as far as all other levels would have granted it; a
-retry is no new demand, and counts as refused only for the group that refused it. The limit that makes
-the caller wait longest is named.
+Laws (design 3): a refusal is demand for a group as far as all other levels would have granted it. A
+retry is no new demand, and counts as refused only for the group that refused it. The answer names
+the limit that makes the caller wait longest.
 
-A refusal is on the fast path too: under overload it is what most callers get. So amounts are passed one
-by one here, and the common chain of one level has a function of its own without any call.
+A refusal is on the fast path too, because most callers get one under overload. Amounts are
+therefore passed as separate arguments, and the common chain of one level has its own function with
+few calls.
 """
 
 from collections.abc import Sequence
@@ -21,13 +22,13 @@ from rgd.core.units import MILLI, Dimension, Nanos, Pair
 _MESSAGES: Final = Dimension.MESSAGES
 _BYTES: Final = Dimension.BYTES
 _NONE: Final = (0, 0)
-#: Half the time of the classes' own `__new__`.
+#: Takes half the time of the classes' own `__new__`.
 _new_decision: Final = tuple.__new__
 _new_pair: Final = tuple.__new__
 
 
 class Asked(NamedTuple):
-    """A request of which a part is welcome."""
+    """A request of a caller that accepts a part."""
 
     messages: int
     bytes: int
@@ -36,7 +37,7 @@ class Asked(NamedTuple):
 
 
 class _Unmet(NamedTuple):
-    """What was asked, and the part of it that was granted."""
+    """Requested amounts, and the part of them that was granted."""
 
     messages: int
     bytes: int
@@ -55,7 +56,7 @@ def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
     attempt: int,
     now: Nanos,
 ) -> Decision:
-    """Refuse a whole request, which some levels do not admit."""
+    """Refuse a whole request that the levels in `refusing` do not admit."""
     wait_ms, level, dimension = -1, refusing[0], _MESSAGES
     for one in refusing:
         if now < one.short_until:
@@ -71,7 +72,7 @@ def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
             group.refused_messages[order] += messages
             group.refused_bytes[order] += size
     if attempt > 1 or len(chain.levels) == 1:
-        # A retry asks for nothing new; it counts as refused where it was.
+        # A retry is no new demand; it counts as refused only for the groups that refused it.
         names = [one.group for one in refusing]
         for group in chain.groups:
             if group.group in names:
@@ -96,7 +97,7 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
     attempt: int,
     now: Nanos,
 ) -> Decision:
-    """`refuse`, where a group is the only level: all that it refuses is demand for it."""
+    """`refuse` for a chain whose only level is a group: all that it refuses is demand for it."""
     if now < group.short_until:
         wait_ms, dimension = rounded_ms(group.short_until - now), group.short_of
     else:
@@ -130,13 +131,13 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
 
 
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
-    """Grant as much as every level has, to a caller who accepts a part."""
+    """Grant as much as every level has to a caller that accepts a part."""
     _, _, topic, attempt = asked
     messages, size, cutter, dimension = _largest_part(chain, asked, now)
     if cutter is None:
         charge(chain, messages, size, topic, attempt, now)
         return Decision(granted=True, messages=messages, bytes=size)
-    # A caller that takes parts can come back as soon as there is one unit of what it needs.
+    # Such a caller can retry as soon as there is one unit of what it needs.
     needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
     longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     if messages < needs_messages or size < needs_bytes:
@@ -164,7 +165,7 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     wait_ms: int,
     now: Nanos,
 ) -> None:
-    """Count what a caller who accepts a part did not get."""
+    """Count what a caller that accepts a part did not get."""
     _, _, topic, attempt = asked
     messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
     (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
@@ -185,7 +186,7 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
 def _largest_part(
     chain: Chain, asked: Asked, now: Nanos
 ) -> tuple[int, int, LevelState | None, Dimension]:
-    """What every level would grant, and the last level that lowered it, with the dimension."""
+    """What every level would grant, with the last level that reduced it and its dimension."""
     messages, size = asked.messages, asked.bytes
     cutter, dimension = None, _MESSAGES
     for level in chain.deciding:
@@ -200,7 +201,7 @@ def _largest_part(
 def _longest_wait(
     levels: Sequence[LevelState], messages: int, size: int, now: Nanos
 ) -> tuple[LevelState, int, Dimension]:
-    """The first level that makes a caller wait longest, with how long (ms) and what for."""
+    """The first level with the longest wait, that wait (ms) and its dimension."""
     waits = [(level, *level.wait(messages, size, now)) for level in levels]
     return max(waits, key=lambda wait: wait[1])
 
@@ -226,8 +227,8 @@ def _count(  # noqa: PLR0913, PLR0917 -- as `refuse`
 
 
 def _call_out(levels: Levels, group: GroupState) -> None:
-    """Ask for an early report of a group that no peer knows to be in demand."""
-    # Once is enough: the report that follows says it.
+    """Ask for an early report of a group whose demand no peer knows."""
+    # Once is enough, because the report that follows contains it.
     group.reported = True
     levels.urgent[group.key] = None
     levels.on_unreported()
@@ -236,10 +237,10 @@ def _call_out(levels: Levels, group: GroupState) -> None:
 def _may_want(
     chain: Chain, refusing: Sequence[LevelState], live_brokers: int
 ) -> Sequence[GroupState]:
-    """The groups for which a refusal may be demand: no other level blocks the request for certain."""
+    """The groups for which a refusal may be demand: no other level certainly blocks the request."""
     blocker: str | None = None
     for level in refusing:
-        # A counterfactual bucket that flows no faster than the real one never has more than that.
+        # A counterfactual bucket that is not faster than the real one never has more tokens.
         if not level.flows_faster(live_brokers):
             if level.group is None or blocker is not None:
                 return ()
@@ -252,14 +253,14 @@ def _may_want(
 def _unmet_by(
     chain: Chain, group: GroupState, asked: _Unmet, live_brokers: int, now: Nanos
 ) -> tuple[int, int]:
-    """What all levels but the group would have granted beyond what was, as a flow."""
+    """What all levels but the group would have granted beyond the actual grant, as a flow."""
     name = group.key.group
     granted_messages, granted_bytes = asked.granted_messages, asked.granted_bytes
-    # A topic's part of the group's share goes by the group's name, and is no other level.
+    # A topic's part of the group's share has the group's name, and is not another level.
     others = [level for level in chain.deciding if level.group != name]
     messages, size = asked.messages, asked.bytes
     for level in others:
-        # What was granted is already charged, to the counterfactual buckets as to the real ones.
+        # The actual grant is already charged to the counterfactual buckets as to the real ones.
         more_messages, more_bytes = level.would_grant(name, live_brokers, now)
         messages = min(messages, granted_messages + more_messages)
         size = min(size, granted_bytes + more_bytes)
@@ -275,7 +276,7 @@ def _unmet_by(
 def _refused(  # noqa: PLR0917 -- as `refuse`
     chain: Chain, level: LevelState, dimension: Dimension, units: int, wait_ms: int, now: Nanos
 ) -> Decision:
-    """The answer to a refused request: the last one where it is the same, as it is within a millisecond."""
+    """The answer to a refused request; reuses the last answer if it is the same."""
     if (
         chain.refused_ms == wait_ms
         and units == 1
@@ -284,7 +285,7 @@ def _refused(  # noqa: PLR0917 -- as `refuse`
     ):
         return chain.refused
     chain.refused = _decision(level, dimension, 0, 0, wait_ms, now)
-    # Where one unit is refused none remains; of more it may be another number the next time.
+    # A refused single unit means that 0 units remain; for larger requests the remainder may change.
     chain.refused_ms = wait_ms if units == 1 else -1
     chain.refused_of, chain.refused_by = dimension, level
     return chain.refused
@@ -293,7 +294,7 @@ def _refused(  # noqa: PLR0917 -- as `refuse`
 def _decision(  # noqa: PLR0917 -- as `refuse`
     level: LevelState, dimension: Dimension, messages: int, size: int, wait_ms: int, now: Nanos
 ) -> Decision:
-    """The answer where a level cut or refused."""
+    """The answer of a level that reduced or refused a request."""
     quota = level.quota.of(dimension)
     fields = (
         bool(messages or size),

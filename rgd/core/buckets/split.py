@@ -1,17 +1,18 @@
-"""Sub-divides a broker's share of a group over the topics it serves (PIP-82).
+"""Divides a broker's share of a group over the topics it serves (PIP-82).
 
-Laws: the parts of all active topics sum to the share exactly; however topics, shares and modes come
-and go, a group grants at most the depth and the integral of its share + one request a topic.
+Laws: the parts of all active topics sum to the share exactly. However topics, shares and modes
+change, a group grants at most the depth and the integral of its share + one request per topic.
 
 A topic is active from its first request until `IDLE_ROUNDS` whole rounds without one (and without
-debt). `even` gives each the same; `proportional` a floor and the rest by what was granted and
-refused, so that one that is refused everything grows too. A newcomer has its part at once.
+debt). `even` gives each topic the same. `proportional` gives a floor, and the rest in proportion to
+granted and refused work, so that a topic whose requests are all refused grows too. A new topic gets
+its part at once.
 
-How: a topic owns an interval of whole weights (`rgd.core.buckets.intervals`). A part learns of
-another share or topic when it is next asked, and has flowed at the least it was to have since. The
-group's own buckets go on, charged with everything, refusing nothing: a new bucket lacks what they lack
-(docs/decisions/0009). After a round the topics are weighed in slices, and the new intervals come into
-force for all at once.
+A topic owns an interval of whole weights (`rgd.core.buckets.intervals`). A part applies a new share
+or layout when it is next used, and accrues the lowest rate it had since then. The group's own
+buckets stay in use: they are charged with everything and refuse nothing, and a new topic's bucket
+starts short of what they are short of (docs/decisions/0009). After a round the topics are weighed
+in slices, and the new intervals take effect for all topics at once.
 """
 
 from collections import deque
@@ -26,20 +27,20 @@ from rgd.core.policies.model import Rate, Rates, TopicSplit, lower
 from rgd.core.shares.model import PPM
 from rgd.core.units import Nanos, Pair
 
-#: Most parts of one group in one kind; further topics share one common part while that is active.
+#: Most parts of one group in one kind; further topics share one common part while it is active.
 SPLIT_TOPICS_MAX: Final = 10_000
-#: Whole rounds without a request after which a topic has no part.
+#: Whole rounds without a request after which a topic loses its part.
 IDLE_ROUNDS: Final = 2
-#: Of the share, split evenly under `proportional` so that a new topic can start, like brokers' floors.
+#: Part of the share split evenly under `proportional`, so that a new topic can start.
 TOPIC_FLOOR_PPM: Final = PPM // 100
 
 _NO_STEPS: Final = (Steps(0, 0), Steps(0, 0))
 
 
 class TopicPart(LevelState):
-    """A topic's part of its group's share, as a level in place of the group's own.
+    """A topic's part of its group's share, as a level that replaces the group's own.
 
-    `quota` is the group's, cluster-wide, so that what is too large, headers and reasons stay true.
+    `quota` is the group's, cluster-wide, so size limits, headers and reasons stay correct.
     """
 
     __slots__ = (
@@ -65,26 +66,26 @@ class TopicPart(LevelState):
         super().__init__(Level.RESOURCE_GROUP, settings, split.whole.group)
         self._split: SplitShare | None = split
         self.topic = topic
-        #: Its intervals of the weights (messages, bytes), in which layout, and in the next one.
+        #: Its intervals of the weights (messages, bytes) in `layout`, and in the next layout.
         self.steps = self.next_steps = _NO_STEPS
         self.layout = split.layout
-        #: The division that its buckets know of.
+        #: The division that its buckets have applied.
         self.generation = -1
-        #: When its buckets were last up to date, and in which round it was last asked.
+        #: When its buckets were last updated, and the round of its last request.
         self.seen_at = now
         self.asked_in = split.round
-        #: What it is weighed by: wanted in the last two rounds, whole units.
+        #: Its demand in the last two rounds, whole units; its weight depends on it.
         self.usage = NOTHING
         self._before: Pair | None = None
         self._attempt = 1
         self._held = NOTHING
-        #: [messages, bytes] of the open round; new is what nobody said is a retry.
+        #: [messages, bytes] of the open round; `_new` leaves out marked retries.
         self._admitted, self._new = [0, 0], [0, 0]
 
     def ask(self, attempt: int, held: Pair, now: Nanos) -> bool:
-        """Note a request that is about to be decided; brings the buckets up to date.
+        """Update the buckets for a request that is about to be decided.
 
-        False where it went idle: a new part takes its place.
+        False if the part went idle: the caller must create a new one.
         """
         split = self._split
         if split is None:
@@ -100,15 +101,15 @@ class TopicPart(LevelState):
         return True
 
     def take(self, messages: int, size: int) -> None:
-        """Charge what was granted here and to the group as a whole."""
+        """Charge the part and the whole group."""
         super().take(messages, size)
         self.charge_group(messages, size)
 
     def charge_group(self, messages: int, size: int) -> None:
-        """Charge the group as a whole with what was granted here."""
+        """Charge the whole group with what this part granted."""
         assert self._split is not None, "a part that went idle was charged"
         whole = self._split.whole
-        # Refilled first, so that it is full before it is charged and not after.
+        # Refilled before the charge, so that tokens above the depth are spilled first.
         whole.refill(self.seen_at)
         whole.take(messages, size)
         _add(self._admitted, messages, size)
@@ -116,24 +117,24 @@ class TopicPart(LevelState):
             _add(self._new, messages, size)
 
     def refuse(self, messages: int, size: int) -> None:
-        """Count work that only groups refused: more of the share would have helped."""
+        """Count work that only groups refused: a larger share would have helped."""
         if self._attempt <= 1:
             _add(self._new, messages, size)
 
     def count_shadow(self, messages: int, size: int) -> None:
-        """Count on the group what its shadow would have refused."""
+        """Count on the group what this part, as a shadow, would have refused."""
         assert self._split is not None, "a part that went idle was charged"
         self._split.whole.count_shadow(messages, size)
 
     def begin_refusals(self) -> RecentRefusals:
-        """Begin to count what is cut here, which counts for the group as a whole too."""
+        """Create the counter of refusals, which also counts for the whole group."""
         assert self._split is not None, "a part that went idle has cut"
         whole = self._split.whole
         self.refusals = refusals = PartRefusals(whole.refusals or whole.begin_refusals())
         return refusals
 
     def close_round(self) -> None:
-        """Reckon what it is weighed by in the next round."""
+        """Compute the demand that determines its weight in the next round."""
         held, admitted, new = self._held, self._admitted, self._new
         wanted = Pair(
             max(admitted[0], new[0]) + held.messages, max(admitted[1], new[1]) + held.bytes
@@ -145,12 +146,12 @@ class TopicPart(LevelState):
         self._admitted, self._new = [0, 0], [0, 0]
 
     def leave(self) -> None:
-        """Have no part any more."""
+        """Detach the part from its group, because it went idle."""
         self._split = None
 
 
 class _Weighing:
-    """How far the topics of a round have been weighed."""
+    """Progress of weighing the topics after a round."""
 
     __slots__ = (
         "each",
@@ -167,26 +168,26 @@ class _Weighing:
     )
 
     def __init__(self, parts: list[TopicPart], generation: int, *, is_round: bool) -> None:
-        #: Whether a round ended, or only the mode changed.
+        #: True if a round ended, False if only the mode changed.
         self.is_round = is_round
-        #: First all are looked at, and then each is given its place in the next layout.
+        #: First every part is measured, then each gets its interval in the next layout.
         self.to_look_at = deque(parts)
         self.to_place: deque[TopicPart] | None = None
-        #: The division that they all know of, once they were looked at.
+        #: The division that all parts have applied once they were measured.
         self.generation = generation
         self.mode: TopicSplit | None = None
         self.staying: list[TopicPart] = []
-        #: Those that came meanwhile.
+        #: Parts that joined during the weighing.
         self.joined: list[TopicPart] = []
         self.has_left = False
         self.used = [0, 0]
-        #: The next layout, and by dimension what a part weighs: so much, and so much for each unit used.
+        #: The next layout, and by dimension a part's weight: a constant, and a factor of its usage.
         self.streams = (Stream(), Stream())
         self.each = [(1, 0), (1, 0)]
 
 
 class SplitShare:
-    """One group in one kind, whose share is divided over topics."""
+    """The division over topics of one group's share in one kind."""
 
     __slots__ = (
         "_before",
@@ -207,29 +208,29 @@ class SplitShare:
     def __init__(
         self, whole: GroupState, mode: TopicSplit, settings: BucketSettings, now: Nanos
     ) -> None:
-        #: The group; its buckets say how much was granted in all, and refuse nothing.
+        #: The group; its buckets count everything granted, and refuse nothing.
         self.whole = whole
         self.mode = mode
-        #: Counts divisions, layouts of intervals, and rounds.
+        #: Numbers of divisions, of layouts of intervals, and of rounds.
         self.generation = self.layout = self.round = 0
         self._divided_at = now
         self._settings = settings
         self._streams = (Stream(), Stream())
-        #: The layout before, and when and with which division the present one came into force.
+        #: The previous layout, and the time and the division at which the present one took effect.
         self._before = self._streams
         self._laid_out = (now, 0)
         self._parts: dict[str | None, TopicPart] = {}
-        #: The part of all topics beyond `SPLIT_TOPICS_MAX`.
+        #: The shared part of all topics beyond `SPLIT_TOPICS_MAX`.
         self._common: TopicPart | None = None
         self._weighing: _Weighing | None = None
 
     @property
     def is_weighed(self) -> bool:
-        """Whether `weigh` has nothing to do."""
+        """Whether `weigh` has nothing left to do."""
         return self._weighing is None
 
     def part(self, topic: str | None, now: Nanos) -> TopicPart:
-        """The part of a topic; requests without a topic are one more topic."""
+        """The part of a topic, created if needed; requests without a topic count as one topic."""
         if (part := self._parts.get(topic)) is not None:
             return part
         if len(self._parts) < SPLIT_TOPICS_MAX:
@@ -240,7 +241,7 @@ class SplitShare:
         return self._common
 
     def look(self, topic: str | None, now: Nanos) -> TopicPart | None:
-        """The part of a topic as it is now, if it has one: a copy, for bringing it up to date shows."""
+        """A copy of a topic's part, updated to `now`, if it exists; the part stays unchanged."""
         part = self._parts.get(topic)
         if part is None and len(self._parts) >= SPLIT_TOPICS_MAX:
             part = self._common
@@ -253,7 +254,7 @@ class SplitShare:
         return seen
 
     def parts(self, now: Nanos) -> list[TopicPart]:
-        """Every active part, up to date."""
+        """Every active part, updated to `now`."""
         parts = self._all_parts()
         for part in parts:
             if part.generation != self.generation:
@@ -261,30 +262,31 @@ class SplitShare:
         return parts
 
     def redivide(self, now: Nanos) -> None:
-        """Divide the group's share as it is from now on."""
+        """Divide the group's present share from `now` on."""
         self.generation += 1
         self._divided_at = now
         for stream, share in zip(self._streams, self._share(), strict=True):
             stream.divide(share, self.generation)
 
     def set_mode(self, mode: TopicSplit) -> None:
-        """Divide in another way as soon as it is weighed; buckets keep their tokens and debt."""
+        """Change the mode once the topics are weighed; buckets keep their tokens and debt."""
         if mode is not self.mode:
             self.mode = mode
             if self._weighing is None:
                 self._weighing = _Weighing(self._all_parts(), self.generation, is_round=False)
 
     def end_round(self) -> None:
-        """Begin to let idle topics go, and to weigh the others by what they wanted.
+        """Begin to free idle topics, and to weigh the others by their demand.
 
-        A round of so many topics that the last one is not weighed yet is weighed with the next.
+        If the topics of an earlier round are still being weighed, this round is weighed with the
+        next.
         """
         self.round += 1
         if self._weighing is None:
             self._weighing = _Weighing(self._all_parts(), self.generation, is_round=True)
 
     def weigh(self, count: int, now: Nanos) -> int:
-        """Go on with at most so many parts; returns how many there were."""
+        """Process at most `count` parts; returns how many were processed."""
         done = 0
         while done < count and (weighing := self._weighing) is not None:
             if weighing.to_look_at:
@@ -300,10 +302,10 @@ class SplitShare:
         return done
 
     def catch_up(self, part: TopicPart, now: Nanos) -> None:
-        """Bring a part's buckets up to date.
+        """Update a part's buckets.
 
-        From when they last were until the last division they flowed at the least that they were to
-        have in between, and were as deep.
+        Between their last update and the last division they accrue at the lowest rate that applied
+        in that time, with the same depth.
         """
         whole = self.whole
         part.burst_ns = whole.burst_ns
@@ -320,7 +322,7 @@ class SplitShare:
         part.generation = self.generation
 
     def _flow(self, part: TopicPart, least: Rates) -> None:
-        """Have flowed at less than was known since it was last up to date."""
+        """Accrue at a lower rate since the last update, if it was lower."""
         if least != part.share:
             part.set_rates(self.whole.quota, least, part.seen_at)
 
@@ -332,12 +334,13 @@ class SplitShare:
         self.redivide(now)
         part.generation = self.generation
         rates = self._rates(part)
-        # A bucket without depth is made without tokens.
+        # A bucket without depth starts without tokens.
         part.burst_ns = 0
         part.set_rates(whole.quota, rates, now)
         part.burst_ns = whole.burst_ns
         part.set_rates(whole.quota, rates, now)
-        # The other parts hold at most their depths, so all hold no more than the whole.
+        # The other parts hold at most their depths, so all parts together hold no more than the
+        # group.
         whole.refill(now)
         if rates.messages is not None:
             lacking = whole.messages_depth - whole.messages_tokens
@@ -352,7 +355,7 @@ class SplitShare:
         return parts if self._common is None else [*parts, self._common]
 
     def _look_at(self, weighing: _Weighing, part: TopicPart, now: Nanos) -> None:
-        """Let one part go, or see what it used."""
+        """Measure the usage of one part, or free it if it is idle."""
         if part.generation != self.generation:
             self.catch_up(part, now)
         if weighing.is_round:
@@ -373,7 +376,7 @@ class SplitShare:
             del self._parts[part.topic]
 
     def _begin_layout(self, weighing: _Weighing) -> None:
-        """All were looked at: see what each weighs."""
+        """Compute the weight of each part after all were measured."""
         for stream in self._streams:
             stream.forget(weighing.generation)
         is_proportional = self.mode is TopicSplit.PROPORTIONAL
@@ -390,7 +393,7 @@ class SplitShare:
         weighing.streams = (Stream(weighing.each[0][0]), Stream(weighing.each[1][0]))
 
     def _lay_out(self, weighing: _Weighing, now: Nanos) -> None:
-        """Put the new intervals in force for all at once; each part learns of it when it is asked."""
+        """Put the new intervals in force; each part applies them when it is next used."""
         for part in weighing.joined:
             part.next_steps = (weighing.streams[0].join(), weighing.streams[1].join())
         self._before, self._streams = self._streams, weighing.streams
@@ -419,7 +422,7 @@ def _placed(weighing: _Weighing, part: TopicPart) -> tuple[Steps, Steps]:
 
 
 def _lowest(streams: tuple[Stream, Stream], part: TopicPart, generation: int) -> Rates:
-    """The least that a part was to get after a division, where there was another."""
+    """The lowest rates of a part after a division; None where no other division followed."""
     return Rates(
         streams[0].lowest(part.steps[0], generation), streams[1].lowest(part.steps[1], generation)
     )

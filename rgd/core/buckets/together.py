@@ -1,7 +1,7 @@
-"""Grants many questions at once: what they ask for is summed by name and charged once.
+"""Grants many requests at once: their amounts are summed by name and charged once.
 
-Law: either each of them is granted, and what is left is exactly what it is when they are decided one
-by one, in any order; or nothing happened at all.
+Law: either every request is granted, and the remaining tokens are exactly those after deciding them
+one by one, in any order; or nothing changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ _Sums = list[tuple[Chain, Together]]
 
 
 def grant_together(chains: Mapping[Name, Chain], asked: Collection[Together], now: Nanos) -> bool:
-    """Grant all or nothing; False where that is not simply so, and each is to be decided by itself."""
+    """Grant all or nothing; if False, the caller must decide each request by itself."""
     charged: _Sums = []
     for one in asked:
         chain = chains.get(one.name)
@@ -40,7 +40,8 @@ def _charge(chain: Chain, asked: Together, now: Nanos) -> bool:
     for level in chain.deciding:
         if now > level.at:
             level.refill(now)
-        # No debt: of all that a full bucket grants one by one, only the last may leave some.
+        # No debt is allowed here: when requests are granted one by one, only the last may leave
+        # debt.
         if messages and level.messages_rate is not None and level.messages_tokens < messages_cost:
             return False
         if size and level.bytes_rate is not None and level.bytes_tokens < bytes_cost:

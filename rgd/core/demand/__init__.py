@@ -1,6 +1,6 @@
-"""Demand: what a group's callers were granted and what they wanted (docs/architecture.md, "Demand").
+"""Demand: what a group's callers were granted and wanted (docs/architecture.md, "Demand").
 
-`counters` is what requests add to; `table` has a row for each group in use, whose slots (`slots`) a tick
-closes and whose window a round's end; `unsaid` limits what callers count for who do not say whether they
-retry; `estimator` makes of it what is advertised.
+Requests add to `counters`. `table` has a row for each group in use; a tick closes the rows' slots
+(`slots`), and the end of a round closes their windows. `unsaid` bounds refused work of callers that
+give no attempt. `estimator` computes the advertised demand from this.
 """

@@ -1,10 +1,11 @@
 """The counters of one group and kind, which requests only add to.
 
-The fast path of a request adds to one `Counters` and notes once that it did (`touch`). The tick, every
-`exchange.min_interval_ms`, reads all touched counters at once and closes their slots as of each one's
-last request (`Counters.at`). So no request closes a slot, and evenly spaced callers are measured exactly.
+The fast path of a request adds to one `Counters` and marks it once as touched (`touch`). The tick,
+every `exchange.min_interval_ms`, reads all touched counters at once and closes their slots as of
+each one's last request (`Counters.at`). No request closes a slot, and evenly spaced callers are
+measured exactly.
 
-Counts are whole units since the start and never reset, so the difference of two readings counts
+Counts are whole units since the start and are never reset, so the difference of two readings counts
 everything once. Only `topics` and `held` belong to the open window: closing it replaces them.
 """
 
@@ -14,25 +15,26 @@ from typing import Final
 from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import COUNT_MAX, Nanos, Pair
 
-#: Most topics (and callers that hold work back) told apart in one window; more are not counted.
+#: Most topics (and callers that hold work back) tracked in one window; further ones are not
+#: counted.
 WINDOW_TOPICS_MAX: Final = 100_000
 
-#: What `Counters.row` is where there is none: never was, and was taken back.
+#: Values of `Counters.row` without a row: never assigned, and freed.
 NO_ROW: Final = -1
 FREED: Final = -2
 
 
 class Touched(list["Counters"]):
-    """The counters that requests added to since the last tick, one list for the limiter."""
+    """The counters that requests added to since the last tick; one list for the limiter."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: Called at the first of them, so that whoever keeps the time wakes the core for a tick.
+        #: Called when the first counter is added, so that the time keeper schedules a tick.
         self.on_first: Callable[[], None] = _nobody_listens
 
 
 class Counters:
-    """Plain integers; `admit` and `refuse` are what the fast path may write inline."""
+    """Plain integers; the fast path may inline `admit` and `refuse`."""
 
     __slots__ = (
         "at",
@@ -60,30 +62,30 @@ class Counters:
     )
 
     def __init__(self, now: Nanos, touched: Touched, state: object = None) -> None:
-        #: The group that they belong to, for the tick.
+        #: The group of these counters, for the tick.
         self.state = state
-        #: Its row in the table of demand; `NO_ROW` before it has one, `FREED` after.
+        #: The row in the table of demand; `NO_ROW` before it has one, `FREED` after it was freed.
         self.row = NO_ROW
-        #: When the last request came.
+        #: Time of the last request.
         self.at = now
-        #: All requests; those that said they are retries; the refused ones that count for the group.
+        #: All requests; those marked as retries; refused ones that count for the group.
         self.requests = self.retries = self.refusals = 0
-        #: Admitted, and that part of it which said it is a retry.
+        #: Admitted units, and the part of them that was marked as retries.
         self.messages = self.bytes = 0
         self.retried_messages = self.retried_bytes = 0
-        #: Refused, retries too; refused with attempt 1; refused with attempt 0.
+        #: Refused units including retries; refused with attempt 1; refused with attempt 0.
         self.refused_messages = self.refused_bytes = 0
         self.refused_new_messages = self.refused_new_bytes = 0
         self.unsaid_messages = self.unsaid_bytes = 0
         #: Bounds refused work with attempt 0; None until there is some.
         self.unsaid: UnsaidBound | None = None
-        #: Topics that were active in the open window, and what each of them holds back.
+        #: Topics active in the open window, and what each of them holds back.
         self.topics: set[str | None] = set()
         self.held: dict[str | None, Pair] = {}
-        #: Whether it stands in `touched`.
+        #: Whether it is in `touched`.
         self.is_touched = False
         self.touched = touched
-        #: When it was put there: the first request since the last tick.
+        #: When it was added there: the first request since the last tick.
         self.touched_at = now
 
     def admit(self, cost: Pair, attempt: int, topic: str | None, now: Nanos) -> None:
@@ -130,21 +132,21 @@ class Counters:
 
     @property
     def admitted(self) -> Pair:
-        """Admitted since the start, as the wire and columns can have it."""
+        """Admitted units since the start, bounded to the int64 of messages and columns."""
         return Pair(min(self.messages, COUNT_MAX), min(self.bytes, COUNT_MAX))
 
     def hold(self, held: Pair, topic: str | None) -> None:
-        """Note what a caller holds back; a topic's last message in the window counts."""
+        """Record what a caller holds back; the last value of a topic in the window counts."""
         if topic in self.held or len(self.held) < WINDOW_TOPICS_MAX:
             self.held[topic] = held
 
     def note_topic(self, topic: str | None) -> None:
-        """Note a topic that is active for the first time in the open window."""
+        """Record a topic's first request in the open window."""
         if len(self.topics) < WINDOW_TOPICS_MAX:
             self.topics.add(topic)
 
     def touch(self) -> None:
-        """Have the next tick look at it."""
+        """Add these counters to those that the next tick reads."""
         self.is_touched = True
         self.touched_at = self.at
         touched = self.touched

@@ -1,9 +1,9 @@
 """Readings of counters as rows of a column, and the arithmetic between two of them.
 
-A mark is all counters of a group at a moment: one row of `FIELDS` integers. A rate is what was counted
-between two marks by the time between them, so nothing is counted twice or lost. Counts are whole units, rates
-Milli per second. Counters of Python have no bound, so marks are doubles: exact up to 2**53, which is a
-hundred days of ns, and only ever less exact beyond.
+A mark is all counters of a group at one time: one row of `FIELDS` integers. A rate is the count
+between two marks divided by the time between them, so nothing is counted twice or lost. Counts are
+whole units, rates Milli per second. Counters of Python have no bound, so marks are doubles. They
+are exact up to 2**53, which is a hundred days of ns, and lose precision beyond.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rgd.core.demand.counters import Counters
 from rgd.core.units import MILLI, NS_PER_S, RATE_MAX
 
-#: Times a count and by a time in ns: a rate in Milli per second.
+#: A count times this, divided by a time in ns, is a rate in Milli per second.
 SCALE: Final = MILLI * NS_PER_S
 
 #: The columns of a mark; those of amounts are pairs, messages and bytes.
@@ -29,7 +29,7 @@ Flags = NDArray[np.bool_]
 
 
 def read(counters: Sequence[Counters]) -> Floats:
-    """[rows, FIELDS] what some counters show."""
+    """[rows, FIELDS] the present readings of some counters."""
     rows = [
         (
             of.at,
@@ -54,7 +54,7 @@ def read(counters: Sequence[Counters]) -> Floats:
 
 
 def counted(begin: Floats, end: Floats, fields: slice) -> Floats:
-    """[rows, 2] what was counted between two marks."""
+    """[rows, 2] the counts between two marks."""
     return end[:, fields] - begin[:, fields]
 
 
@@ -76,6 +76,6 @@ def per_second(count: Floats, elapsed_ns: Floats) -> Floats:
 
 
 def whole(amounts: Floats) -> Ints:
-    """Amounts as whole numbers that a column, a message and a record can hold."""
+    """Round amounts to whole numbers that fit a column, a message and a record."""
     numbers: Ints = np.minimum(np.rint(amounts), RATE_MAX).astype(np.int64)
     return numbers

@@ -1,12 +1,13 @@
 """Slots: how a group's rate changes within a round, for many groups at once.
 
-A slot lasts from one tick's reading to the next, each as of the last request, so evenly spaced callers
-are measured exactly however the ticks fall. A slot that differs from those before it by more than chance
-and one whole unit begins a new *segment*, and a rate is that of the newest segment: a step within a round
-is not diluted. The slot into which the step fell belongs to neither side; it counts until the next one
-closes. Steps that are too small for a slot show in half a round, where the group is short.
+A slot lasts from one tick's reading to the next, each as of the last request, so evenly spaced
+callers are measured exactly regardless of when ticks occur. A slot that differs from the previous
+ones by more than noise and one whole unit begins a new *segment*. A rate is that of the newest
+segment, so a step within a round is not diluted. The slot that contains the step belongs to neither
+segment; it counts until the next one closes. Steps that are too small for a slot are detected in
+half a round, if the group is short.
 
-What chance is, `rgd.core.demand.estimator` says, and `learn` here measures how slots differ.
+`rgd.core.demand.estimator` defines the noise, and `learn` here measures how slots differ.
 """
 
 from dataclasses import dataclass
@@ -34,26 +35,27 @@ from rgd.core.demand.marks import (
 )
 from rgd.core.demand.settings import DemandSettings
 
-#: A silence of more than so many usual gaps, and a slot, counts as time without demand.
+#: A silence of more than this many usual gaps, and a slot, counts as time without demand.
 GAPS_QUIET: Final = 2
 
-#: What was advertised of the slot of a step is corrected if it is off by more than this part of it; and
-#: half a round that is off by less is no step.
+#: An advertised rate of the slot of a step is corrected if it is off by more than 1 /
+#: `CORRECTED_PART` of it; and half a round that is off by less is no step.
 CORRECTED_PART: Final = 100
 
 #: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
 FRESH_PART: Final = 0.5
 
-#: A difference of slots teaches at most so many times what is known, or so many times the least of the
-#: last three: one step makes two of them large, and noise all.
+#: Bounds on a difference of slots that updates the noise: this many times the known noise, or this
+#: many times the least of the last three. A step makes two of them large, noise makes all large.
 CLIP: Final = 4.0
 CLIP_LEAST: Final = 3.0
 
-#: Least weight of the newest difference, and how many it takes to know.
+#: Least weight of the newest difference, and the number of differences from which the noise is
+#: known.
 GAIN: Final = 1 / 16
 DIFFERENCES_MIN: Final = 3
 
-#: Nothing is taken for steadier than this part of its rate.
+#: Least noise, as a part of the rate.
 NOISE_LEAST: Final = 0.001
 
 #: Mean absolute difference of two normal deviates, in their standard deviations.
@@ -62,41 +64,43 @@ _DIFFERENCE_OF_SIGMA: Final = 1.128
 
 @dataclass(slots=True)
 class Slots(Columns):
-    """What is remembered of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli/s."""
+    """State of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli per second."""
 
-    #: Where the open window began, the newest segment, what the next slot is compared with, the newest
-    #: slot's end, and the open half of a round.
+    #: Marks: begin of the open window, begin of the newest segment, the mark with which the next
+    #: slot is compared, end of the newest slot, begin of the open half of a round.
     window: Floats
     begin: Floats
     base: Floats
     end: Floats
     half: Floats
-    #: When the first request of the flow came, and the usual time between two.
+    #: Time of the first request of the flow, and the usual time between two requests.
     first_at: Floats
     gap_ns: Floats
-    #: Whether something was asked since the group was idle; in this window for the first time.
+    #: Whether there were requests since the group was idle; whether this window has the first ones.
     flows: Flags
     is_first: Flags
-    #: Whether the segment is but the slot of a step; whether that was advertised.
+    #: Whether the segment is only the slot of a step; whether that was advertised.
     is_mixed: Flags
     was_told_mixed: Flags
-    #: Whether a step fell into the half of a round before the open one.
+    #: Whether the previous half of a round contains a step.
     is_half_step: Flags
     #: Whether a slot of the open window refused nothing.
     was_clear: Flags
-    #: The noise of slots: the newest rate, the mean difference and the last two, and how many.
+    #: The noise of slots: the newest rate, the mean difference, the last two, and their number.
     rate: Floats
     noise: Floats
     latest: Floats
     previous: Floats
     differences: Ints
-    #: What part of refused work that says no attempt is not believed (`rgd.core.demand.credit`).
+    #: The part of unsaid refusals (refused work without an attempt) that is not believed
+    #: (`rgd.core.demand.credit`).
     doubt: Floats
-    #: Rates of admitted and of such refused work in the last round that refused any; 0 once they taught.
+    #: Rates of admitted work and of unsaid refusals in the last round that had any; 0 once learnt
+    #: from.
     last_admitted: Floats
     last_unsaid: Floats
-    #: What was advertised, by how much a slot or half a round must be off to be news, whether others
-    #: go short, so that a fall is news.
+    #: What was advertised; by how much a slot or half a round must differ to be reported; whether
+    #: the group as a whole is short, so that a decrease is reported too.
     told: Floats
     threshold: Floats
     half_threshold: Floats
@@ -104,7 +108,7 @@ class Slots(Columns):
 
     @classmethod
     def empty(cls, rows: int) -> Self:
-        """Columns of rows that were never asked for."""
+        """Zeroed columns for new rows."""
         mark, pair = (rows, FIELDS), (rows, 2)
         ints, flags, floats = np.int64, np.bool_, np.float64
         shapes = [
@@ -121,7 +125,7 @@ class Slots(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From where to where rates are computed, [rows]."""
+    """The marks between which rates are computed, [rows]."""
 
     begin: Floats
     end: Floats
@@ -131,7 +135,7 @@ class Span:
 
 
 def rates(of: Slots, begin: Floats, end: Floats) -> Floats:
-    """[rows, 2] what was offered between two marks; unsaid work as far as it is believed."""
+    """[rows, 2] offered work between two marks; unsaid work as far as it is believed."""
     offered = arrived(begin, end) + counted(begin, end, UNSAID) * (1 - of.doubt)
     return per_second(offered, elapsed(begin, end))
 
@@ -145,14 +149,14 @@ def start(of: Slots, mark: Floats) -> None:
 
 
 def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
-    """End a slot of each row, all of which flow; whether demand has jumped, so that peers should know."""
+    """End a slot of each row, all of which flow; returns whether demand jumped."""
     end = of.end.copy()
     slot = rates(of, end, mark)
     learn(of, slot)
     told_mixed, was_mixed = of.was_told_mixed.copy(), of.is_mixed.copy()
     is_change = ~was_mixed & (end[:, AT] > of.base[:, AT]) & _is_change(of, slot, end, mark)
     _assign(of.begin, end, was_mixed | is_change)
-    # A step falls into a slot, which is neither the one nor the other.
+    # The slot that contains a step belongs to neither side of it.
     of.base[...] = np.where(was_mixed[:, None], end, of.base)
     _assign(of.base, of.begin, ~was_mixed & ~is_change)
     of.is_mixed[...] = is_change
@@ -168,23 +172,23 @@ def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
 
 
 def close_half(of: Slots, where: Flags, settings: DemandSettings) -> Flags:
-    """End a half of the window; whether a segment begins with it because a small step fell into it."""
+    """End half a window; returns whether a small step makes it begin a segment."""
     half, mark = of.half.copy(), of.end
     where = where & of.flows
     _assign(of.half, mark, where)
     was_step = of.is_half_step.copy()
     of.is_half_step &= ~where
     where = where & of.hungry & ~of.is_mixed & (mark[:, AT] > half[:, AT])
-    # A slot has shown a step since.
+    # Otherwise a slot has detected a step since.
     where &= of.begin[:, AT] <= half[:, AT]
     if not where.any():
         return where
     unit = (SCALE / elapsed(half, mark) + SCALE / settings.round_ns)[:, None]
-    # What was advertised of the half into which a step fell is corrected as that of a slot is.
+    # The advertised rate of the half that contains a step is corrected, as that of a slot is.
     far = np.where(was_step[:, None], 0.0, of.half_threshold)
     far = np.maximum(np.maximum(far, unit), of.told / CORRECTED_PART)
     off = np.abs(rates(of, half, mark) - of.told)
-    # A slot shows larger steps.
+    # A slot detects larger steps.
     shows = (of.told > 0) & (off > far) & (off <= _far(of, settings))
     is_step = where & shows.any(axis=1)
     _assign(of.begin, half, is_step)
@@ -194,7 +198,7 @@ def close_half(of: Slots, where: Flags, settings: DemandSettings) -> Flags:
 
 
 def learn(of: Slots, slot: Floats) -> None:
-    """Take the newest slot into the noise of each row: a Huberised mean of absolute differences."""
+    """Update each row's noise with the newest slot: a Huberised mean of absolute differences."""
     is_known = (of.differences > 0)[:, None]
     difference = np.abs(slot - of.rate) * is_known
     least = np.minimum(np.minimum(difference, of.latest), of.previous)
@@ -217,12 +221,12 @@ def sigma(of: Slots) -> Floats:
 def span(
     of: Slots, now: Floats, last_at: Floats, settings: DemandSettings, *, is_round: bool
 ) -> Span:
-    """What rates are computed over.
+    """The marks over which rates are computed.
 
     Args:
         of: the rows.
-        now: the counters now, as of now.
-        last_at: [rows] when the last request came.
+        now: the present counters, as of now.
+        last_at: [rows] time of the last request.
         settings: the exchange's intervals.
         is_round: at the end of a full round, where a steady flow that is silent counts as stopped.
     """
@@ -230,7 +234,7 @@ def span(
     requests = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
     gap_ns = (of.end[:, AT] - of.begin[:, AT]) / np.maximum(requests, 1)
     _assign(of.gap_ns, gap_ns, requests > 0)
-    # Not one whole slot: all there was, the first request too if there was none before.
+    # Without one whole slot, use everything, including the first request of a new flow.
     is_short = of.begin[:, AT] == of.end[:, AT]
     is_fresh = is_short & of.is_first
     is_silent = ~of.flows
@@ -244,7 +248,7 @@ def span(
     since = np.where(is_fresh, of.first_at, begin[:, AT])
     begin = np.where(is_fresh[:, None], of.window, begin)
     if is_round:
-        # One request that was granted says nothing of a rate: one in a round.
+        # A single granted request gives no rate, so it counts as one in a round.
         is_single = is_fresh & (now[:, REQUESTS] - begin[:, REQUESTS] == 1)
         is_single &= now[:, REFUSALS] == begin[:, REFUSALS]
         since = np.where(is_single, np.minimum(since, now[:, AT] - settings.round_ns), since)
@@ -253,16 +257,16 @@ def span(
 
 
 def requests(of: Span) -> Floats:
-    """[rows] requests of a span, those apart that said they are retries."""
+    """[rows] requests of a span without those marked as retries."""
     said: Floats = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
     return said - (of.end[:, RETRIES] - of.begin[:, RETRIES])
 
 
 def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
-    """Begin the next window of each row; idle ones forget their flow."""
+    """Begin the next window of each row; idle rows reset their flow."""
     of.window[...] = now
     of.was_clear[...] = False
-    # What follows a step's slot is not compared with it.
+    # Slots after a step's slot are not compared with it.
     of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
     for column in (of.begin, of.half):
         column[...] = of.end
@@ -276,7 +280,7 @@ def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
 
 
 def settled(of: Slots, begin: Floats, offered: Floats) -> Floats:
-    """[rows, 2] what noise is to be learnt from: the rate before a step whose slot is all that is known."""
+    """[rows, 2] the rate that updates the noise: before a step, if only its slot is known."""
     is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
     of.was_told_mixed |= is_mixed
     if not is_mixed.any():
@@ -285,9 +289,9 @@ def settled(of: Slots, begin: Floats, offered: Floats) -> Floats:
 
 
 def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
-    """Whether the slot that ended differs from those before it by more than noise."""
+    """Whether the slot that ended differs from the previous ones by more than noise."""
     before = rates(of, of.base, end)
-    # Units are whole: one more or less in either is no difference.
+    # Units are whole, so one more or less in either is no difference.
     unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
     with np.errstate(divide="ignore"):
         part = np.where(of.told > 0, of.threshold / np.maximum(of.told, 1), FRESH_PART)
@@ -297,7 +301,7 @@ def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
 
 
 def _is_told_wrong(of: Slots, slot: Floats) -> Flags:
-    """Whether the first slot after a step's own shows that what was advertised of that was off."""
+    """Whether the first slot after a step's slot shows that the advertised rate was wrong."""
     is_off = np.abs(slot - of.told) * CORRECTED_PART > of.told
     is_wrong: Flags = np.any(is_off & (of.told > 0), axis=1)
     return is_wrong
@@ -311,7 +315,7 @@ def _is_jump(of: Slots, slot: Floats, refuses: Flags, settings: DemandSettings) 
 
 
 def _is_steady(of: Slots) -> Flags:
-    """Whether a slot without a request would be a change of what was advertised."""
+    """Whether a slot without a request would be a change from what was advertised."""
     is_advertised = of.told > 0
     is_above: Flags = np.all(~is_advertised | (of.threshold < of.told), axis=1)
     is_steady: Flags = np.any(is_advertised, axis=1) & is_above

@@ -1,13 +1,13 @@
-"""The demand of every group that is in use here: a table with one row for each (group, kind).
+"""The demand of every group in use on this broker: a table with one row for each (group, kind).
 
-Three things happen to rows, to a block of them at a time:
+Three operations work on a block of rows at a time:
 
-- `tick` reads the counters that requests added to and closes a slot of each (`rgd.core.demand.slots`);
-- `measure` says what the rates are now, for an early report;
-- `close` ends the window at a round's end: what was counted in it, and what the rates are.
+- `tick` reads the touched counters and closes a slot of each (`rgd.core.demand.slots`);
+- `measure` computes the present rates, for an early report;
+- `close` ends the window at a round's end, and returns what was counted in it and the rates.
 
-What the rates show goes through the estimator (`rgd.core.demand.estimator`) to the peers. `advertise` notes
-what these were sent, so that a slot that is far from it is news.
+The estimator (`rgd.core.demand.estimator`) turns the rates into the demand that is sent to the
+peers. `advertise` stores what was sent, so that a slot that differs much from it triggers a report.
 """
 
 from collections.abc import Sequence
@@ -41,21 +41,21 @@ from rgd.core.demand.slots import Slots
 from rgd.core.runs import run_of
 from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 
-#: Rows that the table begins with.
+#: Initial number of rows of the table.
 _ROWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What some rows show; the first axis is the row, amounts are [rows, 2]."""
+    """Measurements of some rows; the first axis is the row, amounts are [rows, 2]."""
 
     #: Admitted, Milli per second, over the time that demand is estimated from.
     admitted: Ints
     estimates: Estimates
-    #: New work that was offered, Milli per second, and [rows] requests; 0 where nothing was asked.
+    #: Offered new work, Milli per second, and [rows] requests; 0 where there were none.
     offered: Floats
     requests: Floats
-    #: [rows] topics that are active in the open window.
+    #: [rows] number of active topics in the open window.
     topics: Ints
     #: Whole units since the start.
     admitted_total: Ints
@@ -64,12 +64,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What a window showed that ended, of the rows that are worth a word."""
+    """The results of an ended window, for the rows to report."""
 
-    #: [rows] their places among those that were to be closed.
+    #: [rows] their indexes among the rows that were to be closed.
     kept: Ints
     measured: Measured
-    #: [rows, 2] counted in the window, Milli per second; what is held back is wanted too.
+    #: [rows, 2] counted in the window, Milli per second; `wanted` includes held-back demand.
     admitted: Ints
     wanted: Ints
     #: [rows, 2] refused in the window, whole units, retries too.
@@ -77,7 +77,7 @@ class Closed:
 
 
 class _Moment(NamedTuple):
-    """When rows are measured, and what callers hold back then."""
+    """The time of a measurement, and what callers hold back then."""
 
     now: int
     held: Floats
@@ -85,21 +85,21 @@ class _Moment(NamedTuple):
 
 
 class DemandTable:
-    """The demand of one broker's groups; counters are given a row when they are first read."""
+    """The demand of one broker's groups; counters get a row when they are first read."""
 
     def __init__(self, settings: DemandSettings) -> None:
         self._settings = settings
         self.estimator = Estimator(settings)
         self._slots = Slots.empty(_ROWS)
         self._wanted_total = np.zeros((_ROWS, 2), np.int64)
-        #: By row; None where the row is free.
+        #: By row; None if the row is free.
         self.counters: list[Counters | None] = []
         self._free: list[int] = []
-        #: What was held back in the window before, by row.
+        #: Held-back demand of the previous window, by row.
         self._held_before: dict[int, dict[str | None, Pair]] = {}
 
     def row_of(self, counters: Counters) -> int:
-        """The row of some counters, given to them if they have none."""
+        """The row of some counters, assigned if they have none."""
         if counters.row < 0:
             row = self._free.pop() if self._free else len(self.counters)
             if row == len(self.counters):
@@ -110,7 +110,7 @@ class DemandTable:
                     self._wanted_total = np.concatenate((self._wanted_total, more))
             window = self._slots.window[row]
             if counters.row == FREED:
-                # What came before was counted in its former row.
+                # Earlier requests were counted in its former row.
                 window[...] = read([counters])[0]
             window[AT] = counters.touched_at
             self.counters[row] = counters
@@ -118,7 +118,7 @@ class DemandTable:
         return counters.row
 
     def free(self, counters: Counters) -> None:
-        """Take the row back from the counters of a group that is gone."""
+        """Free the row of a removed group's counters."""
         row, counters.row = counters.row, FREED
         self.counters[row] = None
         self._free.append(row)
@@ -128,7 +128,7 @@ class DemandTable:
         self._held_before.pop(row, None)
 
     def wanted_total(self, counters: Counters) -> Pair:
-        """Demand since the start, without the open window's."""
+        """Demand since the start, without the open window, in whole units."""
         return Pair() if counters.row < 0 else Pair(*self._wanted_total[counters.row].tolist())
 
     def tick(self, touched: Sequence[Counters]) -> list[Counters]:
@@ -136,7 +136,7 @@ class DemandTable:
         touched = sorted(touched, key=self.row_of)
         marks, rows = read(touched), _rows_of(touched)
         self._start(rows, marks)
-        # One that is too short to show a rate goes on.
+        # A slot that is too short to give a rate continues.
         lasts = marks[:, AT] - self._slots.end[:, AT].take(rows)
         due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
         if not len(due):
@@ -150,11 +150,11 @@ class DemandTable:
         return [touched[at] for at in due[jumped].tolist()]
 
     def measure(self, counters: Sequence[Counters], now: int) -> Measured:
-        """What is known of the rates now, for an early report; windows stay open.
+        """The present rates, for an early report; windows stay open.
 
         Args:
-            counters: whose, all of which have a row.
-            now: the moment.
+            counters: the groups' counters, all of which have a row.
+            now: time of the measurement.
         """
         rows, marks = _rows_of(counters), read(counters)
         self._start(rows, marks)
@@ -166,12 +166,12 @@ class DemandTable:
         return measured
 
     def close(self, counters: Sequence[Counters], is_advertised: Flags, now: int) -> Closed | None:
-        """End the window of some rows and open the next; None where none of them is worth a word.
+        """End the window of some rows and open the next; None if there is nothing to report.
 
         Args:
-            counters: whose, all of which have a row.
-            is_advertised: [rows] whether the peers know something of it, so that they hear that it is idle.
-            now: the moment.
+            counters: the groups' counters, all of which have a row.
+            is_advertised: [rows] whether the peers have a row, and must learn that it is idle.
+            now: end of the window.
         """
         rows, marks = _rows_of(counters), read(counters)
         is_asked = marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
@@ -194,7 +194,7 @@ class DemandTable:
         total += np.minimum(whole(wanted), COUNT_MAX - total)
         moment = _Moment(now, held, is_round=True)
         measured = self._measure(counters, of, marks, moment)
-        # Last: what raises before it leaves the windows open.
+        # Assigned last, so that an earlier exception leaves the windows open.
         self._wanted_total[rows] = measured.wanted_total[...] = total
         admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
         unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
@@ -216,14 +216,14 @@ class DemandTable:
         limited: Flags,
         short: Flags,
     ) -> None:
-        """Note what the peers believe, so that a slot that is far from it is news.
+        """Store what was sent to the peers, so that a slot far from it triggers a report.
 
         Args:
-            counters: whose.
-            told: [rows, 2] what was advertised, Milli per second; 0 for nothing.
-            estimates: by how much a rate must be off.
-            limited: [rows, 2] whether there is a quota; where there is none no jump matters.
-            short: [rows] whether the group as a whole is short, so that a fall is news, too.
+            counters: the groups' counters.
+            told: [rows, 2] advertised demand, Milli per second; 0 for none.
+            estimates: the thresholds by which a rate must differ.
+            limited: [rows, 2] whether there is a quota; without one no jump is reported.
+            short: [rows] whether the group as a whole is short, so that a decrease is reported too.
         """
         rows, of = _rows_of(counters), self._slots
         of.told[rows] = told
@@ -232,7 +232,7 @@ class DemandTable:
         of.hungry[rows] = short
 
     def _start(self, rows: Ints, marks: Floats) -> None:
-        """Begin the flow of rows that were idle and are asked."""
+        """Begin the flow of rows that were idle and now have requests."""
         is_new = ~self._slots.flows[rows]
         is_new &= marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
         if is_new.any():
@@ -241,7 +241,7 @@ class DemandTable:
             self._slots.put(rows[is_new], of)
 
     def _rest(self, counters: Sequence[Counters], rows: Ints, is_idle: Flags, now: int) -> None:
-        """Open the next window of rows of which nothing was asked; what comes next is a fresh flow."""
+        """Open the next window of rows without requests; their next request begins a new flow."""
         idle = rows[is_idle]
         if len(idle):
             of = self._slots.rows(idle)
@@ -252,7 +252,7 @@ class DemandTable:
             )
 
     def _open(self, counters: Sequence[Counters], is_idle: Sequence[bool]) -> None:
-        """Open the next window of what counters keep in sets."""
+        """Open the next window of what counters keep by topic."""
         held_before = self._held_before
         for one, idle in zip(counters, is_idle, strict=True):
             if one.topics:
@@ -311,14 +311,14 @@ def _as_of(marks: Floats, now: int) -> Floats:
 def _offered(
     counters: Sequence[Counters], of: Slots, begin: Floats, end: Floats, elapsed_ns: Floats
 ) -> Floats:
-    """[rows, 2] whole units of new work between two marks, unsaid refusals as far as they count."""
+    """[rows, 2] whole units of new work between two marks; unsaid refusals as far as they count."""
     offered = arrived(begin, end)
     unsaid = counted(begin, end, UNSAID)
     for at in np.flatnonzero(unsaid.any(axis=1)).tolist():
         bound = counters[at].unsaid
         assert bound is not None, "there are unsaid refusals"
         most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
-        # Amounts beyond 2^63 would make a column of objects.
+        # Integers beyond 2^63 would make a column of objects.
         most_units = np.array(most, np.float64)
         offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most_units))
     return offered

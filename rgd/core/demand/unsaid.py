@@ -1,11 +1,11 @@
-"""Bounds refused work whose callers do not say whether it is new or a retry.
+"""Bounds unsaid refusals: refused work whose callers do not mark it as new or as a retry.
 
-Counting cannot tell a fresh flow that gives up from one that comes back: where each refusal says "in
-10 ms", a hundred new requests a second look like one that is asked for again and again. Law: in any slice
-as long as the wait that its first refusal was answered with, no caller who waits as told comes back, so what
-is refused there is distinct work. All else is believed up to `GROWTH` times what was advertised before: a
-fresh flow is known after one or two reports, and retries, which are a bounded multiple of what is refused,
-cannot inflate demand faster than that.
+Counts cannot distinguish a new flow that gives up from one that retries: if each refusal is
+answered "in 10 ms", a hundred new requests a second look like one request that is retried again and
+again. Law: in any slice as long as the wait in the answer to its first refusal, no caller that
+respects the wait retries, so the work refused there is distinct. Further work is believed up to
+`GROWTH` times what was advertised before. A new flow is therefore known after one or two reports.
+Retries are a bounded multiple of refused work, and cannot increase the demand faster than that.
 """
 
 from typing import Final
@@ -25,15 +25,15 @@ class UnsaidBound:
 
     def __init__(self) -> None:
         self._messages = self._bytes = 0
-        #: When the open slice ends; None before the first.
+        #: End of the open slice; None before the first.
         self._end: Nanos | None = None
         self._largest = (0, 0)
-        #: The first slice: what was refused in it, and its length; None while it is open.
+        #: The first slice: work refused in it, and its length; None while it is open.
         self._first: tuple[int, int] | None = None
         self._first_ns = 0
 
     def note(self, cost: Pair, retry_after_ms: int, now: Nanos) -> None:
-        """Count refused work of which nobody said whether it is new."""
+        """Count refused work without an attempt."""
         if self._end is None or now >= self._end:
             self._close()
             length_ns = max(1, retry_after_ms) * NS_PER_MS
@@ -44,14 +44,14 @@ class UnsaidBound:
         self._bytes += size
 
     def open(self) -> None:
-        """Begin another window; a slice may reach into it."""
+        """Begin another window; a slice may extend into it."""
         self._largest = (0, 0)
 
     def most(self, told: tuple[float, float], period_ns: int, now: Nanos) -> tuple[float, float]:
-        """The most that counts of what was refused in a period that ends now, whole units.
+        """The most refused work that counts in a period that ends now, whole units.
 
         Args:
-            told: the demand that was advertised, Milli per second; 0 for none.
+            told: the advertised demand, Milli per second; 0 for none.
             period_ns: the period's length.
             now: its end.
         """
@@ -70,7 +70,7 @@ class UnsaidBound:
     def _most(self, told: float, largest: int, first: int | None, period_ns: int) -> float:
         if told:
             return max(largest, GROWTH * told * period_ns / _SCALE)
-        # Within the first slice nobody can have come back.
+        # Within the first slice no caller can have retried.
         return float("inf") if first is None else max(largest, first * period_ns / self._first_ns)
 
     def _close(self) -> None:

@@ -1,6 +1,6 @@
-"""The exchange: what the brokers tell one another, and what each makes of it.
+"""The exchange: the reports that brokers send each other, and the state each keeps of them.
 
-`messages` are the words; `usage_map` is group -> broker -> usage (PIP-82);
-`peers` knows who is there and how stale; `suppression` decides what is worth
-saying again.
+`messages` are the message types. `usage_map` is group -> broker -> usage (PIP-82).
+`peers` tracks the live brokers and how stale each is. `suppression` decides which
+changes are worth reporting.
 """

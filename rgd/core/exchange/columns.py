@@ -1,10 +1,10 @@
-"""Rows as columns: usage, and what was allowed, of many groups at once.
+"""Rows as columns: the usage and the shares of many groups at once.
 
 A report of 5,000 groups is one value with a handful of arrays, not 5,000
-objects: it is decoded, kept, compared and shared out by numpy (PIP-82's scale).
+objects: numpy decodes, stores, compares and shares it (PIP-82's scale).
 `UsageRow` and `ShareRow` are single rows of these, for views, tests and tools.
 
-Law: columns of one value have the same length, and a (group, kind) comes once.
+Law: columns of one value have the same length, and each (group, kind) occurs once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ Codes = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 _Column = TypeVar("_Column", bound=np.generic)
 
-#: A kind and a policy are written as their place in these.
+#: A kind and a policy are encoded as their index in these tuples.
 KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
-#: Where work of a group can be refused, in the order of `ShareColumns.refused_by`.
+#: Where work of a group can be refused; the second axis of `ShareColumns.refused_by`.
 REFUSED_BY: Final = (*(level.value for level in Level), "backlog")
 _NO_LEVELS: Final = np.zeros((0, len(REFUSED_BY), 2), np.int64)
 
@@ -41,12 +41,12 @@ _POLICY_CODE: Final = {policy: code for code, policy in enumerate(POLICIES)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsageColumns:
-    """What one broker tells of its groups.
+    """The usage that one broker reports for its groups.
 
     Attributes:
         groups: [rows] names; a tuple, or `NumberedNames`.
-        kinds: [rows] places in `KINDS`.
-        topics: [rows] topics of the group that were active.
+        kinds: [rows] indexes into `KINDS`.
+        topics: [rows] number of active topics of the group.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
         admitted_total: [rows, 2] whole units since the sender's start; `wanted_total` likewise.
     """
@@ -95,14 +95,14 @@ class UsageColumns:
 
     @property
     def is_idle(self) -> Flags:
-        """[rows] whether a row says 0: PIP-82 removes such a broker from the group's map."""
+        """[rows] whether a row is all 0: PIP-82 removes such a broker from the group's map."""
         amounts = self.wanted | self.admitted
-        # Numpy takes ten times as long for a maximum along an axis of two.
+        # A maximum along an axis of two takes numpy ten times as long.
         idle: Flags = (amounts[:, 0] | amounts[:, 1]) == 0
         return idle
 
     def take(self, places: Ints) -> "UsageColumns":
-        """The rows at these places."""
+        """The rows at these indexes."""
         return UsageColumns(
             groups=_taken(self.groups, places),
             kinds=self.kinds[places],
@@ -114,7 +114,7 @@ class UsageColumns:
         )
 
     def between(self, begin: int, end: int) -> "UsageColumns":
-        """The rows from the place `begin` to before `end`; copies no numbers."""
+        """The rows from index `begin` to before `end`; copies no numbers."""
         return UsageColumns(
             groups=self.groups[begin:end],
             kinds=self.kinds[begin:end],
@@ -127,7 +127,7 @@ class UsageColumns:
 
     @classmethod
     def join(cls, parts: Sequence["UsageColumns"]) -> "UsageColumns":
-        """The rows of all parts, one after another."""
+        """The rows of all parts, one part after another."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -141,21 +141,21 @@ class UsageColumns:
         )
 
     def in_order(self) -> "UsageColumns":
-        """The rows by group, publish before dispatch: the order of the wire."""
+        """The rows sorted by group, publish before dispatch: the order on the wire."""
         return self.take(order_of(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShareColumns:
-    """What a round of the usage log says of each group.
+    """One round of the usage log: a row for each group.
 
     Attributes:
-        usage: [rows] what was asked and got.
+        usage: [rows] demand, and what was admitted.
         share: [rows, 2] this broker's share, Milli per second or `NO_RATE`; `quota` likewise.
-        policies: [rows] places in `POLICIES`.
+        policies: [rows] indexes into `POLICIES`.
         refused: [rows, 2] whole units in the round, retries too.
-        sent: [rows] whether the row was told to the peers in this round.
-        refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing was, or it is not known.
+        sent: [rows] whether the row was sent to the peers in this round.
+        refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing, or unknown.
     """
 
     usage: UsageColumns
@@ -201,7 +201,7 @@ class ShareColumns:
     __hash__ = None  # type: ignore[assignment]  # arrays can change
 
     def take(self, places: Ints) -> "ShareColumns":
-        """The rows at these places."""
+        """The rows at these indexes."""
         return ShareColumns(
             usage=self.usage.take(places),
             share=self.share[places],
@@ -213,7 +213,7 @@ class ShareColumns:
         )
 
     def between(self, begin: int, end: int) -> "ShareColumns":
-        """The rows from the place `begin` to before `end`; copies no numbers."""
+        """The rows from index `begin` to before `end`; copies no numbers."""
         return ShareColumns(
             usage=self.usage.between(begin, end),
             share=self.share[begin:end],
@@ -226,7 +226,7 @@ class ShareColumns:
 
     @classmethod
     def join(cls, parts: Sequence["ShareColumns"]) -> "ShareColumns":
-        """The rows of all parts, one after another."""
+        """The rows of all parts, one part after another."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -240,12 +240,12 @@ class ShareColumns:
         )
 
     def in_order(self) -> "ShareColumns":
-        """The rows by group, publish before dispatch: the order of the log."""
+        """The rows sorted by group, publish before dispatch: the order in the log."""
         return self.take(order_of(self.usage))
 
 
 def order_of(usage: UsageColumns) -> Ints:
-    """[rows] places by group, publish before dispatch."""
+    """[rows] row indexes sorted by group, publish before dispatch."""
     # Two stable sorts by single keys are twice as fast as one by pairs.
     places = np.argsort(usage.kinds, kind="stable").tolist()
     places.sort(key=usage.groups.__getitem__)
@@ -253,24 +253,24 @@ def order_of(usage: UsageColumns) -> Ints:
 
 
 def kind_code(kind: Kind) -> int:
-    """The place of a kind in `KINDS`."""
+    """The index of a kind in `KINDS`."""
     return _KIND_CODE[kind]
 
 
 def policy_code(policy: SharePolicyName) -> int:
-    """The place of a policy in `POLICIES`."""
+    """The index of a policy in `POLICIES`."""
     return _POLICY_CODE[policy]
 
 
 def pairs(values: Sequence[tuple[int, int]]) -> Ints:
-    """[rows, 2] of amounts."""
-    # Numpy looks into each pair by itself, and takes five times as long.
+    """[rows, 2] array of pairs of amounts."""
+    # Numpy alone inspects each pair, and takes five times as long.
     flat = np.fromiter(chain.from_iterable(values), np.int64, 2 * len(values))
     return flat.reshape(len(values), 2)
 
 
 def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
-    """[rows, 2] of rates; None becomes `NO_RATE`."""
+    """[rows, 2] array of pairs of rates; None becomes `NO_RATE`."""
     return pairs(
         [
             (NO_RATE if messages is None else messages, NO_RATE if size is None else size)
@@ -292,7 +292,7 @@ def _joined(
 
 
 def _levels_of(rows: Sequence[ShareRow]) -> Ints:
-    """[rows, REFUSED_BY, 2] of single rows; no rows where none says it."""
+    """[rows, REFUSED_BY, 2] from single rows; no rows if none has a breakdown by level."""
     if not any(row.refused_by for row in rows):
         return _NO_LEVELS
     levels = np.zeros((len(rows), len(REFUSED_BY), 2), np.int64)
@@ -303,7 +303,7 @@ def _levels_of(rows: Sequence[ShareRow]) -> Ints:
 
 
 def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]:
-    """Of each row the levels that refused something, and how much."""
+    """For each row, the levels that refused something, and how much."""
     if not len(rows.refused_by):
         return (() for _ in range(len(rows)))
     return (
@@ -317,7 +317,7 @@ def _levels_by_row(rows: ShareColumns) -> Iterator[tuple[tuple[str, Pair], ...]]
 
 
 def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
-    """Refused by level of all parts; no rows where no part says it."""
+    """`refused_by` of all parts; no rows if no part has it."""
     if not any(len(part.refused_by) for part in parts):
         return _NO_LEVELS
     nothing = _NO_LEVELS.shape[1:]
@@ -343,6 +343,5 @@ def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns
     return True
 
 
-#: No rows at all.
 NO_USAGE: Final = UsageColumns.of()
 NO_SHARES: Final = ShareColumns.of()

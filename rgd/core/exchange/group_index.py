@@ -1,12 +1,12 @@
-"""Gives every group and kind that is in use a slot: a row number in columns that are kept by slot.
+"""Assigns a slot id to every group and kind in use: its row number in columns kept by slot.
 
-Law: a slot belongs to one group and kind from when it is given until it is freed, and it is freed only
-when no column holds anything in it (`rgd.core.broker.slots` decides that). So arrays by slot stay true
-while groups come and go.
+Law: a slot belongs to one group and kind from its assignment until it is freed. It is freed only
+when no column holds anything in it (`rgd.core.broker.slots` decides this). Arrays by slot therefore
+stay valid while groups come and go.
 
-Names that peers send and no policy knows may be invented: all of them together take at most
-`UNKNOWN_MAX` slots, and whoever asks for a peer says how many it may add (`room`). Groups with
-policies take the rest. What gets no slot is counted, and a known slot is never taken away for it.
+Peers may send names that no policy has, and may invent them. All such names together get at most
+`UNKNOWN_MAX` slots, and `room` limits how many one call may add for a peer. Groups with policies
+get the rest. A name that gets no slot is counted, and never displaces an assigned slot.
 """
 
 from collections.abc import Container, Sequence
@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
 
-#: Most groups and kinds that a daemon tells apart, ten times PIP-82's cluster (100,000 groups in both
-#: kinds); a group of ours that comes later is granted its floor.
+#: Most groups and kinds that a daemon tracks, ten times PIP-82's cluster (100,000 groups in both
+#: kinds); beyond it, a new group of this broker is granted its floor.
 SLOTS_MAX: Final = 2_000_000
 
-#: Most of them that no policy knows, twice PIP-82's cluster: policies may be read after the reports.
+#: Most slots of groups without policies, twice PIP-82's cluster: reports may arrive before
+#: policies.
 UNKNOWN_MAX: Final = 400_000
 
-#: Stands for a group that has no slot.
+#: The slot id of a group that has no slot.
 NO_SLOT: Final = -1
 
 Hashes = NDArray[np.uint64]
@@ -34,28 +35,28 @@ _Column = TypeVar("_Column", bound=np.generic)
 
 
 class GroupIndex:
-    """Slots of groups and kinds; `len` is one more than the greatest that was ever given."""
+    """Slots of groups and kinds; `len` is one more than the greatest slot ever assigned."""
 
     def __init__(self) -> None:
-        #: [slots] a freed one keeps its last key until it is given again.
+        #: [slots] a freed slot keeps its last key until it is reused.
         self.keys: list[GroupKey] = []
-        #: [slots] 64 bits that tell keys apart, the same on every broker.
+        #: [slots] 64-bit hash of the key, the same on every broker.
         self.hashes: Hashes = np.zeros(64, np.uint64)
-        #: [slots] bytes of the group's name.
+        #: [slots] length of the group's name in bytes.
         self.name_bytes: NDArray[np.int32] = np.zeros(64, np.int32)
-        #: [slots] whether it is given, and whether it is given to a group without policies.
+        #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
         self.is_given: Flags = np.zeros(64, np.bool_)
         self.is_unknown: Flags = np.zeros(64, np.bool_)
         self._slots: tuple[dict[str, int], ...] = tuple({} for _ in KINDS)
         self._free: list[int] = []
-        #: The groups that have policies; None: all have.
+        #: The groups that have policies; None: all groups have.
         self._known: Container[str] | None = None
-        #: How many slots are given to groups without policies.
+        #: Number of slots assigned to groups without policies.
         self.unknown = 0
         #: Requests for a slot that were refused.
         self.refused = 0
-        #: [slots] another number whenever the slot is given, 0 while it is free: whoever remembers a slot
-        #: remembers its ticket, and knows by it that the slot was not freed.
+        #: [slots] a new number at each assignment, 0 while the slot is free. A cache of slots
+        #: stores it too, and compares it to detect that a slot was freed.
         self.tickets: Ints = np.zeros(64, np.int64)
         self._next_ticket = 1
 
@@ -64,15 +65,15 @@ class GroupIndex:
 
     @property
     def given(self) -> int:
-        """How many slots are given."""
+        """Number of assigned slots."""
         return len(self.keys) - len(self._free)
 
     def find(self, key: GroupKey) -> int | None:
-        """The slot of one key, if it has one."""
+        """The slot of a key, if it has one."""
         return self._slots[kind_code(key.kind)].get(key.group)
 
     def slot(self, key: GroupKey) -> int:
-        """The slot of a group of ours, `NO_SLOT` when there are too many."""
+        """The slot of a group of this broker, assigned if needed; `NO_SLOT` if none is left."""
         slot = self.find(key)
         if slot is None:
             slot = self._take(key)
@@ -81,7 +82,7 @@ class GroupIndex:
         return slot
 
     def find_all(self, groups: Sequence[str], kinds: Codes) -> Ints:
-        """[rows] the slot of each, `NO_SLOT` where there is none."""
+        """[rows] the slot of each row, `NO_SLOT` if it has none."""
         tables = self._slots
         codes = kinds.tolist()
         found = [
@@ -97,13 +98,13 @@ class GroupIndex:
         skip: Flags | None = None,
         room: int | None = None,
     ) -> Ints:
-        """[rows] the slot of each, given where there was none.
+        """[rows] the slot of each row, assigned if it had none.
 
         Args:
             groups: [rows].
             kinds: [rows].
-            skip: [rows] what gets no slot if it has none: rows that say nothing.
-            room: how many groups without policies may be given one; None: as many as there are.
+            skip: [rows] rows that are not assigned a new slot, because they are idle.
+            room: most new slots for groups without policies; None: as many as are left.
         """
         slots = self.find_all(groups, kinds)
         missing = slots == NO_SLOT
@@ -118,11 +119,11 @@ class GroupIndex:
         return self._known is None or group in self._known
 
     def set_known(self, groups: Container[str]) -> None:
-        """From now on these groups have policies; slots that are given hear of it by `judge`."""
+        """Set the groups that have policies; assigned slots are updated by `judge`."""
         self._known = groups
 
     def judge(self, slots: Ints) -> None:
-        """Look again whether the groups of these slots have policies."""
+        """Recompute whether the groups of these slots have policies."""
         slots = slots[self.is_given[slots]]
         keys = self.keys
         unknown = [not self.knows(keys[slot].group) for slot in slots.tolist()]
@@ -130,7 +131,7 @@ class GroupIndex:
         self.is_unknown[slots] = unknown
 
     def free(self, slots: Ints) -> None:
-        """Take slots back in which no column holds anything; each must be given, and comes once."""
+        """Free slots in which no column holds anything; each must be assigned and occur once."""
         if not len(slots):
             return
         for slot in slots.tolist():
@@ -149,7 +150,7 @@ class GroupIndex:
         kinds: Codes,
         room: int | None,
     ) -> None:
-        """Give the groups of some rows their slots, as far as there is room, and put them in `slots`."""
+        """Assign slots to the groups of some rows while there is room; writes to `slots`."""
         left = UNKNOWN_MAX - self.unknown
         room = left if room is None else min(left, room)
         given = []
@@ -158,7 +159,7 @@ class GroupIndex:
             key = GroupKey(group, KINDS[kinds[row]])
             known = self.find(key)
             if known is not None:
-                # It stood among these rows before.
+                # An earlier one of these rows has the same key.
                 slots[row] = known
                 continue
             if not self.knows(group):
@@ -173,7 +174,7 @@ class GroupIndex:
         self._fill(given)
 
     def _take(self, key: GroupKey) -> int:
-        """Choose a slot for a key that has none; `_fill` it before anybody looks."""
+        """Choose a slot for a key that has none; call `_fill` before the slot is read."""
         if self._free:
             slot = self._free.pop()
             self.keys[slot] = key
@@ -187,7 +188,7 @@ class GroupIndex:
         return slot
 
     def _fill(self, given: Sequence[int]) -> None:
-        """Fill the columns of slots that were taken."""
+        """Fill the columns of newly assigned slots."""
         if len(self.keys) > len(self.hashes):
             for name in ("hashes", "name_bytes", "is_given", "is_unknown", "tickets"):
                 setattr(self, name, grown(getattr(self, name), len(self.keys)))

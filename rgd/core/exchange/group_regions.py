@@ -1,8 +1,8 @@
-"""Which rows each group has: a list of row numbers by slot, all lists in one arena.
+"""The rows of each group: a list of row numbers by slot, with all lists in one arena.
 
-Law: a group's rows lie together. Each group has a region with some room to grow; a region that is
-full moves to the end, and the holes are closed when they are the larger part. So gathering the rows
-of thousands of groups is a few passes of numpy.
+Law: a group's rows are adjacent. Each group has a region with some room to grow. A full region
+moves to the end, and the arena is compacted when holes are the larger part. Gathering the rows
+of thousands of groups therefore takes a few passes of numpy.
 """
 
 from typing import Final
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.group_index import grown
 
-#: Rows that a group's region has room for at first.
+#: Initial room of a group's region, in rows.
 _ROOM: Final = 4
 
 
 class GroupRegions:
-    """Row numbers by slot; `rows` that are handed in exist, and are at most one of a (slot, broker)."""
+    """Row numbers by slot; the `rows` of a call must exist, at most one for each (slot, broker)."""
 
     def __init__(self) -> None:
-        #: By slot: where the group's region begins, how many rows it has, and has room for.
+        #: By slot: start of the group's region, number of its rows, and room for rows.
         self._start = np.zeros(64, np.int64)
         self._count = np.zeros(64, np.int64)
         self._room = np.zeros(64, np.int64)
-        #: The arena, as far as `_used`; and by row, where it stands in the arena.
+        #: The arena, filled up to `_used`; and by row, its position in the arena.
         self._rows: NDArray[np.int32] = np.zeros(256, np.int32)
         self._at: Ints = np.zeros(256, np.int64)
         self._used = 0
@@ -33,40 +33,40 @@ class GroupRegions:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Size of the arrays in bytes."""
         arrays = (self._start, self._count, self._room, self._rows, self._at)
         return sum(array.nbytes for array in arrays)
 
     @property
     def live(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self._live
 
     def make_room(self, slots: int, rows: int) -> None:
-        """Have room for so many slots, and row numbers below so many."""
+        """Make room for `slots` slots, and for row numbers below `rows`."""
         self._start = grown(self._start, slots)
         self._count = grown(self._count, slots)
         self._room = grown(self._room, slots)
         self._at = grown(self._at, rows)
 
     def counts(self, slots: Ints) -> Ints:
-        """[slots] how many rows each has."""
+        """[slots] number of rows of each."""
         return self._count[slots]
 
     def counts_between(self, begin: int, end: int) -> Ints:
-        """[slots] how many rows each has, from `begin` to before `end`."""
+        """[slots] number of rows of each, from slot `begin` to before `end`."""
         return self._count[begin:end]
 
     def gather(self, slots: Ints) -> tuple[Ints, Ints]:
-        """The rows of these slots, slot by slot: (row numbers, how many of each slot)."""
+        """The rows of these slots, slot by slot: (row numbers, number of rows of each slot)."""
         counts = self._count[slots]
         return self._rows[_ranges(self._start[slots], counts)].astype(np.int64), counts
 
     def add(self, slots: Ints, rows: Ints) -> None:
-        """Add rows, at most one to a slot."""
+        """Add rows, at most one for each slot."""
         full = slots[self._count[slots] == self._room[slots]]
         if len(full) and self._has_holes:
-            # Which takes the room to spare from others as well.
+            # Compaction also removes the spare room of other groups.
             self._compact()
             full = slots[self._count[slots] == self._room[slots]]
         self._relocate(full)
@@ -77,7 +77,7 @@ class GroupRegions:
         self._live += len(rows)
 
     def remove(self, slots: Ints, rows: Ints) -> None:
-        """Take rows out, at most one of a slot: the last of a region fills the hole."""
+        """Remove rows, at most one of each slot: the last row of a region fills the hole."""
         self._count[slots] -= 1
         last = self._rows[self._start[slots] + self._count[slots]]
         at = self._at[rows]
@@ -87,11 +87,11 @@ class GroupRegions:
 
     @property
     def _has_holes(self) -> bool:
-        """Whether much of the arena is neither a row nor the least room of a group."""
+        """Whether much of the arena is neither rows nor the minimum room of groups."""
         return self._used > self._live * 3 // 2 + _ROOM * len(self._start)
 
     def _relocate(self, slots: Ints) -> None:
-        """Give these groups larger regions at the end of the arena."""
+        """Move these groups to larger regions at the end of the arena."""
         if len(slots) == 0:
             return
         counts = self._count[slots]

@@ -1,10 +1,10 @@
-"""The slots of a sender's groups, by the numbers that it gave their names.
+"""Caches the slots of a sender's groups by the numbers of its dictionary encoding.
 
-A sender names the same groups in every report. Its dictionary encoding (`rgd.wire.name_dictionary`) gives each
-name a number once, so a receiver looks a name up once: rows after that cost a few passes of numpy, however
-few of the sender's groups a report has.
+A sender names the same groups in every report. Its dictionary encoding
+(`rgd.wire.name_dictionary`) assigns each name a number once, so a receiver looks a name up once.
+Later rows cost a few passes of numpy, even if a report has few of the sender's groups.
 
-Law: a slot that was found for a number is used only while the index has not freed it (`GroupIndex.tickets`).
+Law: a cached slot is used only while the index has not freed it (`GroupIndex.tickets`).
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import BrokerRows
 from rgd.core.runs import Places, run_of
 
-#: Marks a row that was not looked for.
+#: Marks a row that was not looked up yet.
 _NOT_FOUND: Final = -2
 
 
 class _Steady(NamedTuple):
-    """Rows of one report, and where they are while the holding has a version."""
+    """Rows of one report and where they are stored, valid while the holding has this version."""
 
     names: NumberedNames
     kinds: Codes
@@ -34,17 +34,17 @@ class _Steady(NamedTuple):
 
 
 class KnownSlots:
-    """Slots by number of one sender's table; a group has one for each kind."""
+    """Slots by number in one sender's table; a group has one slot for each kind."""
 
     def __init__(self, table: Sequence[str | None]) -> None:
         self._table = table
-        #: By 2 * number + kind: the slot, and its ticket when it was found; 0: none was.
+        #: By 2 * number + kind: the slot, and its ticket at the lookup (0: no slot was found).
         self._slot: NDArray[np.int32] = np.zeros(64, np.int32)
         self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
-        #: The row that the sender has there while its holding has this version.
+        #: The sender's row in that slot, while its holding has this version.
         self._row: NDArray[np.int32] = np.full(64, _NOT_FOUND, np.int32)
         self._version = -1
-        #: The last rows of which all were held, and where they are.
+        #: The last rows that were all held, and where they are.
         self._steady: _Steady | None = None
 
     def is_of(self, names: NumberedNames) -> bool:
@@ -54,23 +54,23 @@ class KnownSlots:
     def steady(
         self, names: NumberedNames, kinds: Codes, holding: BrokerRows
     ) -> tuple[Ints, Places] | None:
-        """Slots and rows, if these are the names of the last report and all of its rows are still held."""
+        """Slots and rows, if the names are the last report's and all its rows are still held."""
         last = self._steady
         if last is None or last.names is not names or last.version != holding.version:
             return None
-        # While a row is held, its slot is not freed.
+        # The slot of a held row is not freed.
         return (last.slots, last.rows) if np.array_equal(last.kinds, kinds) else None
 
     def keep(
         self, names: NumberedNames, kinds: Codes, slots: Ints, rows: Ints, version: int
     ) -> Places:
-        """Remember where rows are that the holding of this version has, all of them."""
+        """Store the locations of rows that a holding of this version has, all of them."""
         places = run_of(rows)
         self._steady = _Steady(names, kinds, slots, places, version)
         return places
 
     def find(self, names: NumberedNames, kinds: Codes, index: GroupIndex) -> Ints:
-        """[rows] the slot of each, `NO_SLOT` where none is known."""
+        """[rows] the slot of each row, `NO_SLOT` if none is known."""
         at = self._at(names, kinds)
         tickets = self._ticket.take(at)
         slots = self._slot.take(at).astype(np.int64)
@@ -80,7 +80,7 @@ class KnownSlots:
         return slots
 
     def rows(self, names: NumberedNames, kinds: Codes, slots: Ints, holding: BrokerRows) -> Ints:
-        """[rows] the row in the sender's holding of each of its `slots`, `NO_ROW` where there is none."""
+        """[rows] the row of each of `slots` in the sender's holding, `NO_ROW` if there is none."""
         at = self._at(names, kinds)
         if self._version != holding.version:
             self._row[:] = _NOT_FOUND
@@ -92,7 +92,7 @@ class KnownSlots:
         return rows.astype(np.int64)
 
     def put(self, names: NumberedNames, kinds: Codes, slots: Ints, index: GroupIndex) -> None:
-        """Remember the slots that were found."""
+        """Store the slots that were found."""
         found = slots != NO_SLOT
         at, slots = self._at(names, kinds)[found], slots[found]
         self._slot[at] = slots

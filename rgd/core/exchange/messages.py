@@ -1,8 +1,8 @@
-"""What brokers tell one another, as values; `rgd.wire` knows the bytes.
+"""The messages that brokers send each other, as values; `rgd.wire` encodes them.
 
-Every message says who speaks: the broker's name and a random incarnation, new
-with each start. Reports carry absolute state (rates, and totals since the
-start), never differences, so a lost one changes nothing lasting.
+Every message identifies its sender: the broker's name and a random incarnation, new
+at each start. Reports carry absolute state (rates, and totals since the
+start), never differences, so a lost report has no lasting effect.
 """
 
 from dataclasses import dataclass, field
@@ -15,95 +15,97 @@ from rgd.core.policies.snapshot import PolicySnapshot
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who says it."""
+    """The sender of a message."""
 
     broker: str
-    #: Random, new at each start: tells a restart from a reordering.
+    #: Random, new at each start: distinguishes a restart from a reordering.
     incarnation: int
 
 
 class Span(NamedTuple):
-    """A range of the hashes of groups and kinds (`GroupIndex.hashes`): from `begin` to before `end`."""
+    """A range of hashes of groups and kinds (`GroupIndex.hashes`): `begin` to before `end`."""
 
     begin: int = 0
     end: int = 1 << 64
 
 
-#: Every group and kind.
+#: The span of every group and kind.
 ALL_ROWS: Final = Span()
 
 
 class Claim(IntEnum):
-    """How firmly a daemon holds its broker's name; of two daemons the lower claim keeps it.
+    """How strongly a daemon claims its broker's name; of two daemons the lower claim keeps it.
 
-    Of equal claims the lower incarnation keeps the name, so both compute the same.
+    Of equal claims the lower incarnation keeps the name, so both daemons decide the same.
     """
 
-    #: It has held the name without a break.
+    #: It has held the name without interruption.
     HELD = 0
-    #: It was stopped or cut off for long enough that somebody may have taken the name.
+    #: It was stopped or disconnected long enough for another daemon to take the name.
     RETURNING = 1
-    #: It started a moment ago.
+    #: It has just started.
     STARTING = 2
-    #: It found another daemon under its name and goes.
+    #: It found another daemon under its name and is leaving.
     YIELDED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What changed in a round; without rows it is a heartbeat.
+    """The rows that changed in a round; without rows it is a heartbeat.
 
     An idle row (`UsageRow.is_idle`) removes the broker from that group's map.
     """
 
     sender: Sender
-    #: 1, 2, 3 ...: a gap tells a receiver that it missed one.
+    #: 1, 2, 3 ...: a gap shows a receiver that it missed a report.
     sequence: int
     #: The period that the rates cover, in ns.
     period_ns: int
     rows: UsageColumns = field(default_factory=lambda: NO_USAGE)
-    #: These rows are all of the sender's rows in `span`: forget the others there.
+    #: These rows are all of the sender's rows in `span`: the receiver deletes any others there.
     full: bool = False
-    #: `advertised_hash` over every row the sender has told and not taken back.
+    #: `advertised_hash` over every row that the sender advertises at present.
     rows_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
-    #: Hash of the policies in force, whatever their source; 0: not known.
+    #: Hash of the policies in force, whatever their source; 0: unknown.
     policies_hash: int = 0
-    #: How many live brokers the sender knows of, itself included.
+    #: Number of live brokers that the sender knows, itself included.
     members: int = 1
-    #: Of a full report: which part of the state it is. A state too large for one message is in several.
+    #: Of a full report: the part of the state it contains. A state too large for one message has
+    #: several.
     span: Span = ALL_ROWS
-    #: More reports of the same state follow at once: only with the last of them `rows_hash` holds.
+    #: More reports of the same state follow at once; `rows_hash` holds only after the last of them.
     more: bool = False
-    #: How firmly the sender holds its name.
+    #: How strongly the sender claims its name.
     claim: Claim = Claim.HELD
-    #: Incarnation of another daemon that the sender hears under its own name, 0: none. It proves to
-    #: that daemon that the sender lives now: a crashed one cannot have heard of its successor.
+    #: Incarnation of another daemon that the sender received under its own name, 0: none. It proves
+    #: to that daemon that the sender is live: a crashed sender cannot have received from its
+    #: successor.
     rival: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """I have just started: everybody, tell me your full state."""
+    """The sender has just started and asks every broker for its full state."""
 
     sender: Sender
 
 
 @dataclass(frozen=True, slots=True)
 class Goodbye:
-    """I am leaving: forget me at once."""
+    """The sender is leaving: receivers remove it at once."""
 
     sender: Sender
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """I missed something of one broker's: that broker, tell your full state again."""
+    """The sender missed a report of `broker` and asks that broker for its full state."""
 
     sender: Sender
     broker: str
-    #: False: any word will do, you have been silent for long.
+    #: False: any message is enough, because the broker has been silent for long.
     full: bool = True
 
 
@@ -118,42 +120,42 @@ class RoundRecord:
     sequence: int
     period_ns: int
     rows: ShareColumns = field(default_factory=lambda: NO_SHARES)
-    #: Last sequence seen of each peer, so logs stamped by different clocks can be aligned.
+    #: Last sequence seen of each peer, to align logs that are stamped by different clocks.
     peers: tuple[tuple[str, int], ...] = ()
     isolated: bool = False
-    #: Requests of the round that were granted because no limit applied to their names, those of
-    #: `unknown_granted` too.
+    #: Requests of the round granted because no limit applied to their names, including
+    #: `unknown_granted`.
     ungoverned: int = 0
     #: Requests granted, and refused, because no policies were known.
     unknown_granted: int = 0
     unknown_refused: int = 0
-    #: As `Report.policies_hash`, at the round's end.
+    #: Like `Report.policies_hash`, at the end of the round.
     policies_hash: int = 0
     #: The broker's weight in max-min, in thousandths.
     weight: int = 1000
-    #: A round too large for one entry is in several: this is part 1, 2 ... of `parts`, with some of
-    #: the rows and peers.
+    #: A round too large for one entry is split into several: this is part 1, 2 ... of `parts`, with
+    #: some of the rows and peers.
     part: int = 1
     parts: int = 1
-    #: Rounds and entries that the log had lost since the start, when this was written.
+    #: Rounds and entries that the log had lost since the start, at the time of this record.
     lost: int = 0
-    #: The broker's own monotonic clock at the end of the round; 0: not known.
+    #: The broker's own monotonic clock at the end of the round, in ns; 0: unknown.
     ended_ns: int = 0
-    #: Whether this is the closing record of an orderly stop, after which no count is missing.
+    #: Whether this is the last record of an orderly stop, after which no count is missing.
     last: bool = False
-    #: Lower 32 bits of the incarnation of each of `peers`; empty: not known.
+    #: Lower 32 bits of the incarnation of each of `peers`; empty: unknown.
     peer_incarnations: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PoliciesInForce:
-    """The policies that a broker goes by, for the usage log (design 6)."""
+    """The policies in force on a broker, for the usage log (design 6)."""
 
     sender: Sender
     snapshot: PolicySnapshot
-    #: As `Report.policies_hash`.
+    #: Like `Report.policies_hash`.
     policies_hash: int = 0
 
 
-#: What a usage log takes; bytes are a record that is encoded already.
+#: An item of the usage log; bytes are a record that is already encoded.
 Loggable = RoundRecord | PoliciesInForce | bytes

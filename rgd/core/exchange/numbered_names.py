@@ -1,6 +1,6 @@
-"""Names of groups as numbers in a sender's table.
+"""Names of groups as numbers in a sender's table (dictionary encoding).
 
-Law: a number of a table never stands for another name; the table only grows.
+Law: a number of a table never refers to another name; the table only grows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ Ints = NDArray[np.int64]
 
 
 class NumberedNames(Sequence[str]):
-    """Names of rows; becomes text only where somebody reads it."""
+    """Names of rows, decoded to text only when read."""
 
     __slots__ = ("numbers", "table")
 
     def __init__(self, table: Sequence[str | None], numbers: Ints) -> None:
-        #: By number; every number here has a name.
+        #: The names by number; every number in `numbers` has a name.
         self.table = table
         self.numbers = numbers
 
@@ -45,7 +45,7 @@ class NumberedNames(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]  # a table grows
 
     def take(self, places: Ints) -> "NumberedNames":
-        """The names at these places."""
+        """The names at these indexes."""
         return NumberedNames(self.table, self.numbers[places])
 
     def _name(self, number: int) -> str:

@@ -1,20 +1,20 @@
-"""Who else is in the exchange, how far we heard each, and who has gone silent.
+"""The other members of the exchange, the last sequence received of each, and who is silent.
 
-Law: staleness is judged by arrival on this daemon's own monotonic clock, never
-by anybody's wall clock (Pulsar's wall-clock test switches coordination off
-under skew, pulsar-facts 1.2). One name is one member, whoever speaks for it.
+Law: staleness is measured by arrival time on this daemon's own monotonic clock, never
+by any wall clock (Pulsar's wall-clock test switches coordination off
+under skew, pulsar-facts 1.2). One name is one member, whichever daemon sends under it.
 
-A restart shows as a new incarnation. At first it only claims the name: a live
-owner of it would answer at once, and the claimant (a duplicate, configured
-wrongly) would have to go. What it sends after `grace_ns` without a message of
-the owner makes the name its own; at once, if the owner has yielded it or said
-goodbye. Late messages of an incarnation that is gone are ignored for `late_ns`,
-and so is a sequence that was heard already.
+A restart shows as a new incarnation, which at first only claims the name. A live
+owner would answer at once, and the claimant (a duplicate, configured wrongly)
+would have to leave. The claimant gets the name when it sends something after
+`grace_ns` without a message of the owner. It gets the name at once if the owner has
+yielded it or sent a goodbye. Late messages of a former incarnation are ignored for
+`late_ns`, and so are reports whose sequence was already received.
 
-A goodbye counts at once. If its sender speaks again, the goodbye was forged:
-the member is back, and for `doubt_ns` a goodbye in its name only counts once the
-sender has been silent for `late_ns`. Sequences beyond reach are refused
-(`REACH_A_MS`), and so are names beyond `peers_max`.
+A goodbye counts at once. If its sender sends again, the goodbye was forged: the
+member is back. For `DOUBT_TIMES` x `late_ns` from then on, a goodbye in its name counts only after
+the sender has been silent for `late_ns`. Sequences that are too far ahead
+(`REACH_A_MS`) and names beyond `peers_max` are refused.
 """
 
 from dataclasses import dataclass
@@ -25,73 +25,73 @@ from rgd.core.exchange.messages import Claim, Report, Sender
 from rgd.core.shares.model import WEIGHT_ONE, bounded_weight
 from rgd.core.units import NS_PER_MS, Nanos
 
-#: Most peers by default: beyond them a new name is no member until another one is gone.
+#: Most peers by default; beyond it a new name becomes a member only after another one is removed.
 PEERS_MAX: Final = 1_000
 
-#: How far a sequence may run ahead of the last one heard: twice what the shortest
-#: `exchange.min_interval_ms` that can be set allows, and as much at once as 10 s of that.
+#: How far a sequence may be ahead of the last one received: per millisecond, twice what the
+#: shortest allowed `exchange.min_interval_ms` permits, plus as much at once as 10 s of that.
 REACH_A_MS: Final = 2
 REACH_SLACK: Final = 10_000
 
-#: A late message may still be under way for so long after its sender's last one, by default.
+#: How long after its sender's last message a late one may still arrive, by default.
 LATE_NS: Final = 1_200_000_000
 
-#: For how many `late_ns` the goodbyes of a member are doubted that came back from one.
+#: How long the goodbyes of a member that came back from one are doubted, in `late_ns`.
 DOUBT_TIMES: Final = 50
 
 
 @dataclass(slots=True)
 class Peer:
-    """One other member."""
+    """One other member of the exchange."""
 
     incarnation: int
     since: Nanos
     received_at: Nanos
-    #: Last report heard; 0: only a hello so far.
+    #: Sequence of the last report received; 0: only a hello so far.
     sequence: int = 0
     weight: int = WEIGHT_ONE
     #: 0: its policies come from a table.
     policies_hash: int = 0
-    #: Incarnation before this one, whose late messages are ignored.
+    #: The previous incarnation, whose late messages are ignored.
     former: int | None = None
-    #: When it was last asked to repeat itself.
+    #: When it was last asked for its full state.
     asked_at: Nanos | None = None
     #: When another incarnation began to claim the name.
     claimed_at: Nanos | None = None
-    #: How firmly it holds its name, as it said last.
+    #: The claim to its name in its last report.
     claim: Claim = Claim.HELD
-    #: When a goodbye came in its name that is doubted.
+    #: When a doubted goodbye in its name arrived.
     goodbye_at: Nanos | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """One that said goodbye."""
+    """A peer that sent a goodbye."""
 
     peer: Peer
     at: Nanos
 
 
 class Receipt(Enum):
-    """What hearing a sender meant."""
+    """The effect of a message on the sender's membership."""
 
     KNOWN = auto()
     JOINED = auto()
     RESTARTED = auto()
-    #: Said under the name of another incarnation, which may be live.
+    #: Sent under the name of another incarnation, which may be live.
     CLAIMED = auto()
-    #: Said by an incarnation that is gone.
+    #: Sent by a former incarnation.
     STALE = auto()
-    #: Its sender yields the name to another daemon: what it told counts until that one speaks.
+    #: The sender yields the name to another daemon; its rows count until that daemon sends.
     YIELDED = auto()
-    #: Its sequence is one that its sender cannot have reached.
+    #: The sender cannot have reached this sequence.
     BEYOND = auto()
-    #: One name too many.
+    #: A new name beyond `peers_max`.
     EXCESS = auto()
 
     @property
     def is_news(self) -> bool:
-        """Whether what was said counts."""
+        """Whether the message is to be processed."""
         return self in (Receipt.KNOWN, Receipt.JOINED, Receipt.RESTARTED)
 
 
@@ -105,18 +105,18 @@ class Peers:
         self._late_ns = late_ns
         self._peers_max = peers_max
         self._peers: dict[str, Peer] = {}
-        #: Who said goodbye, until it would have expired; at most `peers_max`.
+        #: Peers that sent a goodbye, kept until they would have expired; at most `peers_max`.
         self._left: dict[str, _Left] = {}
-        #: Who came back from a goodbye, and when; at most `peers_max`.
+        #: Peers that came back from a goodbye, and when; at most `peers_max`.
         self._doubted: dict[str, Nanos] = {}
 
     def hear(self, sender: Sender, now: Nanos, said: Report | None = None) -> Receipt:
-        """Note that a sender is alive.
+        """Record a message of a sender.
 
         Args:
-            sender: who said it.
-            now: when it arrived.
-            said: what it said, if that was a report.
+            sender: the sender of the message.
+            now: its arrival time.
+            said: the message, if it was a report.
         """
         peer = self._peers.get(sender.broker)
         if peer is not None and sender.incarnation == peer.incarnation:
@@ -134,10 +134,10 @@ class Peers:
         return Receipt.RESTARTED
 
     def advance(self, report: Report) -> int:
-        """Move on to a report of a live sender.
+        """Advance to the sequence of a live sender's report.
 
         Returns:
-            By how many reports: 0 when it was heard before, more than 1 when some were missed.
+            Number of sequences advanced: 0 for a repeated report, more than 1 if some were missed.
         """
         peer = self._peers[report.sender.broker]
         if report.sequence <= peer.sequence:
@@ -154,7 +154,7 @@ class Peers:
         return self._peers[broker].weight
 
     def may_ask(self, broker: str, now: Nanos, interval_ns: int) -> bool:
-        """Whether to ask a broker to repeat itself, at most once an interval."""
+        """Whether to ask a broker for its full state, at most once per interval."""
         peer = self._peers[broker]
         if peer.asked_at is not None and now - peer.asked_at < interval_ns:
             return False
@@ -162,14 +162,14 @@ class Peers:
         return True
 
     def silent(self, now: Nanos, after_ns: int) -> list[str]:
-        """Peers that were silent for longer than `after_ns`."""
+        """Names of peers that have been silent for longer than `after_ns`."""
         return [name for name, peer in self._peers.items() if now - peer.received_at > after_ns]
 
     def leave(self, sender: Sender, now: Nanos) -> bool:
-        """Forget a peer that said goodbye.
+        """Remove a peer that sent a goodbye.
 
         Returns:
-            False when that incarnation is not known, or the goodbye is doubted.
+            False if that incarnation is unknown, or the goodbye is doubted.
         """
         peer = self._peers.get(sender.broker)
         if peer is None or peer.incarnation != sender.incarnation:
@@ -183,7 +183,7 @@ class Peers:
         return True
 
     def departed(self, now: Nanos) -> list[str]:
-        """Forget the peers whose doubted goodbye was followed by silence; returns their names."""
+        """Remove peers that were silent after a doubted goodbye; returns their names."""
         gone = [
             name
             for name, peer in self._peers.items()
@@ -194,7 +194,7 @@ class Peers:
         return gone
 
     def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
-        """Forget the peers that were silent for longer; returns their names."""
+        """Remove peers that have been silent for longer than `expiry_ns`; returns their names."""
         silent = self.silent(now, expiry_ns)
         for name in silent:
             del self._peers[name]
@@ -206,24 +206,24 @@ class Peers:
         return silent
 
     def forgive(self, now: Nanos) -> None:
-        """Start everybody's silence anew: it was we who could not hear."""
+        """Restart every peer's silence at `now`, because this daemon could not receive."""
         for peer in self._peers.values():
             peer.received_at = now
 
     def names(self) -> list[str]:
-        """Every peer, in the order of names."""
+        """The names of all peers, sorted."""
         return sorted(self._peers)
 
     def get(self, broker: str) -> Peer | None:
-        """One peer, if it is live."""
+        """One peer, if it is a member."""
         return self._peers.get(broker)
 
     def sequences(self) -> tuple[tuple[str, int], ...]:
-        """Last report heard of each, for the usage log."""
+        """Sequence of the last report received from each peer, for the usage log."""
         return tuple((name, self._peers[name].sequence) for name in self.names())
 
     def incarnations(self) -> tuple[int, ...]:
-        """Lower 32 bits of the incarnation of each, in the order of `sequences`."""
+        """Lower 32 bits of each peer's incarnation, in the order of `sequences`."""
         return tuple(self._peers[name].incarnation & 0xFFFF_FFFF for name in self.names())
 
     def __len__(self) -> int:
@@ -234,7 +234,7 @@ class Peers:
             is_late = False
         else:
             if self._is_beyond(peer, said, now):
-                # Its silence goes on: if these are its words, it expires and joins with any sequence.
+                # Its silence continues. A genuine sender expires, and rejoins with any sequence.
                 return Receipt.BEYOND
             if said.claim is Claim.YIELDED:
                 peer.claim = Claim.YIELDED
@@ -246,7 +246,7 @@ class Peers:
         return Receipt.KNOWN
 
     def _receive_new(self, sender: Sender, said: Report | None, now: Nanos) -> Receipt:
-        """Hear one whose name nobody has at present."""
+        """Process a message of a name that no member has at present."""
         left = self._left.get(sender.broker)
         is_former = left is not None and sender.incarnation in (
             left.peer.former,
@@ -260,14 +260,14 @@ class Peers:
         if left is not None:
             former = left.peer.former if is_former else left.peer.incarnation
             if is_former or now - left.at <= self._late_ns:
-                # It never left, or took another incarnation because somebody said so.
+                # It never left, or a forged goodbye made it take another incarnation.
                 self._doubt(sender.broker, now)
             del self._left[sender.broker]
         self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
         return Receipt.JOINED
 
     def _is_late(self, left: _Left, sender: Sender, said: Report | None, now: Nanos) -> bool:
-        """Whether it said this before its goodbye."""
+        """Whether the message was sent before its sender's goodbye."""
         if now - left.at <= self._late_ns or sender.incarnation == left.peer.former:
             return True
         return said is None or said.sequence <= left.peer.sequence

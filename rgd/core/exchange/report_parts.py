@@ -1,12 +1,13 @@
-"""Divides what a broker sends into reports that fit one message of the exchange.
+"""Divides a broker's rows into reports that fit one message of the exchange.
 
-Law: whatever the rows' numbers and names are, the rows of one part need at most `PART_BYTES_MAX` on the
-wire: sizes are the most that a row may need (`ROW_BYTES_MAX` and its group's name), not what it needs.
-So a legal state is never too large to send.
+Law: whatever the numbers and names, the rows of one part need at most `PART_BYTES_MAX` on the
+wire. Sizes are upper bounds of a row (`ROW_BYTES_MAX` plus its group's name), not actual sizes.
+A legal state is therefore never too large to send.
 
-Rows that changed are cut where they stand: rows are absolute, and every part has a sequence of its own.
-A whole state is cut by the hash of group and kind (`Span`): a receiver forgets what a part does not
-name in its span, so each part stands for itself, and a lost one leaves only its span to be repaired.
+Changed rows may be divided anywhere: rows are absolute, and every part has its own sequence. A
+whole state is divided by the hash of group and kind (`Span`). A receiver deletes the rows that a
+part does not contain in its span. Each part is therefore independent, and after a loss only its
+span needs repair.
 """
 
 from collections.abc import Sequence
@@ -19,28 +20,28 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import ALL_ROWS, Span
 from rgd.core.policies.names import NAME_MAX
 
-#: Most bytes of a row on the wire without its group's name: its columns, 91, and what stands around a
-#: name and its number, 10. Totals included.
+#: Most bytes of a row on the wire without its group's name: 91 for its columns, totals included,
+#: and 10 around a name and its number.
 ROW_BYTES_MAX: Final = 104
 
-#: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX` by more than the
-#: rest of a report needs.
+#: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
+#: room than the rest of a report needs.
 PART_BYTES_MAX: Final = 1_000_000
 
-#: So many rows fit, whatever their names are; and no more than so many, however short.
+#: This many rows fit whatever their names are, and no more than `_ROWS_MAX`, however short.
 _ROWS_SURE: Final = PART_BYTES_MAX // (ROW_BYTES_MAX + NAME_MAX)
 _ROWS_MAX: Final = PART_BYTES_MAX // ROW_BYTES_MAX
 
 
 class StatePart(NamedTuple):
-    """Part of a whole state: slots of its rows, and the span that they are all of."""
+    """Part of a whole state: the slots of its rows, and the span whose rows are all included."""
 
     slots: Ints
     span: Span
 
 
 def parts_of_rows(rows: UsageColumns) -> Sequence[UsageColumns]:
-    """Rows that changed, in as many parts as are needed; at least one."""
+    """Changed rows in as many parts as are needed; at least one part."""
     if len(rows) <= _ROWS_SURE:
         return (rows,)
     sizes = np.fromiter(map(len, rows.groups), np.int64, len(rows)) + ROW_BYTES_MAX
@@ -55,9 +56,9 @@ def parts_of_rows(rows: UsageColumns) -> Sequence[UsageColumns]:
 
 
 def part_of_state(index: GroupIndex, slots: Ints, begin: int) -> StatePart:
-    """The part of a state, of which these are the slots, that begins at a hash.
+    """The part of a state, given by its slots, that begins at the hash `begin`.
 
-    Its span ends at 2^64 where it is the last one.
+    The span of the last part ends at 2^64.
     """
     sizes = index.name_bytes[slots].astype(np.int64) + ROW_BYTES_MAX
     if begin == 0 and sizes.sum() <= PART_BYTES_MAX:
@@ -65,7 +66,7 @@ def part_of_state(index: GroupIndex, slots: Ints, begin: int) -> StatePart:
     hashes = index.hashes[slots]
     left = np.flatnonzero(hashes >= np.uint64(begin))
     if len(left) > _ROWS_MAX:
-        # A look at the whole rest, but sorted is only what may fit.
+        # Selection scans all remaining hashes, but only the rows that may fit are sorted.
         left = left[np.argpartition(hashes[left], _ROWS_MAX)[: _ROWS_MAX + 1]]
     left = left[np.argsort(hashes[left], kind="stable")]
     count = int(np.searchsorted(np.cumsum(sizes[left]), PART_BYTES_MAX, side="right"))

@@ -1,10 +1,10 @@
 """Rows of usage by number, and which rows each broker has.
 
-Law: a row keeps its number while it lives; numbers of rows that are gone are given again, so the
-columns stay as long as the most rows that ever lived at once.
+Law: a row keeps its number while it exists. Freed numbers are reused, so the columns are as long
+as the greatest number of rows that existed at once.
 
-What a broker tells at once lies together, so that taking its next report in touches little memory:
-of a hundred brokers' rows few are of groups that matter here, and all have to be kept.
+Rows that a broker reports together are stored together, so that applying its next report touches
+little memory. All rows of a hundred brokers must be kept, though few are of groups used here.
 """
 
 from typing import Final, NamedTuple
@@ -17,17 +17,17 @@ from rgd.core.exchange.group_index import Hashes, grown
 from rgd.core.exchange.rows_hash import row_hashes
 from rgd.core.runs import Places
 
-#: Marks a row that nobody has.
+#: Marks a row that belongs to no broker.
 NOBODY: Final = -1
 
-#: No row.
+#: Marks a missing row.
 NO_ROW: Final = -1
 
 _NONE: Final[Ints] = np.zeros(0, np.int64)
 
 
 class Amounts(NamedTuple):
-    """What rows say that is kept.
+    """The values of rows that are stored.
 
     Attributes:
         topics: [rows].
@@ -40,18 +40,18 @@ class Amounts(NamedTuple):
 
     @classmethod
     def of(cls, told: UsageColumns, which: Ints | None = None) -> "Amounts":
-        """What a report says, of some of its rows or of all."""
+        """The values of a report's rows, of all or of the indexes in `which`."""
         if which is None:
             return cls(told.topics, told.admitted, told.wanted)
         return cls(told.topics[which], told.admitted.take(which, 0), told.wanted.take(which, 0))
 
 
 class RowStore:
-    """Columns by row number; what they hold is public, who may write is `UsageMap`."""
+    """Columns by row number; they may be read by all, and written only by `UsageMap`."""
 
     def __init__(self) -> None:
         self._used = 0
-        #: Numbers to give again.
+        #: Row numbers to reuse.
         self._free = _NONE
         self.slot: NDArray[np.int32] = np.zeros(256, np.int32)
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
@@ -62,17 +62,17 @@ class RowStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns."""
+        """Size of the columns in bytes."""
         columns = (self.slot, self.broker, self.topics, self.admitted, self.wanted, self._free)
         return sum(column.nbytes for column in columns)
 
     @property
     def live(self) -> int:
-        """How many rows somebody has."""
+        """Number of rows in use."""
         return self._used - len(self._free)
 
     def new(self, broker: int, slots: Ints) -> Ints:
-        """[rows] numbers of rows that one broker has from now on."""
+        """[rows] numbers of new rows of one broker."""
         count = len(slots)
         again = self._free[: min(count, len(self._free))]
         self._free = self._free[len(again) :]
@@ -84,15 +84,15 @@ class RowStore:
         return rows
 
     def free(self, rows: Ints) -> None:
-        """Let rows go."""
+        """Free rows for reuse."""
         self.broker[rows] = NOBODY
-        # In order, so that what is told together next lies together.
+        # Sorted, so that rows reported together next are stored together.
         self._free = np.sort(np.concatenate((self._free, rows)))
 
     def differs(self, rows: Places, amounts: Amounts) -> Flags:
-        """[rows] whether the rates of rows are other ones than these."""
-        # Side by side whatever the amounts' order, and then both flags of a row as one number:
-        # numpy is slow along an axis of two.
+        """[rows] whether the stored rates of rows differ from these."""
+        # Flags are written side by side whatever the memory order of the amounts, and both flags of
+        # a row are then read as one number, because numpy is slow along an axis of two.
         different = np.empty(amounts.wanted.shape, np.bool_)
         np.not_equal(_taken(self.admitted, rows), amounts.admitted, out=different)
         different |= _taken(self.wanted, rows) != amounts.wanted
@@ -100,7 +100,7 @@ class RowStore:
         return flags
 
     def write(self, rows: Places, amounts: Amounts) -> None:
-        """Put values into rows."""
+        """Write values into rows."""
         self.topics[rows] = amounts.topics
         if isinstance(rows, slice):
             self.admitted[rows] = amounts.admitted
@@ -108,7 +108,7 @@ class RowStore:
             return
         for column, values in ((self.admitted, amounts.admitted), (self.wanted, amounts.wanted)):
             for dimension in (0, 1):
-                # Numpy takes ten times as long to scatter pairs.
+                # Scattering pairs takes numpy ten times as long.
                 column[:, dimension][rows] = values[:, dimension]
 
     def hash_of(self, rows: Places, keys: Hashes) -> int:
@@ -136,14 +136,14 @@ class BrokerRows:
     __slots__ = ("_rows", "_slots", "hash", "is_partial", "version")
 
     def __init__(self) -> None:
-        #: In order, and the row of each.
+        #: Sorted slots, and the row of each.
         self._slots: Ints = _NONE
         self._rows: Ints = _NONE
-        #: Sum of the rows' hashes; None: they have changed since it was computed.
+        #: Sum of the rows' hashes; None: unknown, because rows have changed since it was computed.
         self.hash: int | None = 0
-        #: Another one whenever rows came or went.
+        #: Changes whenever rows are added or removed.
         self.version = 0
-        #: Whether rows were sent that are not kept, since the last full state began.
+        #: Whether any received rows were not stored since the last full state began.
         self.is_partial = False
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class BrokerRows:
 
     @property
     def slots(self) -> Ints:
-        """The slots of all rows, in order."""
+        """The slots of all rows, sorted."""
         return self._slots
 
     @property
@@ -161,7 +161,7 @@ class BrokerRows:
 
     @property
     def span(self) -> Places:
-        """All rows, in any order."""
+        """All rows, in any order: a slice if they are adjacent."""
         rows = self._rows
         if len(rows) == 0:
             return rows
@@ -170,21 +170,21 @@ class BrokerRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns."""
+        """Size of the columns in bytes."""
         return self._slots.nbytes + self._rows.nbytes
 
     def find(self, slots: Ints) -> Ints:
-        """[slots] the row of each, `NO_ROW` where there is none."""
+        """[slots] the row of each, `NO_ROW` if there is none."""
         if not len(self._slots):
             return np.full(len(slots), NO_ROW, np.int64)
         at = np.searchsorted(self._slots, slots)
-        # What is after the last is compared with the last.
+        # A slot beyond the last is compared with the last.
         rows = self._rows.take(at, mode="clip")
         rows[self._slots.take(at, mode="clip") != slots] = NO_ROW
         return rows
 
     def add(self, slots: Ints, rows: Ints) -> None:
-        """Take in rows of slots that had none."""
+        """Add rows of slots that had none."""
         order = np.argsort(slots, kind="stable")
         slots, rows = slots[order], rows[order]
         at = np.searchsorted(self._slots, slots)
@@ -193,7 +193,7 @@ class BrokerRows:
         self.version += 1
 
     def discard(self, slots: Ints) -> None:
-        """Let go of rows of slots that had one."""
+        """Remove the rows of slots that had one."""
         at = np.searchsorted(self._slots, slots)
         self._slots = np.delete(self._slots, at)
         self._rows = np.delete(self._rows, at)
@@ -201,6 +201,6 @@ class BrokerRows:
 
 
 def _taken(column: Ints, rows: Places) -> Ints:
-    """[rows, 2] of a column of pairs; of a run the column itself, not a copy."""
-    # Numpy takes ten times as long to gather pairs by an index in brackets.
+    """[rows, 2] of a column of pairs; a slice gives a view, not a copy."""
+    # Gathering pairs by an index in brackets takes numpy ten times as long.
     return column[rows] if isinstance(rows, slice) else column.take(rows, 0)

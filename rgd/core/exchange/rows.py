@@ -1,4 +1,4 @@
-"""Single rows of usage, for views, tests and tools; many at once are `rgd.core.exchange.columns`."""
+"""Single rows of usage, for views, tests and tools; `rgd.core.exchange.columns` has many."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class UsageRow:
 
     group: str
     kind: Kind
-    #: Topics of the group that were active (PIP-82's `topics`).
+    #: Number of active topics of the group (PIP-82's `topics`).
     topics: int
     #: Rates in Milli per second.
     admitted: Pair
@@ -23,13 +23,13 @@ class UsageRow:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the row says 0: PIP-82 removes such a broker from the group's map."""
+        """Whether the row is all 0: PIP-82 removes such a broker from the group's map."""
         return self.wanted == (0, 0) and self.admitted == (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """A row of the usage log: what one group asked, got and was allowed here in a round."""
+    """A row of the usage log: demand, usage and share of one group on this broker in a round."""
 
     usage: UsageRow
     #: This broker's share and the cluster-wide quota, Milli per second; None is unlimited.
@@ -40,5 +40,5 @@ class ShareRow:
     refused: Pair = Pair()
     #: Whether the row was sent to the peers in this round, or held back as unchanged.
     sent: bool = True
-    #: `refused` by the level that refused, without those that refused nothing; empty: not known.
+    #: `refused` by the level that refused, without levels that refused nothing; empty: unknown.
     refused_by: tuple[tuple[str, Pair], ...] = ()

@@ -1,8 +1,8 @@
-"""A hash of rows that lets a receiver find out cheaply that it missed something.
+"""A hash of rows that lets a receiver detect cheaply that it missed something.
 
-Law: the hash of rows is the sum of their hashes, so it knows no order, and a
-change costs only the rows that changed. Totals are left out: they move while a
-row is held back as unchanged. It guards against loss, not against malice.
+Law: the hash of rows is the sum of their hashes, so their order does not matter, and a
+change costs only the rows that changed. Totals are left out, because they change while a
+row is held back as unchanged. The hash guards against loss, not against malice.
 
 The mixing is that of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014, figure 17).
 """
@@ -17,10 +17,10 @@ from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex, Hashes
 from rgd.core.exchange.rows import UsageRow
 
-#: Hashes go on the wire as 63 bits.
+#: Hashes are sent as 63 bits.
 HASH_MASK: Final = (1 << 63) - 1
 
-# Arrays of one number, which numpy takes twice as fast as its own scalars.
+# Arrays of one number, because numpy processes them twice as fast as its own scalars.
 _GAMMA: Final = np.array(0x9E3779B97F4A7C15, np.uint64)
 _STEPS: Final = (
     (np.array(30, np.uint64), np.array(0xBF58476D1CE4E5B9, np.uint64)),
@@ -39,7 +39,7 @@ def row_hashes(keys: Hashes, topics: Ints, admitted: Ints, wanted: Ints) -> Hash
         wanted: [rows, 2] likewise.
     """
     hashes = keys ^ topics.view(np.uint64)
-    # One for all steps: arrays that come and go cost time of their own.
+    # One buffer for all steps, because allocating arrays costs time.
     spare = np.empty_like(hashes)
     _mix(hashes, spare)
     for amounts in (admitted, wanted):
@@ -60,7 +60,7 @@ def advertised_hash(rows: Iterable[UsageRow]) -> int:
 
 
 def _mix(values: Hashes, spare: Hashes) -> None:
-    """Mix values in place; `spare` is as long, and what it holds is lost."""
+    """Mix values in place; `spare` is a buffer of the same length and is overwritten."""
     for shift, factor in _STEPS:
         np.right_shift(values, shift, spare)
         np.bitwise_xor(values, spare, values)

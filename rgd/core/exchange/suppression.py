@@ -1,9 +1,9 @@
-"""What is worth saying again: change suppression by effect (design 3, "Reports").
+"""Decides which rows to report: change suppression by effect (design 3, "Reports").
 
-Law: what the peers believe of this broker is never off by more than the
-tolerance of a row, half a percent of the quota, or what would move anybody's
-share by a percent; a drop to zero is always told; everything is told once in
-`full_every_rounds`, spread over the rounds.
+Law: the peers' view of this broker differs by at most the tolerance of a row, half
+a percent of the quota, or what would change any broker's share by a percent. A drop
+to zero is always reported. Every row is reported once in `full_every_rounds` rounds,
+spread over the rounds.
 
 PIP-82 asks for "changed significantly (eg: +-10%)" and a mandatory report every
 N cycles. Pulsar's own test misses drops to zero (pulsar-facts 1.4), and a fixed
@@ -28,16 +28,16 @@ from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
 
-#: A change of this part of the quota is always told, in millionths.
+#: A change above this part of the quota is always reported, in millionths.
 QUOTA_PPM: Final = 5_000
 
-#: A change that moves a share by more than this part of it is told, in millionths.
+#: A change that alters a share by more than this part of it is reported, in millionths.
 EFFECT_PPM: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressionSettings:
-    """How much change is worth a row."""
+    """How large a change must be to be reported."""
 
     #: `exchange.tolerance` in millionths.
     tolerance_ppm: int
@@ -46,7 +46,7 @@ class SuppressionSettings:
 
 @dataclass(frozen=True, slots=True)
 class OwnRates:
-    """What this broker says of some groups.
+    """This broker's rates of some groups.
 
     Attributes:
         admitted: [rows, 2] Milli per second; `wanted` likewise.
@@ -58,12 +58,12 @@ class OwnRates:
 
 #: [slots, 2] the quotas of groups, `NO_RATE` for unlimited.
 QuotaOf = Callable[[Ints], Ints]
-#: [slots] whether anybody's share moves by more than `EFFECT_PPM`, from the first rates to the second.
+#: [slots] whether any share changes by more than `EFFECT_PPM` from the first rates to the second.
 MovesShare = Callable[[Ints, OwnRates, OwnRates], Flags]
 
 
 class Suppression:
-    """Remembers what was told, by slot, and picks what to tell."""
+    """Stores the advertised rows by slot, and selects the rows to report."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Suppression:
         self._moves_share = moves_share
         self._is_told = np.zeros(64, np.bool_)
         self._topics = np.zeros(64, np.int64)
-        #: [slots, 2] each.
+        #: Each [slots, 2].
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
         self._admitted_total = np.zeros((64, 2), np.int64)
@@ -88,15 +88,15 @@ class Suppression:
 
     @property
     def advertised_hash(self) -> int:
-        """The hash of every row that the peers were told and that was not taken back."""
+        """Hash of every row advertised at present, 63 bits."""
         return self._hash & HASH_MASK
 
     def told(self) -> UsageColumns:
-        """Every row that the peers were told and that was not taken back."""
+        """Every row advertised at present: sent to the peers and not removed since."""
         return self._rows(np.flatnonzero(self._is_told))
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
-        """What the peers were told of these groups, all of which are among `advertised_slots`."""
+        """The advertised rows of these groups, all of which are among `advertised_slots`."""
         return self._rows(slots)
 
     def advertised_slots(self) -> Ints:
@@ -104,29 +104,29 @@ class Suppression:
         return np.flatnonzero(self._is_told)
 
     def is_advertised(self, slots: Ints) -> Flags:
-        """[slots] whether the peers know something of these groups from us."""
+        """[slots] whether a row of these groups is advertised."""
         self._make_room()
         return self._is_told[slots]
 
     def advertised_demand(self, slots: Ints) -> Ints:
-        """[slots, 2] what the peers think that we want, Milli per second; 0 where they know nothing."""
+        """[slots, 2] advertised demand, Milli per second; 0 where none is advertised."""
         self._make_room()
         return np.where(self._is_told[slots, None], self._wanted[slots], 0)
 
     def next_round(self) -> None:
-        """Begin to pick for another round: it decides whose turn it is to be told anyway."""
+        """Begin another round, which determines the rows that are due for a mandatory report."""
         self._round += 1
 
     def pick(self, slots: Ints, rows: UsageColumns, *, anyway: bool = True) -> Ints:
-        """Choose the rows that are worth telling, and remember them as told.
+        """Select the rows to report, and store them as advertised.
 
         Args:
-            slots: [rows] of `rows`.
-            rows: what the broker would say of some of its groups.
-            anyway: also those whose turn it is in this round.
+            slots: [rows] slots of `rows`.
+            rows: present rows of some of this broker's groups.
+            anyway: also select the rows whose mandatory report is due in this round.
 
         Returns:
-            The slots in `rows` of those to tell.
+            The indexes into `rows` of the selected ones.
         """
         self._make_room()
         picked = np.flatnonzero(self._worth(slots, rows, anyway=anyway))
@@ -134,7 +134,7 @@ class Suppression:
         return picked
 
     def forget(self, slots: Ints) -> UsageColumns:
-        """Take back what was told of these groups: rows that say idle, in the order of slots."""
+        """Remove what is advertised of these groups: idle rows to send, in the order of slots."""
         self._make_room()
         slots = slots[self._is_told[slots]]
         told = self._rows(slots)
@@ -151,7 +151,7 @@ class Suppression:
         return idle
 
     def rehash(self) -> None:
-        """Reckon the hash of what was told from all of it: a fault may have left it behind."""
+        """Recompute the hash from all advertised rows, because a fault may have made it wrong."""
         self._make_room()
         self._hash = self._hash_at(np.flatnonzero(self._is_told))
 
@@ -168,7 +168,7 @@ class Suppression:
         if anyway:
             every = self._settings.full_every_rounds
             changed |= self._index.hashes[at] % np.uint64(every) == self._round % every
-        # The dearest question comes last: whose other reasons do not suffice, and who changed at all.
+        # The most expensive test is last, only for rows that changed and were not selected yet.
         differs = (before.wanted != after.wanted) | (before.admitted != after.admitted)
         open_ = np.flatnonzero(~changed & differs.any(axis=1))
         if len(open_):
@@ -181,7 +181,7 @@ class Suppression:
         return worth
 
     def _changed(self, before: Ints, after: Ints, quota: Ints) -> Flags:
-        # Parts of float64: a difference in the 16th digit decides nothing that matters.
+        # float64 is enough: an error in the 16th digit has no effect that matters.
         change = np.abs(after - before).astype(np.float64)
         by_itself = change * PPM > before.astype(np.float64) * self._settings.tolerance_ppm
         by_quota = (quota != NO_RATE) & (change * PPM > quota.astype(np.float64) * QUOTA_PPM)

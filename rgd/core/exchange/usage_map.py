@@ -1,15 +1,16 @@
 """The usage map of PIP-82: group -> broker -> usage, as received from the exchange.
 
-Laws: it holds exactly what each broker advertised last, this one too (as read back from the topic), so
-all daemons that received the same hold the same; a row of zeros removes the broker from the group, as
-PIP-82 asks.
+Laws: it holds exactly what each broker advertised last, including this one (as read back from the
+topic), so all daemons that received the same messages hold the same. A row of zeros removes the
+broker from the group, as in PIP-82.
 
-Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by group (`group_regions`),
-and by the numbers that a sender gave its groups (`known_slots`). So a report of thousands of rows is a few passes of
-numpy, and so is gathering the rows of the groups that it changed.
+Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by
+group (`group_regions`), and by the numbers of a sender's dictionary encoding (`known_slots`). A
+report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
+the groups that it changed.
 
-A broker's rows are hashed when the hash is asked for. Few rows that change are taken out of a known
-hash and put in again; many make it unknown.
+The hash of a broker's rows is computed on demand. A change of few rows updates a known hash; a
+change of many makes it unknown.
 """
 
 from collections.abc import Mapping
@@ -31,21 +32,21 @@ from rgd.core.exchange.rows_hash import HASH_MASK
 from rgd.core.runs import Places, run_of
 from rgd.core.units import Pair
 
-#: Most rows kept of one broker; a report that would exceed it is cut there, and its hash differs.
+#: Most rows kept of one broker; further rows are dropped, and then its hash differs.
 ROWS_MAX: Final = 1_000_000
 
 #: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
-#: cluster sends in both kinds. Policies may come later than the reports.
+#: cluster sends in both kinds. Policies may arrive later than the reports.
 UNKNOWN_ROWS_MAX: Final = 20_000
 
-#: Most rows that change the known hash of a broker; after more of them it is computed from all rows.
+#: Most changed rows that update a known hash; after a larger change it is computed from all rows.
 HASHED_ROWS_MAX: Final = 256
 
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
 
 
 class StoredRow(NamedTuple):
-    """What one broker told of one group."""
+    """The last row that one broker advertised of one group."""
 
     topics: int
     #: Milli per second.
@@ -57,7 +58,7 @@ class Gathered(NamedTuple):
     """Rows of some groups, in the order of the groups.
 
     Attributes:
-        group: [rows] slot in the list of groups that was asked for.
+        group: [rows] index into the requested list of groups.
         broker: [rows] number of the broker (`UsageMap.number_of`).
         admitted: [rows, 2] Milli per second; `wanted` likewise.
     """
@@ -69,23 +70,23 @@ class Gathered(NamedTuple):
 
 
 class UsageMap:
-    """Every row that anybody told and did not take back."""
+    """Every row that any broker advertises at present."""
 
     def __init__(self, index: GroupIndex | None = None) -> None:
         self.index = GroupIndex() if index is None else index
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
-        #: By broker number; "" where the broker was removed, and its number waits for another one.
+        #: By broker number; "" if the broker was removed, until its number is reused.
         self._names: list[str] = []
         self._free_numbers: list[int] = []
         #: By broker number.
         self._holdings: list[BrokerRows] = []
-        #: By broker number: the slots of the groups that it named by numbers.
+        #: By broker number: the slots of groups that it named by dictionary numbers.
         self._known: dict[int, KnownSlots] = {}
 
     def apply(self, report: Report) -> Ints:
-        """Take a report in; returns the slots of groups whose rates changed."""
+        """Apply a report; returns the slots of groups whose rates changed."""
         told = report.rows
         number = self.number_of(report.sender.broker)
         holding = self._holdings[number]
@@ -98,7 +99,7 @@ class UsageMap:
         return self._merge(number, slots, report)
 
     def remove(self, broker: str) -> Ints:
-        """Forget a broker and free its number; returns the slots of the groups it had rows in."""
+        """Remove a broker and free its number; returns the slots of the groups it had rows in."""
         number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
@@ -122,14 +123,14 @@ class UsageMap:
         )
 
     def topics(self, slots: Ints) -> Ints:
-        """[rows] the active topics of each row that `gather` gives, in its order."""
+        """[rows] the number of active topics of each row of `gather`, in its order."""
         self._make_room()
         rows, _ = self._regions.gather(slots)
         topics: Ints = self._rows.topics[rows].astype(np.int64)
         return topics
 
     def counts(self, slots: Ints) -> Ints:
-        """[slots] how many rows each of these groups has."""
+        """[slots] number of rows of each of these groups."""
         self._make_room()
         return self._regions.counts(slots)
 
@@ -143,18 +144,18 @@ class UsageMap:
         return {self._names[self._rows.broker[row]]: self._row(row) for row in rows.tolist()}
 
     def rows_of(self, broker: str) -> Mapping[GroupKey, StoredRow]:
-        """Everything one broker told and did not take back."""
+        """Everything that one broker advertises at present."""
         number = self._numbers.get(broker)
         rows = [] if number is None else self._holdings[number].rows.tolist()
         return {self.index.keys[self._rows.slot[row]]: self._row(row) for row in rows}
 
     def count_of(self, broker: str) -> int:
-        """How many rows one broker has."""
+        """Number of rows of one broker."""
         number = self._numbers.get(broker)
         return 0 if number is None else len(self._holdings[number])
 
     def hash_of(self, broker: str) -> int:
-        """`advertised_hash` over the rows of one broker; computed from all of them unless it `is_hashed`."""
+        """`advertised_hash` of one broker's rows; computed from all of them unless `is_hashed`."""
         number = self._numbers.get(broker)
         if number is None:
             return 0
@@ -164,7 +165,7 @@ class UsageMap:
         return holding.hash & HASH_MASK
 
     def is_hashed(self, broker: str) -> bool:
-        """Whether `hash_of` costs little: it is known still, or of few rows."""
+        """Whether `hash_of` is cheap: the hash is known, or there are few rows."""
         number = self._numbers.get(broker)
         if number is None:
             return True
@@ -172,11 +173,11 @@ class UsageMap:
         return holding.hash is not None or len(holding) <= HASHED_ROWS_MAX
 
     def brokers(self) -> set[str]:
-        """Everybody who has a row of anything."""
+        """Every broker that has a row."""
         return {name for name, number in self._numbers.items() if len(self._holdings[number])}
 
     def number_of(self, broker: str) -> int:
-        """The number that stands for a broker in `Gathered`; the same until the broker is removed."""
+        """The number of a broker in `Gathered`, valid until the broker is removed."""
         number = self._numbers.get(broker)
         if number is not None:
             return number
@@ -191,44 +192,44 @@ class UsageMap:
         return number
 
     def introduce(self, rows: UsageColumns, begin: int, end: int) -> None:
-        """Give some groups of a broker's full state their slots ahead, so that taking it in costs less.
+        """Assign slots to some groups of a broker's full state, so that `apply` costs less later.
 
         Args:
             rows: the state.
-            begin: the first of these rows; those before it have been introduced.
-            end: behind the last of them.
+            begin: index of the first of these rows; those before it were introduced already.
+            end: index after the last of them.
         """
         part = rows.between(begin, end)
         room = max(0, UNKNOWN_ROWS_MAX - begin)
         self.index.slots(part.groups, part.kinds, skip=part.is_idle, room=room)
 
     def is_partial(self, broker: str) -> bool:
-        """Whether a broker sent rows that are not kept: too many, or of too many groups without policies."""
+        """Whether some rows of a broker were not stored: too many, or too many without policies."""
         number = self._numbers.get(broker)
         return number is not None and self._holdings[number].is_partial
 
     def is_unused(self, begin: int, end: int) -> Flags:
-        """[slots] from `begin` to before `end`: whether nobody has a row there."""
+        """[slots] whether no broker has a row there, from `begin` to before `end`."""
         self._make_room()
         unused: Flags = self._regions.counts_between(begin, end) == 0
         return unused
 
     @property
     def brokers_numbered(self) -> int:
-        """One more than the greatest number."""
+        """One more than the greatest broker number."""
         return len(self._names)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that hold the map."""
+        """Size in bytes of the arrays that hold the map."""
         held = sum(holding.nbytes for holding in self._holdings)
         return self._rows.nbytes + self._regions.nbytes + held
 
     def validate(self) -> None:
-        """Check that every row is one broker's and in one group's list; looks at counts only.
+        """Check that every row belongs to one broker and one group's list; compares counts only.
 
         Raises:
-            InvariantBroken: it is otherwise; a bug.
+            InvariantBroken: the counts differ, which is a bug.
         """
         held = sum(map(len, self._holdings))
         if not held == self._rows.live == self._regions.live:
@@ -238,7 +239,7 @@ class UsageMap:
             )
 
     def _find(self, number: int, report: Report) -> tuple[Ints, Places | None]:
-        """The slots of a report's rows, and the rows if they are held and no others are to go."""
+        """The slots of a report's rows; and the rows, if all are held and none is to be removed."""
         told, holding, known = report.rows, self._holdings[number], self._known.get(number)
         is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
         names = told.groups
@@ -246,7 +247,7 @@ class UsageMap:
             steady = known.steady(names, told.kinds, holding)
             if steady is not None:
                 return steady
-        # A full state replaces the rows that are held: only what is kept of it is counted.
+        # A full state replaces the held rows, so the limit counts only the rows kept of it.
         slots = self._slots_of(number, told, UNKNOWN_ROWS_MAX if report.full else None)
         if not is_all:
             return slots, None
@@ -259,12 +260,12 @@ class UsageMap:
         return slots, run_of(rows)
 
     def _slots_of(self, number: int, told: UsageColumns, room: int | None) -> Ints:
-        """[rows] slots, given to what has none and is to be kept.
+        """[rows] slots; rows that are to be kept and have none are assigned one.
 
         Args:
-            number: the broker's.
+            number: the broker's number.
             told: its rows.
-            room: how many groups without policies may be given a slot; None: as many as it may have more.
+            room: most new slots for groups without policies; None: as many as the broker has left.
         """
         names = told.groups
         if not isinstance(names, NumberedNames):
@@ -281,14 +282,14 @@ class UsageMap:
         return slots
 
     def _rows_of(self, number: int, told: UsageColumns, slots: Ints) -> Ints:
-        """[rows] the rows that a broker has in these slots, `NO_ROW` where it has none."""
+        """[rows] the broker's rows in these slots, `NO_ROW` where it has none."""
         holding, names = self._holdings[number], told.groups
         if isinstance(names, NumberedNames):
             return self._known[number].rows(names, told.kinds, slots, holding)
         return holding.find(slots)
 
     def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
-        """[rows] slots, by names."""
+        """[rows] slots, looked up by name."""
         slots = self.index.find_all(told.groups, told.kinds)
         missing = slots == NO_SLOT
         if not missing.any():
@@ -300,7 +301,7 @@ class UsageMap:
         return self.index.slots(told.groups, told.kinds, skip=idle, room=room)
 
     def _room(self, holding: BrokerRows) -> int:
-        """How many more rows of groups without policies a broker may have."""
+        """Number of further rows of groups without policies that a broker may have."""
         held = int(np.count_nonzero(self.index.is_unknown[holding.slots]))
         return max(0, UNKNOWN_ROWS_MAX - held)
 
@@ -313,7 +314,7 @@ class UsageMap:
         )
 
     def _merge(self, number: int, slots: Ints, report: Report) -> Ints:
-        """Take in a report with which rows come or go, too; the slots whose rates changed."""
+        """Apply a report that adds or removes rows; returns the slots whose rates changed."""
         told, holding = report.rows, self._holdings[number]
         idle, rows = told.is_idle, holding.find(slots)
         is_stored = rows != NO_ROW
@@ -330,7 +331,7 @@ class UsageMap:
         fresh = np.flatnonzero(~is_stored & ~idle)
         fits = self._kept(holding, slots[fresh])
         holding.is_partial = not fits.all() or (
-            # A pass over a whole state begins with the least hashes.
+            # A full state starts with the part of the smallest hashes.
             holding.is_partial and not (report.full and report.span.begin == 0)
         )
         fresh = fresh[fits]
@@ -338,7 +339,7 @@ class UsageMap:
         return np.concatenate(changed)
 
     def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
-        """The rows of one broker whose groups and kinds hash into a span."""
+        """The rows of one broker whose groups and kinds have hashes in a span."""
         if span == ALL_ROWS:
             return holding.rows
         hashes = self.index.hashes[holding.slots]
@@ -348,9 +349,9 @@ class UsageMap:
         return holding.rows[is_in]
 
     def _kept(self, holding: BrokerRows, slots: Ints) -> Flags:
-        """[slots] whether there is room for another row of a broker; slots are those without one."""
+        """[slots] whether the broker has room for a new row; the slots have no row yet."""
         kept: Flags = slots != NO_SLOT
-        # The slot before the first is a slot like any other: it is not asked for.
+        # `NO_SLOT` indexes the last slot here, and `kept` masks the result.
         unknown = kept & self.index.is_unknown[slots]
         if unknown.any():
             kept &= ~unknown | (np.cumsum(unknown) <= self._room(holding))
@@ -358,7 +359,7 @@ class UsageMap:
         return kept
 
     def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
-        """Put other values into rows that are held; the slots whose rates changed."""
+        """Overwrite held rows; returns the slots whose rates changed."""
         if len(slots) == 0:
             return _NO_PLACES
         moved: Ints = slots[self._rows.differs(rows, amounts)]
@@ -368,7 +369,7 @@ class UsageMap:
         return moved
 
     def _insert(self, number: int, slots: Ints, amounts: Amounts) -> Ints:
-        """Add rows of one broker, at most one to a slot."""
+        """Add rows of one broker, at most one for each slot; returns the slots."""
         if len(slots) == 0:
             return _NO_PLACES
         rows = self._rows.new(number, slots)
@@ -381,7 +382,7 @@ class UsageMap:
         return slots
 
     def _forget(self, holding: BrokerRows, rows: Ints) -> None:
-        """Take rows of one broker out, at most one of a slot."""
+        """Remove rows of one broker, at most one of each slot."""
         if len(rows) == 0:
             return
         self._hash_out(holding, rows, len(rows))
@@ -391,14 +392,14 @@ class UsageMap:
         self._rows.free(rows)
 
     def _hash_out(self, holding: BrokerRows, rows: Places, count: int) -> None:
-        """Take rows that change or go out of what is hashed."""
+        """Subtract rows from the hash before they change or are removed."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None
         elif holding.hash is not None:
             holding.hash -= self._rows.hash_of(rows, self.index.hashes)
 
     def _hash_in(self, holding: BrokerRows, rows: Places, count: int) -> None:
-        """Put rows that have changed or come in."""
+        """Add rows to the hash after they changed or were added."""
         if count > HASHED_ROWS_MAX:
             holding.hash = None
         elif holding.hash is not None:

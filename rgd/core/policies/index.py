@@ -1,11 +1,13 @@
-"""The policies by what they name: what is attached to each group, which namespaces and tenants exist.
+"""Indexes of policies by name: the attachments of each group, and the existing namespaces and
+tenants.
 
-Law: the index of a policy snapshot says exactly what a walk through the whole snapshot would say. It is
-made with the snapshot: as a whole (`index_of`) where the policies came as a whole, else from the records
-that changed since the last one (`IndexWriter`). So nobody who reads walks through all attachments.
+Law: the index of a policy snapshot equals the result of a pass through the whole snapshot. It is
+made with the snapshot: whole (`index_of`) if the policies were loaded whole, otherwise from the
+records that changed since the last snapshot (`NamesWriter`). Readers therefore never pass through
+all attachments.
 
-A change copies the names of the owners that it touches, once for each snapshot: for a group with 100,000
-namespaces that takes about a millisecond.
+A change copies the names of each owner that it modifies, once for each snapshot. For a group with
+100,000 namespaces this takes about a millisecond.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +16,14 @@ from typing import Final, NamedTuple
 from rgd.core.policies.names import tenant_of
 from rgd.core.policies.table import TableWriter
 
-#: Names, and by how many policies each of them is named.
+#: Names, and the number of policies that name each.
 Names = Mapping[str, int]
 
 NO_NAMES: Final[Names] = {}
 
 
 class Attached(NamedTuple):
-    """The names of what is attached to one group."""
+    """The names attached to one group."""
 
     tenants: Names
     namespaces: Names
@@ -29,22 +31,22 @@ class Attached(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many names these are."""
+        """Number of names."""
         return len(self.tenants) + len(self.namespaces) + len(self.topics)
 
 
 class PolicyIndex(NamedTuple):
-    """What a policy snapshot names."""
+    """The names in a policy snapshot."""
 
-    #: By group: the tenants, the namespaces and the topics that are attached to it.
+    #: By group: the attached tenants, namespaces and topics.
     tenants: Mapping[str, Names]
     namespaces: Mapping[str, Names]
     topics: Mapping[str, Names]
-    #: By tenant: its namespaces of which anything is named, full names.
+    #: By tenant: its namespaces that any policy names, full names.
     existing: Mapping[str, Names]
 
     def attached_to(self, group: str) -> Attached:
-        """What is attached to one group."""
+        """The names attached to one group."""
         return Attached(
             self.tenants.get(group, NO_NAMES),
             self.namespaces.get(group, NO_NAMES),
@@ -52,20 +54,20 @@ class PolicyIndex(NamedTuple):
         )
 
     def namespaces_of(self, tenant: str) -> Names:
-        """The namespaces of a tenant of which anything is named, full names."""
+        """The namespaces of a tenant that any policy names, full names."""
         return self.existing.get(tenant, NO_NAMES)
 
     def has_namespace(self, namespace: str) -> bool:
-        """Whether anything of a namespace (full name) is named."""
+        """Whether any policy names a namespace (full name) or a topic in it."""
         return namespace in self.namespaces_of(tenant_of(namespace))
 
 
 def index_of(attached: Iterable[Mapping[str, str]], namespaces: Iterable[str]) -> PolicyIndex:
-    """The index of a whole snapshot.
+    """Compute the index of a whole snapshot.
 
     Args:
-        attached: tenants, namespaces and topics with the groups that they are attached to.
-        namespaces: every namespace that is named, as often as it is.
+        attached: the groups of tenants, of namespaces and of topics, by name.
+        namespaces: every named namespace, once for each policy that names it.
     """
     by_group = []
     for groups in attached:
@@ -82,20 +84,20 @@ def index_of(attached: Iterable[Mapping[str, str]], namespaces: Iterable[str]) -
 
 
 class NamesWriter:
-    """Names by owner, changed one by one."""
+    """Names by owner, changed one at a time."""
 
     def __init__(self) -> None:
         self._owners: TableWriter[str, dict[str, int]] = TableWriter()
-        #: Owners whose names no table has.
+        #: Owners whose names were copied since the last table and may be modified.
         self._own: set[str] = set()
 
     def add(self, owner: str, name: str) -> None:
-        """One more policy names this."""
+        """Count one more policy that names this."""
         names = self._names(owner)
         names[name] = names.get(name, 0) + 1
 
     def remove(self, owner: str, name: str) -> None:
-        """One policy less names this."""
+        """Count one fewer policy that names this."""
         names = self._names(owner)
         names[name] -= 1
         if not names[name]:
@@ -105,12 +107,12 @@ class NamesWriter:
             self._own.discard(owner)
 
     def table(self) -> Mapping[str, Names]:
-        """What is named now; later changes do not show in it."""
+        """The present names; later changes do not affect the result."""
         self._own.clear()
         return self._owners.table()
 
     def _names(self, owner: str) -> dict[str, int]:
-        """The names of an owner, to write to."""
+        """The names of an owner, writable."""
         names = self._owners.get(owner, {})
         if owner not in self._own:
             self._own.add(owner)

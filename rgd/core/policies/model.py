@@ -165,7 +165,7 @@ class Limits:
     subscriptions: Mapping[tuple[str, str], LocalLimit] = field(default_factory=dict)
     #: By full namespace: of each of its topics that has none of its own.
     namespaces: Mapping[str, LocalLimit] = field(default_factory=dict)
-    #: By full namespace, and by full topic name: of each subscription below that has none of its own.
+    #: By full namespace, and by full topic name: of each subscription in it without one of its own.
     namespace_subscriptions: Mapping[str, LocalLimit] = field(default_factory=dict)
     topic_subscriptions: Mapping[str, LocalLimit] = field(default_factory=dict)
 

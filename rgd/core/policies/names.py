@@ -18,7 +18,8 @@ NAME_MAX: Final = 512
 #: The characters that Pulsar's NamedEntity allows in a tenant, namespace or group.
 _ENTITY: Final = re.compile(r"[-=:.\w]+", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-#: A partition's number as in Pulsar: an int32 without leading zeros. Other endings are no partition.
+#: A partition's number as in Pulsar: an int32 without leading zeros. Other endings are part of the
+#: name.
 _PARTITION_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _PARTITION_INDEX_MAX: Final = (1 << 31) - 1
 _PARTITION: Final = "-partition-"

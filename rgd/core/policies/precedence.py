@@ -1,7 +1,7 @@
-"""Which of several scopes a topic's or a subscription's own limit comes from.
+"""Selects the scope of a topic's or a subscription's own limit.
 
-Law: the narrowest scope that sets a kind sets it completely, as in Pulsar; a kind without any setting
-is unlimited. For a topic: itself, else its partitioned topic, else its namespace.
+Law: the narrowest scope that sets a kind sets it completely, as in Pulsar; a kind without any
+setting is unlimited. For a topic: itself, else its partitioned topic, else its namespace.
 For a subscription: itself, else its topic's subscriptions, else its namespace's.
 
 Groups have no precedence: each distinct one is charged (`PolicySnapshot.groups_of`).

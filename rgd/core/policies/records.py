@@ -8,9 +8,10 @@ older record cannot restore the value.
 Keys are readable: `group:gold`, `tenant:acme`, `namespace:acme/orders`,
 `topic:persistent://acme/orders/eu`, `limit:broker`, `limit:topic:TOPIC`,
 `limit:subscription:TOPIC|NAME`, where the topic's own `|` and `%` are written
-`%7C` and `%25`, `limit:namespace:NAMESPACE` (of each topic), `limit:namespace-subscriptions:NAMESPACE`
-and `limit:topic-subscriptions:TOPIC` (of each subscription), `backlog:namespace:NAMESPACE`,
-`backlog:topic:TOPIC`. `rgd.wire.policies` encodes records.
+`%7C` and `%25`, `limit:namespace:NAMESPACE` (of each topic),
+`limit:namespace-subscriptions:NAMESPACE` and `limit:topic-subscriptions:TOPIC` (of each
+subscription), `backlog:namespace:NAMESPACE`, `backlog:topic:TOPIC`.
+`rgd.wire.policies` encodes records.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -44,15 +45,15 @@ LIMIT_TOPIC_SUBSCRIPTIONS: Final = "limit:topic-subscriptions:"
 BACKLOG_NAMESPACE: Final = "backlog:namespace:"
 BACKLOG_TOPIC: Final = "backlog:topic:"
 
-#: Highest revision: the largest integer that every JSON reader parses exactly. One change each millisecond
-#: would reach it in 285,000 years. A record above it is refused. Of several records with this revision the
-#: last counts, not the first, so that a forged record cannot lock a policy.
+#: Highest revision: the largest integer that every JSON reader parses exactly. One change each
+#: millisecond would reach it in 285,000 years. A record above it is refused. Of several records
+#: with this revision the last counts, not the first, so that a forged record cannot lock a policy.
 REVISION_MAX: Final = (1 << 53) - 1
-#: Policies that a table may have, deleted ones too; records of further keys are refused. Five for each
-#: of 100,000 namespaces.
+#: Policies that a table may have, deleted ones too; records of further keys are refused. Five for
+#: each of 100,000 namespaces.
 KEYS_MAX: Final = 500_000
 
-#: Keys with these prefixes have two words before their name.
+#: Keys with these prefixes have a second prefix before the name.
 _LONG: Final = ("limit:", "backlog:")
 
 _Name = TypeVar("_Name", bound=Hashable)
@@ -105,7 +106,7 @@ class PolicyRecord:
 class PolicyRecords:
     """The winning record of each key, and their snapshot.
 
-    The tables of the snapshot are updated with each record, so that neither a record nor a snapshot needs a
+    Each record updates the tables of the snapshot, so that neither a record nor a snapshot needs a
     pass over all others.
     """
 
@@ -125,12 +126,12 @@ class PolicyRecords:
         )
         self._subscriptions: TableWriter[tuple[str, str], LocalLimit] = TableWriter()
         self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
-        #: What is attached to each group, by the prefix of its key; and each tenant's namespaces.
+        #: Names attached to each group, by key prefix; and each tenant's namespaces.
         self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
         self._existing = NamesWriter()
 
     def apply(self, record: PolicyRecord) -> bool:
-        """Apply a record; False when a newer one is known."""
+        """Apply a record; False if a newer one is known."""
         if not record.beats(self._records.get(record.key)):
             return False
         self.put(record)
@@ -198,11 +199,11 @@ class PolicyRecords:
         )
 
     def _index(self, before: PolicyRecord | None, after: PolicyRecord) -> None:
-        """Index a record in place of the one of its key that is known."""
+        """Update the index for a record that replaces the known one of its key."""
         prefix, name = _parted(after.key)
         namespace = _namespace_of(prefix, name)
         if before is None and namespace is not None:
-            # A namespace exists once named: that of a deleted record, too.
+            # A namespace exists once named, even by a record that was deleted since.
             self._existing.add(tenant_of(namespace), namespace)
         attached = self._attached_to.get(prefix)
         was = before.value if before is not None else None
@@ -214,7 +215,7 @@ class PolicyRecords:
             attached.add(after.value, name)
 
     def _show(self, key: str, value: Value) -> None:
-        """Put a record's value into the next snapshot; a value whose type does not fit its key counts as absent."""
+        """Write a value to the next snapshot; a value of the wrong type counts as absent."""
         prefix, name = _parted(key)
         if key == LIMIT_BROKER:
             self._broker = value if isinstance(value, LocalLimit) else NOT_SET

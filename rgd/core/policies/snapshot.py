@@ -29,7 +29,7 @@ class PolicySnapshot:
     #: Namespaces that exist without any policy.
     named: AbstractSet[str] = frozenset()
     backlogs: Backlogs = field(default_factory=Backlogs)
-    #: The index, if the creator of the snapshot maintains it; otherwise it is computed from the snapshot.
+    #: The index, if the creator of the snapshot maintains it; otherwise it is computed here.
     indexed: InitVar[PolicyIndex | None] = None
     index: PolicyIndex = field(init=False, compare=False, repr=False)
 
@@ -52,7 +52,7 @@ class PolicySnapshot:
     def attachments_of(
         self, namespace: str | None, topic: str | None = None
     ) -> Iterator[tuple[str, Place, str]]:
-        """The attachments of a topic, narrowest first: the group, the attachment's scope, its name."""
+        """The attachments of a topic, narrowest first: each one's group, scope and name."""
         if topic is not None:
             # A partition's own attachment overrides its partitioned topic's.
             for name in names_of(topic):
@@ -71,7 +71,7 @@ class PolicySnapshot:
         return frozenset(chain.from_iterable(self.index.existing.values()))
 
     def _namespaces(self) -> Iterator[str]:
-        """Every namespace that is named, as often as it is."""
+        """Every named namespace, once for each policy that names it."""
         limits, backlogs = self.limits, self.backlogs
         yield from self.named
         for names in (

@@ -1,11 +1,11 @@
 """A persistent mapping: it never changes, and shares unchanged parts with its predecessor.
 
-Law: a `Table` never changes after it was created, whatever is written afterwards. So a policy
-snapshot is stable, and costs the same for 100,000 namespaces as for one.
+Law: a `Table` never changes after it was created, whatever is written afterwards. A policy
+snapshot is therefore stable, and costs the same for 100,000 namespaces as for one.
 
-A table is divided into `PARTS` dicts by the key's hash. A writer copies a part before its first write
-since the last table. So a change copies one part, and related tables
-are compared by the identity of their parts (`changed_keys`). Entries have no order.
+A table is divided into `PARTS` dicts by the key's hash. A writer copies a part before its first
+write since the last table. A change therefore copies one part, and related tables are compared by
+the identity of their parts (`changed_keys`). Entries have no order.
 """
 
 from collections.abc import Collection, Hashable, ItemsView, Iterator, Mapping
@@ -62,7 +62,7 @@ class Table(Mapping[_Key, _Value]):
             yield from part.items()
 
     def changed_since(self, before: "Table[_Key, _Value]", count_max: int) -> set[_Key] | None:
-        """The keys whose value is another object than before; None if there may be more than the limit."""
+        """Keys whose value is another object; None if there may be more than `count_max`."""
         pairs = zip(before.parts, self.parts, strict=True)
         differing = [(old, new) for old, new in pairs if old is not new]
         if len(differing) > count_max:
@@ -93,7 +93,7 @@ class TableWriter(Generic[_Key, _Value]):
     def __init__(self) -> None:
         nothing: dict[_Key, _Value] = {}
         self._parts = [nothing] * PARTS
-        #: Parts that no table has.
+        #: Parts copied since the last table, which may be modified.
         self._own: set[int] = set()
         self._count = 0
         self._table: Table[_Key, _Value] | None = None
@@ -115,7 +115,7 @@ class TableWriter(Generic[_Key, _Value]):
             self._count -= 1
 
     def table(self) -> Table[_Key, _Value]:
-        """The table of the current content; the same object as last time if nothing was written since."""
+        """The table of the current content; the last one again if nothing was written since."""
         if self._table is None:
             self._table = Table(tuple(self._parts), self._count)
             self._own.clear()
@@ -134,10 +134,10 @@ class TableWriter(Generic[_Key, _Value]):
 def changed_keys(
     before: Mapping[_Key, _Value], after: Mapping[_Key, _Value], count_max: int
 ) -> Collection[_Key] | None:
-    """The keys with another value; None if there are too many, or the comparison would take too long.
+    """Keys with another value; None if there are too many, or the comparison would take too long.
 
-    Related tables are compared by their shared parts; others are compared
-    while they are small.
+    Related tables are compared by their shared parts; others are compared only
+    if they are small.
     """
     if before is after:
         return ()

@@ -1,8 +1,8 @@
-"""Splitting a whole number so that the parts sum to it exactly.
+"""Splits a whole number so that the parts sum to it exactly.
 
 Law: the same input gives the same parts on every broker. Remainders go one
-each to the largest fractions, equal ones in the caller's order, which is the
-order of the brokers' names everywhere.
+each to the largest fractions, and among equal fractions in the caller's order, which is
+the order of the brokers' names everywhere.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ def even(total: Milli, count: int) -> list[Milli]:
 
 
 def by_weight(total: Milli, weights: Sequence[int]) -> list[Milli]:
-    """Split `total` in proportion to weights of which at least one is positive.
+    """Split `total` in proportion to weights, at least one of which is positive.
 
-    The largest remainders are rounded up, so no part is a whole unit off.
+    The largest remainders are rounded up, so every part is off by less than one unit.
     """
     whole = sum(weights)
     parts = [total * weight // whole for weight in weights]
@@ -35,10 +35,10 @@ def by_weight(total: Milli, weights: Sequence[int]) -> list[Milli]:
 
 
 def floors(quota: Milli, count: int, floor_ppm: int) -> list[Milli]:
-    """The floor of each live broker: `floor_fraction` of the quota, split evenly (design 3, law 1)."""
+    """Each live broker's floor: `floor_fraction` of the quota, split evenly (design 3, law 1)."""
     return even(quota * floor_ppm // PPM, count)
 
 
 def least_floor(quota: Milli, count: int, floor_ppm: int) -> Milli:
-    """The floor of the last of so many brokers, which no other's is below."""
+    """The lowest floor of `count` brokers: that of the last one."""
     return quota * floor_ppm // PPM // count

@@ -1,12 +1,12 @@
 """Max-min shares of many groups at once: from columns of rows to columns of shares.
 
-Laws (design 3, laws 1 to 3 and 5): in each limited dimension the shares of all live brokers, row
-or no row, sum to the quota exactly; every daemon computes the same from the same rows, in whatever
-order they came and whatever other groups are in the call.
+Laws (design 3, laws 1 to 3 and 5): in each limited dimension the shares of all live brokers, with
+or without a row, sum to the quota exactly. Every daemon computes the same from the same rows,
+regardless of their order and of the other groups in the call.
 
-First every live broker gets its floor, inside the quota. The rest is filled over what the rows
-want above their floors (`columns_single` in one dimension, `columns_dual` in two at once). What is
-left is split evenly over all live brokers; remainders go to the first of them in the order of names.
+First every live broker gets its floor, inside the quota. The rest is filled over the demand of rows
+above their floors (`columns_single` in one dimension, `columns_dual` in two at once). What is left
+is split evenly over all live brokers; remainders go to the first of them in the order of names.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from rgd.core.shares import columns_dual, columns_single
 from rgd.core.shares.columns_sums import Flags, Ints, whole_sums
 from rgd.core.shares.model import PPM
 
-#: Stands for an unlimited rate.
+#: The value of an unlimited rate.
 NO_RATE: Final = -1
 
-#: So many rows are computed at once: beyond, their columns would leave the cache.
+#: Rows computed at once: the columns of more rows would not fit the cache.
 SPAN_ROWS: Final = 32_768
 
 _SHORT_MAX: Final = np.iinfo(np.uint16).max
@@ -32,11 +32,11 @@ Columns = tuple[Ints, Ints]
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """What brokers want of groups; a (group, place) comes once.
+    """The demand of brokers for groups; each (group, place) occurs once.
 
     Attributes:
         group: [rows] index into the quotas, ascending.
-        place: [rows] the broker's place in the order of the names of all live brokers.
+        place: [rows] the broker's index among live brokers, in the order of names.
         wanted: [rows, 2] Milli per second, messages and bytes, 0 to 2**62.
         weight: [rows] thousandths, 1 to 2**31.
     """
@@ -47,7 +47,7 @@ class Rows:
     weight: Ints
 
     def of(self, rows: Ints) -> "Rows":
-        """Some of the rows."""
+        """The rows at these indexes."""
         return Rows(
             self.group.take(rows),
             self.place.take(rows),
@@ -56,7 +56,7 @@ class Rows:
         )
 
     def span(self, begin: int, end: int, group: int) -> "Rows":
-        """The rows from `begin` to `end`; their groups are counted from `group`."""
+        """The rows from `begin` to before `end`; their group indexes are relative to `group`."""
         some = slice(begin, end)
         return Rows(
             self.group[some] - group, self.place[some], self.wanted[some], self.weight[some]
@@ -65,7 +65,7 @@ class Rows:
 
 @dataclass(slots=True, eq=False)
 class Evenly:
-    """One dimension of all groups, split evenly: `base`, and one more for the first `more` brokers."""
+    """An even split of one dimension of all groups: `base`, plus 1 for the first `more` brokers."""
 
     total: Ints
     base: Ints
@@ -73,13 +73,13 @@ class Evenly:
 
     @classmethod
     def split(cls, total: Ints, brokers: int) -> "Evenly":
-        """Split [groups] totals over so many brokers."""
+        """Split [groups] totals over `brokers` brokers."""
         base = total // brokers
         return cls(total, base, total - base * brokers)
 
     @classmethod
     def joined(cls, parts: Sequence["Evenly"]) -> "Evenly":
-        """One after the other."""
+        """The splits of some groups, then of others."""
         return cls(
             np.concatenate([part.total for part in parts]),
             np.concatenate([part.base for part in parts]),
@@ -87,7 +87,7 @@ class Evenly:
         )
 
     def of(self, group: Ints, place: Ints) -> Ints:
-        """What each of some brokers gets."""
+        """[asked] the part of each broker, by group and index among live brokers."""
         part: Ints = self.base.take(group) + (place < self.more.take(group))
         return part
 
@@ -99,7 +99,7 @@ class Shares:
     Attributes:
         of_rows: [rows, 2] in the order of the rows.
         is_limited: each dimension, [groups].
-        floors: each dimension, what every live broker has, row or no row; `spare` likewise.
+        floors: each dimension, what every live broker has, with or without a row; `spare` likewise.
     """
 
     of_rows: Ints
@@ -109,7 +109,7 @@ class Shares:
 
     @classmethod
     def joined(cls, parts: Sequence["Shares"]) -> "Shares":
-        """The shares of some groups, and then of others."""
+        """The shares of some groups, then of others."""
         limited = [[part.is_limited[k] for part in parts] for k in (0, 1)]
         floors = [[part.floors[k] for part in parts] for k in (0, 1)]
         spare = [[part.spare[k] for part in parts] for k in (0, 1)]
@@ -137,9 +137,9 @@ def share_out(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int) -> Share
     """Share quotas over the live brokers by max-min.
 
     Args:
-        rows: of brokers that want something; others need none.
+        rows: of brokers with demand; others need none.
         quota: [groups, 2] Milli per second, 0 to 9e18, `NO_RATE` for unlimited.
-        brokers: how many are alive, >= 1.
+        brokers: number of live brokers, >= 1.
         floor_ppm: the floors' part of the quota in millionths (`shares.floor_fraction`).
     """
     if len(rows.group) <= SPAN_ROWS:
@@ -185,11 +185,11 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
 
 
 def _order(rows: Rows, brokers: int) -> Ints | None:
-    """How to bring the rows of each group into the order of the brokers' names; None: they are."""
+    """Indexes that sort each group's rows by the brokers' names; None if they are sorted."""
     key = rows.group * brokers + rows.place
     if bool((key[1:] > key[:-1]).all()):
         return None
-    # No two keys are equal; numpy sorts short integers by radix, in a fifth of the time.
+    # All keys are distinct; numpy sorts short integers by radix, in a fifth of the time.
     is_short = int(key[-1]) + brokers <= _SHORT_MAX
     return np.argsort(key.astype(np.uint16) if is_short else key, kind="stable")
 
@@ -199,20 +199,20 @@ def _floors(quota: Ints, brokers: int, floor_ppm: int) -> Evenly:
     if not quota.any():
         return Evenly(quota, quota, quota)
     millions, rest = np.divmod(quota, PPM)
-    # quota * floor_ppm would overflow.
+    # Divided first, because quota * floor_ppm would overflow.
     total = millions * floor_ppm + rest * floor_ppm // PPM
     return Evenly.split(total, brokers)
 
 
 def _spare(group: Ints, handed: Ints, supply: Ints, brokers: int) -> Evenly:
-    """What filling leaves of one dimension."""
+    """The supply of one dimension that filling leaves, split evenly."""
     if not supply.any():
         return Evenly(supply, supply, supply)
     return Evenly.split(supply - whole_sums(group, handed, len(supply)), brokers)
 
 
 class _Filling:
-    """Fills the supply over what is wanted above the floors, each group by the way it needs."""
+    """Fills the supply over the demand above the floors, each group in one or two dimensions."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _Filling:
         self._is_dual = is_limited[0] & is_limited[1] & has_supply
 
     def handed(self, floors: Columns) -> Columns:
-        """[rows] each: what is handed out above floors of [rows] each."""
+        """Each [rows]: the amounts above the floors; `floors` are each [rows] too."""
         wanted = self._rows.wanted
         asked = (
             np.maximum(wanted[:, 0] - floors[0], 0),
@@ -262,7 +262,7 @@ class _Filling:
         )
 
     def _single(self, group: Ints, asked: Columns, weight: Ints) -> Columns:
-        """Where at most one dimension has a supply; the other gets nothing."""
+        """Fill groups that have a supply in at most one dimension; the other gets nothing."""
         nothing = np.zeros_like(group)
         supply = self._supply
         for k in range(2):

@@ -1,13 +1,13 @@
-"""Max-min over two dimensions at once, for every group in one go (dominant-resource fairness).
+"""Max-min over two dimensions at once, for all groups together (dominant-resource fairness).
 
 Law (design 3, law 5): all rows of a group rise in step of (their larger fraction of the quota) /
-weight. A row stops at its want, or when a dimension that it wants is spent; rows that want none
-of the spent one go on rising in the other. Ghodsi et al., NSDI 2011, section 4.
+weight. A row stops at its demand, or when a dimension that it wants is spent. Rows without demand
+in the spent dimension continue to rise in the other. Ghodsi et al., NSDI 2011, section 4.
 
-What is used of each dimension is a concave function of the level, so Newton's steps from below
-never go too far; the nearer of the two dimensions' steps is taken. Levels are float64, computed in
-an order that depends on the group's own rows only. What is handed out is whole `Milli`: rounded
-down, and what that leaves goes to the largest remainders.
+The use of each dimension is a concave function of the level, so Newton's steps from below never
+overshoot; the smaller of the two dimensions' steps is taken. Levels are float64, computed in
+an order that depends on the group's own rows only. Results are whole `Milli`: rounded
+down, and the remainder goes to the largest fractions.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ _FloatColumns = tuple[Floats, Floats]
 
 _BOTH: Final = (0, 1)
 
-#: A dimension of which no more than this part of the quota is left is spent: less may be rounding,
-#: and would let rows rise that want next to nothing of it.
+#: A dimension counts as spent if at most this part of the quota is left. Less may be rounding
+#: error, which would let rows rise that want almost nothing of the dimension.
 _SPENT: Final = 2.0**-44
 
 
@@ -45,18 +45,18 @@ def fill(
     quota: Columns,
     places_max: int,
 ) -> Columns:
-    """Fill what is asked for out of a supply in both dimensions.
+    """Distribute a supply over requested amounts in both dimensions.
 
     Args:
         group: [rows] ascending; within a group in the order in which remainders go.
         asked: messages and bytes, each [rows] Milli per second, 0 to 2**62.
         weight: [rows] 1 to 2**31.
         supply: each [groups] Milli per second, 0 to 9e18, at most the quota.
-        quota: each [groups], what fractions are computed of.
-        places_max: no group has more rows.
+        quota: each [groups], the denominator of fractions.
+        places_max: the most rows of any group.
 
     Returns:
-        Each [rows], at most what was asked; sums to at most the supply.
+        Each [rows], at most `asked`; sums to at most the supply.
     """
     groups = len(supply[0])
     is_short = np.zeros(groups, np.bool_)
@@ -86,8 +86,8 @@ class _Rising:
     Attributes:
         group: [rows]
         at_full: [rows] the level at which a row has all it asks for.
-        use: each [rows], the fraction of the quota that it then uses.
-        pull: each [rows], the fraction of the quota used by one step of the level.
+        use: each [rows], the fraction of the quota that the row uses at that level.
+        pull: each [rows], the fraction of the quota that the row uses per unit of the level.
     """
 
     group: Ints
@@ -96,7 +96,7 @@ class _Rising:
     pull: _FloatColumns
 
     def of(self, rows: Ints) -> "_Rising":
-        """Some of the rows."""
+        """The rows at these indexes."""
         use, pull = self.use, self.pull
         return _Rising(
             self.group.take(rows),
@@ -106,14 +106,14 @@ class _Rising:
         )
 
     def levels(self, left: _FloatColumns) -> tuple[Floats, Flags]:
-        """Rise until a dimension is spent.
+        """Raise the level until a dimension is spent.
 
         Args:
-            left: each [groups], fractions of the quota; is changed.
+            left: each [groups], fractions of the quota; modified in place.
 
         Returns:
             [groups] the level at which the first dimension is spent, inf for never; and whether
-            that is the second dimension, and not the first.
+            that dimension is the second.
         """
         groups = len(left[0])
         rising = self
@@ -140,7 +140,7 @@ class _Rising:
 
 
 class _Short:
-    """Rows of the groups that cannot all have what they ask for."""
+    """Rows of the groups whose supply is less than they ask for."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Short:
         self._left = (supply[0] / whole[0], supply[1] / whole[1])
         fraction = (asked[0] / whole[0].take(group), asked[1] / whole[1].take(group))
         dominant = np.maximum(fraction[0], fraction[1])
-        # Nobody can have more than the whole quota: who wants more is scaled down, in both
+        # No row can have more than the whole quota. A larger request is scaled down, in both
         # dimensions alike, so that sums of fractions stay small and exact enough.
         self._scale = 1.0 / np.maximum(dominant, 1.0)
         by_level = weight / dominant
@@ -172,7 +172,7 @@ class _Short:
         )
 
     def parts(self) -> Columns:
-        """What each row gets in each dimension."""
+        """What each row gets: each dimension, [rows]."""
         spent, is_second = self._rows.levels((self._left[0].copy(), self._left[1].copy()))
         level, is_spent = self._go_on(spent, is_second)
         at_full = self._rows.at_full
@@ -182,7 +182,7 @@ class _Short:
     def _go_on(self, spent: Floats, is_second: Flags) -> tuple[Floats, tuple[Flags, Flags]]:
         """[rows] each row's level, and [groups] whether each dimension is spent in the end.
 
-        Rows that want none of the dimension that was spent first go on in the other.
+        Rows without demand in the dimension that was spent first continue in the other.
         """
         group, use = self._rows.group, self._rows.use
         level = spent.take(group)
@@ -207,7 +207,7 @@ class _Short:
         return level, (is_spent[0] | is_spent_too, is_spent[1] | is_spent_too)
 
     def _whole(self, k: int, part: Floats, is_spent: Flags) -> Ints:
-        """Whole numbers for one dimension: rounded down, then the rest to the largest remainders."""
+        """One dimension in whole numbers: rounded down, the rest to the largest remainders."""
         group, asked, supply = self._group, self._asked[k], self._supply[k]
         exact = asked * part
         handed = np.minimum(exact.astype(np.int64), asked)
@@ -218,7 +218,7 @@ class _Short:
             left = self._take_back(handed, asked, left)
         is_below = handed < asked
         counts = np.bincount(group, is_below, len(supply)).astype(np.int64)
-        # What rounding may have left, and no more unless the dimension is spent, is handed out.
+        # Rounding remainders are distributed; more than that only if the dimension is spent.
         left *= is_spent | (left <= counts)
         rows = (is_below & (left > 0).take(group)).nonzero()[0]
         if len(rows) == 0:
@@ -231,9 +231,9 @@ class _Short:
         return handed
 
     def _take_back(self, handed: Ints, asked: Ints, left: Ints) -> Ints:
-        """Where rounding handed out too much of a huge quota, the largest row gives it back.
+        """Take back from the largest row what rounding added too much, with a huge quota.
 
-        One that is short of its want, if that has so much.
+        A row that got less than it asked for is preferred, if it has enough.
         """
         for over in (left < 0).nonzero()[0].tolist():
             begin, end = np.searchsorted(self._group, [over, over + 1])
@@ -247,7 +247,7 @@ class _Short:
 
 
 def _divided(left: Floats, pull: Floats) -> Floats:
-    """How far the level can rise; inf where nothing pulls."""
+    """How far the level can rise; inf if no row uses the dimension."""
     level = np.full(len(left), np.inf)
     np.divide(left * (left > _SPENT), pull, out=level, where=pull > 0)
     return level

@@ -1,13 +1,13 @@
-"""Water-filling in one dimension, for every group in one go, exact to the `Milli`.
+"""Water-filling in one dimension, for all groups together, exact to the `Milli`.
 
-Law (Bertsekas & Gallager, Data Networks 6.5.2): a row that wants no more than its part by weight
-of what the others leave has what it wants, the others share the rest by weight; remainders go to
+Law (Bertsekas & Gallager, Data Networks 6.5.2): a row whose demand is at most its part by weight
+of what the others leave gets its demand; the others share the rest by weight. Remainders go to
 the largest fractions.
 
-The level is found by Newton's method: what is used is a concave function of the level, so steps
-from below never go too far, and each fills at least one more row. The steps are taken in float64;
-whether each row is on the right side of the level, and its part, is then computed in whole numbers
-(a product of 63 and 31 bits by its quotient and remainder), so rounding decides nothing.
+The level is found by Newton's method. The amount used is a concave function of the level, so steps
+from below never overshoot, and each step fills at least one more row. The steps use float64.
+Whether each row is full, and its part, is then computed in whole numbers (a product of 63 and
+31 bits by its quotient and remainder), so rounding does not affect the result.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ from rgd.core.shares.columns_sums import (
     whole_sums,
 )
 
-#: A group whose wants, in float64, come so near to its supply is looked at exactly.
+#: A group is computed exactly if its demand, in float64, is above this part of its supply.
 NEARLY: Final = 1 - 2.0**-30
 
 #: More than any supply, and well below the largest int64.
@@ -31,17 +31,17 @@ _FAR: Final = 9_100_000_000_000_000_000
 
 
 def fill(group: Ints, asked: Ints, *, weight: Ints, supply: Ints, places_max: int) -> Ints:
-    """Fill what is asked for out of a supply.
+    """Distribute a supply over requested amounts.
 
     Args:
         group: [rows] ascending; within a group in the order in which remainders go.
         asked: [rows] Milli per second, >= 0.
         weight: [rows] 1 to 2**31.
         supply: [groups] Milli per second, 0 to 9e18.
-        places_max: no group has more rows.
+        places_max: the most rows of any group.
 
     Returns:
-        [rows], at most what was asked; all of the supply where it is less than all that was.
+        [rows], at most `asked`; sums to the supply if the sum of `asked` is larger.
     """
     handed = np.minimum(asked, supply.take(group))
     is_short = float_sums(group, handed, len(supply)) > supply * NEARLY
@@ -56,7 +56,7 @@ def fill(group: Ints, asked: Ints, *, weight: Ints, supply: Ints, places_max: in
 
 
 def _probably_full(group: Ints, asked: Ints, weight: Ints, supply: Ints) -> Flags:
-    """Which rows have all they ask for, but for rounding."""
+    """[rows] whether a row gets all it asks for, except for rounding."""
     is_full = np.zeros(len(group), np.bool_)
     left = supply.astype(np.float64)
     rows = np.arange(len(group))
@@ -79,12 +79,12 @@ def _probably_full(group: Ints, asked: Ints, weight: Ints, supply: Ints) -> Flag
 def _parts(
     group: Ints, asked: Ints, *, weight: Ints, supply: Ints, is_full: Flags, places_max: int
 ) -> Ints:
-    """What each row gets, from a guess of which rows are full, which is put right."""
+    """What each row gets, starting from an estimate of which rows are full and correcting it."""
     while True:
         left = supply - whole_sums(group, asked * is_full, len(supply))
         weight_left = whole_sums(group, weight * ~is_full, len(supply))
         part, remainder = _parts_by_weight(group, weight, left, weight_left)
-        # Where all are full, all must fit; if they do not, the group starts from nobody.
+        # If all rows are full but do not fit, the group starts again with none full.
         fits = asked <= part
         is_everybody = weight_left == 0
         if is_everybody.any():
@@ -103,18 +103,18 @@ def _parts(
 
 
 def _parts_by_weight(group: Ints, weight: Ints, left: Ints, weight_left: Ints) -> tuple[Ints, Ints]:
-    """Reckon left * weight // weight_left, at most `_FAR`, and what is left of that division."""
+    """Compute left * weight // weight_left, at most `_FAR`, and the remainder of that division."""
     divisor = np.maximum(weight_left, 1)
     quotient = left // divisor
     rest = left - quotient * divisor
     divisor_of_row = divisor.take(group)
-    # The rest is less than the divisor, so the estimate is below 2**31 and off by one at most.
+    # The rest is less than the divisor, so the estimate is below 2**31 and off by at most one.
     extra = ((rest / divisor).take(group) * weight).astype(np.int64)
-    # The products may overflow; the difference fits, and wraps back to what it is.
+    # The products may overflow; their difference fits, because both wrap around.
     remainder = rest.take(group) * weight - extra * divisor_of_row
     correction = (remainder >= divisor_of_row).astype(np.int64) - (remainder < 0)
     part = quotient.take(group) * weight + extra + correction
-    # A row that is full may have far less than its part by weight of what is left, which overflows.
+    # For a full row, its part by weight may far exceed its demand and overflow, so it is bounded.
     is_far = (left / divisor).take(group) * weight > _FAR
     if is_far.any():
         part[is_far] = _FAR

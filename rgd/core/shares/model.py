@@ -5,11 +5,11 @@ from typing import Final
 
 from rgd.core.units import Pair
 
-#: Weight of a broker that says nothing, in thousandths.
+#: Weight of a broker that reports none, in thousandths.
 WEIGHT_ONE: Final = 1000
 
-#: Weights in force lie between these: 100 times from the lowest to the highest. Every broker computes
-#: with what is within, whatever was told, so that all compute the same.
+#: Bounds of weights in force: the highest is 100 times the lowest. Every broker limits advertised
+#: weights to these bounds, so that all compute the same.
 WEIGHT_MIN: Final = 100
 WEIGHT_MAX: Final = 10_000
 
@@ -18,17 +18,17 @@ PPM: Final = 1_000_000
 
 
 def bounded_weight(weight: int) -> int:
-    """The weight that counts for one that was told, in thousandths."""
+    """The weight in force for an advertised one, in thousandths."""
     return min(max(weight, WEIGHT_MIN), WEIGHT_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one live broker uses and wants of one group; zeros where it has no row."""
+    """The usage and demand of one live broker in one group; zeros if it has no row."""
 
     broker: str
     #: Milli per second.
     admitted: Pair = Pair()
     wanted: Pair = Pair()
-    #: In thousandths; only max-min looks at it.
+    #: In thousandths; used by max-min only.
     weight: int = WEIGHT_ONE

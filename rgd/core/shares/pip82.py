@@ -2,15 +2,16 @@
 
 `residual`: below the quota each broker adds the whole residual to its own
 usage ("they might each split up the remaining portion, each adding the
-remaining 10 units"); above it each is cut by its fraction of the excess.
-`proportional`: by historic usage; quota x own / sum is also what Pulsar ships.
+remaining 10 units"); above it each is reduced by its fraction of the excess.
+`proportional`: by historic usage; quota x own / sum, which Pulsar ships too.
 `steal`: "the broker with the lowest quota will steal part of the quota of the
-most dominant broker", half the gap, the second lowest of the second dominant.
+most dominant broker": half the gap; the second lowest steals from the second most dominant.
 
 Law: a live broker's share is at least its floor, taken from the others in
-proportion to what they have above theirs; without any usage the quota is split
-evenly. These policies see usage, not demand, so they converge slowly or never:
-they are here to be compared (docs/decisions/0003). Each dimension is shared by itself, as in PIP-82.
+proportion to what they have above theirs. Without any usage the quota is split
+evenly. These policies use admitted rates, not demand, so they converge slowly or never;
+they are included for comparison (docs/decisions/0003). Each dimension is shared by itself, as in
+PIP-82.
 """
 
 from collections.abc import Sequence
@@ -19,18 +20,18 @@ from typing import Final
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.units import Milli
 
-#: From this part of the quota on, `steal` takes the group to be saturated (design 3).
+#: From this part of the quota on, `steal` treats the group as saturated (design 3).
 SATURATED_PERCENT: Final = 99
 
 
 def residual(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
-    """Own usage plus the whole residual; over the quota, own usage cut by its part of the excess."""
+    """Own usage plus the whole residual; over the quota, own usage less its part of the excess."""
     total = sum(used)
     if total == 0:
         return even(quota, len(used))
     if total > quota:
         return _lifted(by_weight(quota, used), floors(quota, len(used), floor_ppm))
-    # A broker without usage is not in the map: it has its floor, not the residual.
+    # A broker without usage is not in the map, so it gets its floor without the residual.
     shares = [own + quota - total if own else 0 for own in used]
     return _lifted(shares, floors(quota, len(used), floor_ppm))
 
@@ -49,7 +50,7 @@ def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
     if quota == 0:
         return [0] * len(used)
     shares = by_weight(quota, used)
-    # `used` is in the order of names, and sorting is stable: the order is (usage, name).
+    # `used` is in the order of names, and sorting is stable, so ties are in the order of names.
     ranked = sorted((place for place, own in enumerate(used) if own), key=used.__getitem__)
     for low, high in zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False):
         stolen = (shares[high] - shares[low]) // 2
@@ -59,7 +60,7 @@ def steal(quota: Milli, used: Sequence[Milli], floor_ppm: int) -> list[Milli]:
 
 
 def _lifted(shares: list[Milli], least: Sequence[Milli]) -> list[Milli]:
-    """Lift each share to its floor, at the cost of what the others have above theirs."""
+    """Raise each share to its floor, reducing the others in proportion to what is above theirs."""
     missing = sum(max(0, floor - share) for share, floor in zip(shares, least, strict=True))
     if missing == 0:
         return shares

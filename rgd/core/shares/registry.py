@@ -1,8 +1,8 @@
-"""Shares one group by a policy's name, in the order all brokers agree on.
+"""Shares one group by a policy's name, in the order of the brokers' names.
 
-`allocate` is the entry for rows that are objects: `rgd shares`, the demo's verdict, the Spark
-report and tests. Max-min goes through `columns`, which daemon and simulator call for many groups
-at once, so there is no second implementation of a rule.
+`allocate` is for rows that are objects: `rgd shares`, the demo's verdict, the Spark
+report and tests. Max-min is computed by `columns`, which the daemon and the simulator call for many
+groups at once, so each rule has one implementation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +17,10 @@ from rgd.core.shares.model import Row
 from rgd.core.shares.pip82 import proportional, residual, steal
 from rgd.core.units import COUNT_MAX, Milli
 
-#: From quota, admitted rates in the order of names, and the floor in ppm, to a share each.
+#: From quota, admitted rates in the order of names, and the floor in ppm, to one share for each.
 UsagePolicy = Callable[[Milli, Sequence[Milli], int], list[Milli]]
 
-#: The policies that look at what was admitted, in each dimension by itself.
+#: The policies over admitted rates, which share each dimension by itself.
 USAGE_POLICIES: Final[Mapping[SharePolicyName, UsagePolicy]] = MappingProxyType(
     {
         SharePolicyName.RESIDUAL: residual,
@@ -68,7 +68,7 @@ def allocate(
 
 
 def _max_min(quota: Rates, rows: Sequence[Row], floor_ppm: int) -> list[Rates]:
-    """Both dimensions as one decision."""
+    """Share both dimensions in one decision."""
     columns = Rows(
         group=np.zeros(len(rows), np.int64),
         place=np.arange(len(rows)),
