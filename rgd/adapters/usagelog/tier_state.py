@@ -71,8 +71,27 @@ class TierState:
         return replace(self, uploaded=uploaded, segments=listing.segments, marked=listing.marked)
 
     def waiting(self, closed: Sequence[ClosedSegment]) -> list[ClosedSegment]:
-        """The closed segments that are to be uploaded, oldest first."""
-        return [segment for segment in closed if segment.first_index >= self.uploaded]
+        """The closed segments that the tier does not hold, oldest first."""
+        foreign = self.foreign(closed)
+        return [one for one in closed if one.first_index >= self.uploaded or one in foreign]
+
+    def foreign(self, closed: Sequence[ClosedSegment]) -> list[ClosedSegment]:
+        """The closed segments at whose indexes the tier holds other entries.
+
+        A log that lost its segments, or that was restored from a copy, counts its indexes a second time.
+        """
+        held = (*self.segments, *self.marked)
+        known = {_identity(one) for one in held}
+        return [
+            one
+            for one in closed
+            if one.first_index < self.uploaded
+            and _identity(one) not in known
+            and any(
+                one.first_index <= other.last_index and other.first_index <= one.last_index
+                for other in held
+            )
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,10 @@ class TierLag:
     delete_segments: int = 0
     #: Since the last entry of the oldest segment that is not uploaded.
     upload_oldest_s: float = 0.0
+
+
+def _identity(segment: ClosedSegment | TieredSegment) -> tuple[int, int, int, int]:
+    return segment.first_index, segment.last_index, segment.first_ms, segment.last_ms
 
 
 def lag_of(

@@ -25,12 +25,14 @@ from rgd.adapters.usagelog.tier_state import (
     TierState,
     lag_of,
     load_state,
+    state_path,
     store_state,
 )
 from rgd.adapters.usagelog.trimming import facts_of
 from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
+from rgd.storage.errors import TierConflict
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.objects import Objects, canonical
 from rgd.storage.tier import LogTier, checksum_of
@@ -135,6 +137,8 @@ class Uploader:
         self._state = load_state(folder, canonical(parts.objects.place), new_log)
         prefix = f"{settings.name}/{folder.name}/{self._state.log}"
         self._tier = LogTier(parts.objects, prefix)
+        #: Whether the state on disk is older than the one here.
+        self._is_unstored = False
         self._trouble: str | None = None
         #: Whether the tier was listed since the last failure.
         self._is_listed = False
@@ -209,6 +213,8 @@ class Uploader:
         self._due_at = []
         self._drop_local()
         self._delete()
+        # Once more, where it could not be stored.
+        self._set(self._state)
         # What was not on disk any more was deleted there, or dropped by another uploader: look again.
         self._is_listed = None not in uploads
 
@@ -232,7 +238,7 @@ class Uploader:
             self._wake.clear()
             try:
                 self.cycle()
-            except Exception as error:  # noqa: BLE001 -- a bug here must not end the uploading for ever
+            except BaseException as error:  # noqa: BLE001 -- nothing ends the uploading: a panic of obstore is no Exception
                 self._fail(error)
                 self._stopping.wait(self._backoff.next_s())
             else:
@@ -248,6 +254,13 @@ class Uploader:
         listing = self._tier.list(known)
         self._remnants = listing.remnants
         self._set(self._state.with_listing(listing))
+        foreign = self._state.foreign(self._closed())
+        if foreign:
+            raise TierConflict(
+                f"{self._tier.objects.place}: it holds other entries than this log from index "
+                f"{foreign[0].first_index} on; move {state_path(self._folder, self._state.place).name} away, so "
+                "that the log continues under another number, or use another log.name"
+            )
         self._is_listed = True
 
     def _upload(self, segment: ClosedSegment) -> TieredSegment | None:
@@ -335,9 +348,12 @@ class Uploader:
         return [tiered[removal.segment.first_index] for removal in gone]
 
     def _set(self, state: TierState) -> None:
-        if state != self._state:
-            self._state = state
-            store_state(self._folder, state)
+        if state != self._state or self._is_unstored:
+            self._state, self._is_unstored = state, True
+            # A full disk must not keep back what would free it. A state that is lost is listed again.
+            with contextlib.suppress(OSError):
+                store_state(self._folder, state)
+                self._is_unstored = False
 
     def _pause_s(self) -> float:
         """Until something may be due; being woken comes before."""
@@ -350,7 +366,7 @@ class Uploader:
             if self._stopping.wait(left / NS_PER_S):
                 return
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.counts.failures += 1
         is_new = self._trouble is None
         is_foreseen = isinstance(error, (RgdError, OSError))

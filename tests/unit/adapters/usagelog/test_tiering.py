@@ -5,6 +5,7 @@ and a segment is on the disk or in the tier at all times. The lag is what is clo
 Tiers are a folder and a bucket on an S3 server; time is the test's.
 """
 
+import errno
 import random
 import threading
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rgd.adapters.usagelog import tiering
 from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits
 from rgd.adapters.usagelog.settings import UsageLogSettings
@@ -236,6 +238,42 @@ def test_another_log_under_the_same_name_is_told_and_kept(world: World, tier_pla
     assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
 
 
+def test_a_log_that_counts_again_is_kept_and_told(world: World, tier_place: str) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place), local_s=0)
+    uploader.cycle()
+    for path in world.folder.glob("*.log"):
+        path.unlink()
+    for path in world.folder.glob("*.idx"):
+        path.unlink()
+    world.pass_s(60)
+    write_log(world.folder, pendings(COUNT, first=0, step_ms=STEP_MS + 1), SETTINGS)
+    again = world.uploader(Objects(tier_place), local_s=0)
+    with pytest.raises(TierConflict, match="it holds other entries than this log from index 0 on"):
+        again.cycle()
+    lag = again.lag(0)
+    assert lag is not None
+    assert lag.upload_segments == len(world.closed())
+    assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
+
+
+def test_a_full_disk_keeps_nothing_that_was_uploaded(
+    world: World, tier_place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place), local_s=0)
+
+    def full(folder: Path, state: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tiering, "store_state", full)
+        uploader.cycle()
+    assert world.closed() == []
+    uploader.cycle()
+    assert world.uploader(Objects(tier_place)).state == uploader.state
+
+
 def test_a_segment_that_local_bytes_deleted_holds_nothing_up(world: World, tier_place: str) -> None:
     world.write()
     stale = world.closed()
@@ -372,6 +410,32 @@ def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path
     assert [trouble is None for trouble in told] == [False, True]
     assert uploader.trouble is None
     assert len(segments_in(world.folder)) == 1
+
+
+def test_a_panic_of_the_store_does_not_end_the_uploading(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """As obstore's panics, which are no `Exception`."""
+
+    world.write()
+    uploader = world.uploader(Objects(str(tmp_path / "tier")))
+    cycle = uploader.cycle
+    outcomes = iter([Panic("unwrap on None"), Panic("unwrap on None"), None])
+
+    def panicking() -> None:
+        if (outcome := next(outcomes, None)) is not None:
+            raise outcome
+        cycle()
+
+    monkeypatch.setattr(uploader, "cycle", panicking)
+    uploader.start()
+    world.await_events(2)
+    uploader.stop()
+    assert [event.trouble is None for event in world.events if isinstance(event, TierAlarm)] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version": 9}', b'{"version": 1, "segments": 1}'])
