@@ -143,12 +143,13 @@ class Daemon:
 
 
 @contextmanager
-def daemon() -> Iterator[Daemon]:
-    """A daemon that ends with the block."""
+def daemon(script: str = __file__, *, stderr: int | None = None) -> Iterator[Daemon]:
+    """A daemon that a script serves, and that ends with the block."""
     with subprocess.Popen(
-        [sys.executable, __file__, "--serve"],
+        [sys.executable, script, "--serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     ) as process:
         try:

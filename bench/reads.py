@@ -35,7 +35,7 @@ import numpy as np
 import uvloop
 
 from bench.harness import Figures, run
-from bench.http_stalls import Daemon, Watch, array_of, name
+from bench.http_stalls import Daemon, Watch, array_of, daemon, name
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.metrics.exposition import Exposition
@@ -293,22 +293,6 @@ def pin(core: int) -> None:
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[core]})
 
 
-@contextlib.contextmanager
-def daemon() -> Iterator[Daemon]:
-    """A daemon that ends with the block."""
-    with subprocess.Popen(
-        [sys.executable, __file__, "--serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            yield Daemon(process)
-        finally:
-            process.terminate()
-
-
 def each_alone(running: Daemon, paths: Sequence[str]) -> dict[str, float]:
     """Each route by itself: how long it takes with all its pages, and the longest stall."""
     figures = {}
@@ -330,7 +314,7 @@ def measure(options: argparse.Namespace) -> Figures:
         raise SystemExit(0)
     pin(-1)
     figures: dict[str, float] = {"groups": GROUPS, "brokers": BROKERS, "namespaces": NAMESPACES}
-    with daemon() as running:
+    with daemon(__file__, stderr=subprocess.DEVNULL) as running:
         port = running.port
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as client:
             client.request("GET", "/openapi.json")

@@ -1,13 +1,16 @@
 """A log folder that nobody writes just now, its readers, and where wanted its tier."""
 
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rgd.adapters.usagelog.cursors import Cursors, CursorSettings
 from rgd.adapters.usagelog.retention import ClosedSegment
-from rgd.adapters.usagelog.tiering import Uploader, closed_on_disk
+from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.app.log_keeping import LogKeeper, LogPlace
+from rgd.backoff import Backoff
 from rgd.core.units import NS_PER_S, Nanos
+from rgd.storage.objects import Objects
 
 
 class StillLog:
@@ -54,3 +57,15 @@ def keeper_of(
         clock,
         uploader,
     )
+
+
+def uploader_of(folder: Path, tier: str, clock: Callable[[], Nanos]) -> Uploader:
+    """The uploader of a folder's closed segments to a tier."""
+    parts = TierParts(
+        objects=Objects(tier),
+        closed=lambda: closed_on_disk(folder),
+        clock=clock,
+        backoff=Backoff(first_s=1, pause_s_max=1, dice=random.Random(1)),
+        on_event=lambda _: None,
+    )
+    return Uploader(folder, parts, TierSettings(), new_log="1")

@@ -49,7 +49,7 @@ class Metered:
 
     def admit(self, cost: Pair, *, attempt: int, topic: str | None, now: Nanos) -> bool:
         """Count granted work; whether demand has jumped."""
-        self.counters.admit(cost, attempt, topic, now)
+        self.counters.admit(cost.messages, cost.bytes, attempt, topic, now)
         return self._tick(now)
 
     def refuse(

@@ -26,18 +26,7 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
             if not part.shadow:
                 part.charge_group(messages, size)
         for counters in chain.counters:
-            counters.at = now
-            counters.requests += 1
-            counters.messages += messages
-            counters.bytes += size
-            if attempt > 1:
-                counters.retries += 1
-                counters.retried_messages += messages
-                counters.retried_bytes += size
-            if topic not in counters.topics:
-                counters.note_topic(topic)
-            if not counters.is_touched:
-                counters.touch()
+            counters.admit(messages, size, attempt, topic, now)
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -48,10 +37,7 @@ def note(chain: Chain, messages: int, size: int, topic: str | None, now: Nanos) 
     try:
         for counters in chain.counters:
             counters.at = now
-            if topic not in counters.topics:
-                counters.note_topic(topic)
-            if not counters.is_touched:
-                counters.touch()
+            counters.note(topic)
     except Exception:
         give_back(chain, messages, size)
         raise

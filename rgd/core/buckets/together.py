@@ -55,16 +55,9 @@ def _charge(chain: Chain, asked: Together, now: Nanos) -> bool:
 
 def _count(charged: _Sums, now: Nanos) -> None:
     for chain, asked in charged:
-        topic = asked.name[3]
+        messages, size, topic = asked.messages, asked.bytes, asked.name[3]
         for counters in chain.counters:
-            counters.at = now
-            counters.requests += asked.count
-            counters.messages += asked.messages
-            counters.bytes += asked.bytes
-            if topic not in counters.topics:
-                counters.note_topic(topic)
-            if not counters.is_touched:
-                counters.touch()
+            counters.admit(messages, size, 1, topic, now, asked.count)
 
 
 def _undo(charged: _Sums) -> None:

@@ -5,7 +5,6 @@ tier; each answer is as /openapi.json describes it.
 """
 
 import base64
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,14 +15,11 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.sources import Source
-from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
-from rgd.backoff import Backoff
 from rgd.ports.door import Scope, digest_of
 from rgd.ports.log_door import CURSORS_MAX, From
-from rgd.storage.objects import Objects
 from rgd.wire.frame import MAGIC_CRC32C, decode_entry, peek_broker_entry_metadata
 from tests.integration.http.door import Door, open_door
-from tests.support.kept_logs import SetClock, keeper_of
+from tests.support.kept_logs import SetClock, keeper_of, uploader_of
 from tests.unit.adapters.usagelog.logs import T0, payload_of, pendings, segments_in, write_log
 
 COUNT = 300
@@ -89,15 +85,7 @@ async def test_it_begins_at_an_index_a_time_or_a_cursor(folder: Path) -> None:
 
 
 async def test_entries_in_the_tier_and_on_disk_are_one_log(folder: Path, tier_place: str) -> None:
-    clock = SetClock()
-    parts = TierParts(
-        objects=Objects(tier_place),
-        closed=lambda: closed_on_disk(folder),
-        clock=clock.now,
-        backoff=Backoff(first_s=1, pause_s_max=1, dice=random.Random(1)),
-        on_event=lambda _: None,
-    )
-    uploader = Uploader(folder, parts, TierSettings(), new_log="1")
+    uploader = uploader_of(folder, tier_place, SetClock().now)
     uploader.cycle()
     assert len(segments_in(folder)) == 1
     async with log_at(folder, uploader=uploader) as door:
@@ -109,14 +97,7 @@ async def test_a_segment_that_moves_to_the_tier_while_it_is_read_is_not_missed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SetClock()
-    parts = TierParts(
-        objects=Objects(str(tmp_path / "tier")),
-        closed=lambda: closed_on_disk(folder),
-        clock=clock.now,
-        backoff=Backoff(first_s=1, pause_s_max=1, dice=random.Random(1)),
-        on_event=lambda _: None,
-    )
-    uploader = Uploader(folder, parts, TierSettings(), new_log="1")
+    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
     keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
     listed = keeper._sources
 

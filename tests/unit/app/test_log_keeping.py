@@ -1,7 +1,6 @@
 """What readers hold back, and for how long; the figures of a log's readers and of its tier."""
 
 import asyncio
-import random
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,11 @@ import pytest
 from rgd.adapters.metrics.registry import BY_NAME
 from rgd.adapters.usagelog.cursors import CURSORS_NAME, CursorSettings
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
+from rgd.adapters.usagelog.tiering import closed_on_disk
 from rgd.app.log_keeping import LogKeeper
-from rgd.backoff import Backoff
 from rgd.ports.log_door import UnknownCursor
 from rgd.ports.usagelog import OnOverrun
-from rgd.storage.objects import Objects
-from tests.support.kept_logs import SetClock, StillLog, keeper_of
+from tests.support.kept_logs import SetClock, StillLog, keeper_of, uploader_of
 from tests.unit.adapters.usagelog.logs import pendings, segments_in, write_log
 
 COUNT = 200
@@ -99,14 +96,7 @@ async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
     folder: Path, tmp_path: Path
 ) -> None:
     clock = SetClock()
-    parts = TierParts(
-        objects=Objects(str(tmp_path / "tier")),
-        closed=lambda: closed_on_disk(folder),
-        clock=clock.now,
-        backoff=Backoff(first_s=1, pause_s_max=1, dice=random.Random(1)),
-        on_event=lambda _: None,
-    )
-    uploader = Uploader(folder, parts, TierSettings(), new_log="1")
+    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
     keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
     waiting = closed_on_disk(folder)
     told = figures(keeper)
