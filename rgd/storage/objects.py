@@ -214,6 +214,13 @@ class Objects:
             raise TierError(f"{self.place}: {name}: {_words(error)}") from error
         except (kinds.BaseError, OSError) as error:
             raise TierDown(f"{self.place}: {name}: {_words(error)}") from error
+        except BaseException as error:
+            # A panic in Rust is no `Exception`, and its class cannot be imported.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise TierError(
+                f"{self.place}: {name}: obstore failed: {_words(error)}; check AWS_ENDPOINT_URL"
+            ) from error
 
     def _sync(self, path: Path) -> None:
         """Force a file of a folder, and its name, to the disk: the local copy is dropped afterwards."""
@@ -228,6 +235,6 @@ class Objects:
             raise TierDown(f"{self.place}: {path.name}: {_words(error)}") from error
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """The first line of what went wrong: what follows is a dump of the library's own state."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

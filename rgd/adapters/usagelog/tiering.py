@@ -238,7 +238,7 @@ class Uploader:
             self._wake.clear()
             try:
                 self.cycle()
-            except BaseException as error:  # noqa: BLE001 -- nothing ends the uploading: a panic of obstore is no Exception
+            except Exception as error:  # noqa: BLE001 -- a bug here must not end the uploading for ever
                 self._fail(error)
                 self._stopping.wait(self._backoff.next_s())
             else:
@@ -366,7 +366,7 @@ class Uploader:
             if self._stopping.wait(left / NS_PER_S):
                 return
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: Exception) -> None:
         self.counts.failures += 1
         is_new = self._trouble is None
         is_foreseen = isinstance(error, (RgdError, OSError))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.storage.errors import ObjectMissing, TierDown
+from rgd.storage.errors import ObjectMissing, TierDown, TierError
 from rgd.storage.objects import Objects, canonical, folder_of
 
 NAME = "usage/broker%2F1/00000000000000000000.log"
@@ -56,6 +56,17 @@ def test_a_folder_that_is_no_folder_is_a_tier_that_is_down(tmp_path: Path) -> No
 def test_other_places_are_refused(place: str) -> None:
     with pytest.raises(ValueError, match="expected a folder"):
         folder_of(place)
+
+
+@pytest.mark.parametrize("url", ["", "nonsense"])
+def test_an_address_at_which_obstore_panics_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "any")
+    with pytest.raises(TierError, match="check AWS_ENDPOINT_URL"):
+        Objects("s3://bucket").names("")
 
 
 def test_places_are_paths_or_urls() -> None:

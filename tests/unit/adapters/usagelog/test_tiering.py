@@ -412,32 +412,6 @@ def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path
     assert len(segments_in(world.folder)) == 1
 
 
-def test_a_panic_of_the_store_does_not_end_the_uploading(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Panic(BaseException):
-        """As obstore's panics, which are no `Exception`."""
-
-    world.write()
-    uploader = world.uploader(Objects(str(tmp_path / "tier")))
-    cycle = uploader.cycle
-    outcomes = iter([Panic("unwrap on None"), Panic("unwrap on None"), None])
-
-    def panicking() -> None:
-        if (outcome := next(outcomes, None)) is not None:
-            raise outcome
-        cycle()
-
-    monkeypatch.setattr(uploader, "cycle", panicking)
-    uploader.start()
-    world.await_events(2)
-    uploader.stop()
-    assert [event.trouble is None for event in world.events if isinstance(event, TierAlarm)] == [
-        False,
-        True,
-    ]
-
-
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version": 9}', b'{"version": 1, "segments": 1}'])
 def test_a_state_that_cannot_be_read_is_made_again(
     world: World, tier_place: str, data: bytes
