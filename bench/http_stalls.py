@@ -48,6 +48,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.longest_s = 0.0
+        #: All holds since the last time, in seconds of processor time.
+        self._holds_s: list[float] = []
         self._loop = asyncio.get_running_loop()
         self._last_s = time.thread_time()
         self._tick()
@@ -55,6 +57,7 @@ class Watch:
     def _tick(self) -> None:
         now_s = time.thread_time()
         self.longest_s = max(self.longest_s, now_s - self._last_s)
+        self._holds_s.append(now_s - self._last_s)
         self._last_s = now_s
         self._loop.call_later(TICK_S, self._tick)
 
@@ -63,28 +66,46 @@ class Watch:
         if not sys.stdin.readline():
             self._loop.remove_reader(sys.stdin)
             return
-        print(round(self.longest_s * 1000, 2), flush=True)
+        print(round(self.longest_s * 1000, 2), round(self._wait_p99_s() * 1000, 2), flush=True)
         self.longest_s = 0.0
+        self._holds_s = []
+
+    def _wait_p99_s(self) -> float:
+        """What one in a hundred callers waits at least for the loop, if it is busy all the time.
+
+        Who comes at any moment waits until the hold ends into which it falls.
+        """
+        holds = sorted(self._holds_s, reverse=True)
+        budget = sum(holds) / 100
+        longer = 0.0
+        for count, hold in enumerate(holds, start=1):
+            longer += hold
+            following = holds[count] if count < len(holds) else 0.0
+            # Those who wait longer than `following` came in the first parts of these holds.
+            if longer - count * following >= budget:
+                return (longer - budget) / count
+        return 0.0
 
 
-async def serve() -> None:
-    """The daemon, alone on a bus in memory, until SIGTERM."""
+async def serve(groups: int = GROUPS, **more: object) -> None:
+    """The daemon, alone on a bus in memory, until SIGTERM; `more` are settings (`__` for dots)."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     until = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, until.set)
     with tempfile.TemporaryDirectory() as folder:
-        groups = Path(folder) / "groups.yaml"
-        lines = (f"  {name(number)}: {{publish: {{messages: 1000}}}}\n" for number in range(GROUPS))
-        groups.write_text("groups:\n" + "".join(lines))
+        file = Path(folder) / "groups.yaml"
+        lines = (f"  {name(number)}: {{publish: {{messages: 1000}}}}\n" for number in range(groups))
+        file.write_text("groups:\n" + "".join(lines))
         overrides = {
             "broker.name": "broker-1",
             "http.listen": "127.0.0.1:0",
             "exchange.url": "pulsar://127.0.0.1:6650",
             "policies.source": "file",
-            "policies.file": groups,
+            "policies.file": file,
             "log.dir": Path(folder) / "log",
+            **{key.replace("__", "."): value for key, value in more.items()},
         }
         settings = load_settings(None, {}, overrides)
         daemon, exposition = build(settings, settings.exchange.url)
@@ -129,9 +150,14 @@ class Daemon:
 
     def longest_ms(self) -> float:
         """The longest hold since the last time."""
+        return self.waits_ms()[0]
+
+    def waits_ms(self) -> tuple[float, float]:
+        """The longest hold since the last time, and what one in a hundred callers waited for the loop."""
         self._stdin.write("\n")
         self._stdin.flush()
-        return float(self._stdout.readline())
+        longest, p99 = map(float, self._stdout.readline().split())
+        return longest, p99
 
     def held_by(self, method: str, path: str, body: bytes | None = None) -> float:
         """The longest hold during a call, pages and all."""
@@ -143,10 +169,10 @@ class Daemon:
 
 
 @contextmanager
-def daemon(script: str = __file__, *, stderr: int | None = None) -> Iterator[Daemon]:
+def daemon(script: str = __file__, *arguments: str, stderr: int | None = None) -> Iterator[Daemon]:
     """A daemon that a script serves, and that ends with the block."""
     with subprocess.Popen(
-        [sys.executable, script, "--serve"],
+        [sys.executable, script, "--serve", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -1,11 +1,13 @@
 """What a full round costs at PIP-82's scale: 5,000 groups of its own, 100 brokers' reports.
 
-    python bench/rounds.py [--json] [--scale 1 2 4] [--changed 1.0]
+    python bench/rounds.py [--json] [--scale 1 2 4] [--changed 1.0] [--own 1.0]
 
 The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
 estimates, suppression, report and log record), and reckons every share anew that any of it moved.
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
+`--own` is the part of its own groups that callers ask in a round, each at a steady rate; the others rest.
+So with `--changed 0.1` alone this broker still counts, closes and logs all of its own groups.
 Garbage is collected as rarely as in the daemon. Beside it, in the same run, numpy's fastest sort of as
 many numbers as rows were received (`bench.harness.numpy_sort_s`).
 Not measured: the sockets, and callers (bench/acquire.py; docs/performance.md has both at once).
@@ -67,7 +69,7 @@ class Stopwatch:
 class Bench:
     """One core among peers that are made up."""
 
-    def __init__(self, scale: int, changed: float) -> None:
+    def __init__(self, scale: int, changed: float, asked: float = 1.0) -> None:
         self.dice = np.random.default_rng(scale)
         self.watch = Stopwatch()
         self.now = Nanos(0)
@@ -76,7 +78,7 @@ class Bench:
         names = [f"tenant-{place // 50:05}.namespace-{place:07}.resources" for place in range(own)]
         foreign = own * (BROKERS - 1) // BROKERS_A_GROUP
         self.names = names + [f"tenant-{place:07}.elsewhere.resources" for place in range(foreign)]
-        self.own = names
+        self.asked = names[:: max(1, round(1 / asked))]
         self.rows_of = [self._groups_of_peer(own, foreign) for _ in range(BROKERS - 1)]
         self.changed = changed
         self.sequence = 0
@@ -111,7 +113,7 @@ class Bench:
         self._let_work(Nanos(self.sequence * NS_PER_S))
 
     def _ask(self) -> None:
-        for name in self.own:
+        for name in self.asked:
             self.broker.limiter.acquire(Request(messages=100, group=name), self.now)
 
     def _groups_of_peer(self, own: int, foreign: int) -> Any:
@@ -176,9 +178,9 @@ class Bench:
         self._handle(MessageReceived(self.now, message), "read_back")
 
 
-def measure_scale(scale: int, changed: float) -> Figures:
+def measure_scale(scale: int, changed: float, asked: float) -> Figures:
     """The figures of one size: the least of some rounds."""
-    bench = Bench(scale, changed)
+    bench = Bench(scale, changed, asked)
     bench.round()
     rounds: list[tuple[float, Stopwatch]] = []
     for _ in range(ROUNDS):
@@ -213,7 +215,7 @@ def measure(options: argparse.Namespace) -> Figures:
     for scale in options.scale:
         figures |= {
             f"x{scale}_{name}": value
-            for name, value in measure_scale(scale, options.changed).items()
+            for name, value in measure_scale(scale, options.changed, options.own).items()
         }
         figures[f"x{scale}_own_map_mb"] = round(own_map_mb(scale), 2)
     return figures
@@ -223,6 +225,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--scale", type=int, nargs="+", default=[1], help="times 5,000 groups")
     parser.add_argument("--changed", type=float, default=1.0, help="part of the rows told, 0 to 1")
+    parser.add_argument("--own", type=float, default=1.0, help="part of its groups asked, 0 to 1")
 
 
 if __name__ == "__main__":

@@ -262,7 +262,7 @@ async def compare(options: argparse.Namespace) -> dict[str, float]:
     """The figures without the others, and with them."""
     # What is started from here inherits it, too.
     os.sched_setaffinity(0, OTHER_CORES)
-    groups = Bench(1, 0.0).own
+    groups = Bench(1, 0.0).asked
     figures: dict[str, float] = {"groups": len(groups), "cores": len(CORES)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -52,7 +52,7 @@ def columns_of(wants: Ints, *, dimensions: int) -> tuple[Rows, Ints]:
     quota[:, dimensions:] = NO_RATE
     rows = Rows(
         group=np.repeat(np.arange(groups), brokers),
-        place=np.tile(np.arange(brokers), groups),
+        broker_index=np.tile(np.arange(brokers), groups),
         wanted=wants.reshape(-1, 2),
         weight=np.full(groups * brokers, WEIGHT_ONE),
     )

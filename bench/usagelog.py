@@ -36,7 +36,7 @@ from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
-from rgd.core.exchange.messages import RoundRecord
+from rgd.core.exchange.messages import Loggable, RoundRecord
 from rgd.core.units import MILLI, Kind, Nanos
 from rgd.ports.usagelog import Fsync
 from rgd.wire.columns import SCALE
@@ -61,6 +61,7 @@ ROWS_SENT: Final = 0.1
 #: About a round of 5,000 groups.
 WRITER_PAYLOAD_BYTES: Final = 20_000
 WRITER_COUNT: Final = 12_800
+SMALL_COUNT: Final = 64_000
 BATCH: Final = 64
 OPEN_BYTES: Final = 2 << 30
 OPEN_PAYLOAD_BYTES: Final = 64 << 10
@@ -92,11 +93,26 @@ def quantiles_us(name: str, waits_ns: list[int]) -> Figures:
     }
 
 
-def offer(log: SegmentedLog, payload: bytes, number: int) -> int:
-    """Append one entry; how long that took the caller, in nanoseconds."""
-    begun = time.perf_counter_ns()
-    log.append(payload, broker_timestamp_ms=T0 + number)
-    return time.perf_counter_ns() - begun
+class Waits:
+    """What `append` took its caller: by the clock, and in processor time, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self.wall_ns: list[int] = []
+        self.processor_ns: list[int] = []
+
+    def offer(self, log: SegmentedLog, item: Loggable, number: int) -> None:
+        """Append one item."""
+        processor_ns, begun = time.thread_time_ns(), time.perf_counter_ns()
+        log.append(item, broker_timestamp_ms=T0 + number)
+        self.wall_ns.append(time.perf_counter_ns() - begun)
+        self.processor_ns.append(time.thread_time_ns() - processor_ns)
+
+    def figures(self, name: str) -> Figures:
+        """Both; `_cpu_` is without what the system and other threads did meanwhile."""
+        return {
+            **quantiles_us(name, self.wall_ns),
+            **quantiles_us(f"{name}_cpu", self.processor_ns),
+        }
 
 
 async def flood(folder: Path) -> Figures:
@@ -105,11 +121,13 @@ async def flood(folder: Path) -> Figures:
     log = make_log(folder, DEFAULT)
     await log.open()
     begun = time.perf_counter()
-    waits = [offer(log, payload, number) for number in range(FLOOD_COUNT)]
+    waits = Waits()
+    for number in range(FLOOD_COUNT):
+        waits.offer(log, payload, number)
     await log.flush()
     elapsed_s = time.perf_counter() - begun
     await log.close()
-    return {"entries_per_s": round(FLOOD_COUNT / elapsed_s), **quantiles_us("append_flood", waits)}
+    return {"entries_per_s": round(FLOOD_COUNT / elapsed_s), **waits.figures("append_flood")}
 
 
 async def paced(folder: Path) -> Figures:
@@ -117,12 +135,12 @@ async def paced(folder: Path) -> Figures:
     payload = random.Random(1).randbytes(PAYLOAD_BYTES)
     log = make_log(folder, replace(DEFAULT, fsync_ms=100))
     await log.open()
-    waits = []
+    waits = Waits()
     for number in range(PACED_COUNT):
-        waits.append(offer(log, payload, number))
+        waits.offer(log, payload, number)
         await asyncio.sleep(1 / PACED_PER_S)
     await log.close()
-    return quantiles_us("append_paced", waits)
+    return waits.figures("append_paced")
 
 
 async def always(folder: Path) -> Figures:
@@ -239,43 +257,41 @@ async def large_rounds(folder: Path) -> Figures:
     """How long the loop waits to hand over rounds of 5,000 groups."""
     log = make_log(folder, DEFAULT)
     await log.open()
-    waits = []
+    waits = Waits()
     for record in pip82_rounds(LARGE_COUNT):
-        begun = time.perf_counter_ns()
-        log.append(record, broker_timestamp_ms=T0 + record.sequence)
-        waits.append(time.perf_counter_ns() - begun)
+        waits.offer(log, record, record.sequence)
         await log.flush()
     await log.close()
-    return quantiles_us("append_5000_groups", waits)
+    return waits.figures("append_5000_groups")
 
 
-def writer_figures(folder: Path) -> Figures:
-    """Bytes a second of the writing thread, and of buffered writes of the same entries."""
-    payload = random.Random(1).randbytes(WRITER_PAYLOAD_BYTES)
+def writer_figures(folder: Path, what: str, payload_bytes: int, count: int) -> Figures:
+    """Bytes a second of the writing thread, and of buffered writes of the same entries; processor time."""
+    payload = random.Random(1).randbytes(payload_bytes)
     appender = Appender(folder, replace(DEFAULT, fsync=Fsync.NEVER), broker="bench")
     appender.resume()
     batches = [
         [Pending(payload, T0 + at, at) for at in range(begin, begin + BATCH)]
-        for begin in range(0, WRITER_COUNT, BATCH)
+        for begin in range(0, count, BATCH)
     ]
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for batch in batches:
         appender.write(batch)
-    writing_s = time.perf_counter() - begun
+    writing_s = time.thread_time() - begun
     appender.close()
     data = b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-    size = len(data) // WRITER_COUNT
+    size = len(data) // count
     entries = [data[begin : begin + size] for begin in range(0, len(data), size)]
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with (folder / "plain").open("wb") as file:
         for entry in entries:
             file.write(entry)
-    plain_s = time.perf_counter() - begun
+    plain_s = time.thread_time() - begun
     return {
-        "writer_payload_bytes": WRITER_PAYLOAD_BYTES,
-        "writer_mb_per_s": round(len(data) / writing_s / 1e6, 1),
-        "buffered_mb_per_s": round(len(data) / plain_s / 1e6, 1),
-        "writer_to_buffered": round(plain_s / writing_s, 2),
+        f"{what}_payload_bytes": payload_bytes,
+        f"{what}_mb_per_s": round(len(data) / writing_s / 1e6, 1),
+        f"{what}_buffered_mb_per_s": round(len(data) / plain_s / 1e6, 1),
+        f"{what}_to_buffered": round(plain_s / writing_s, 2),
     }
 
 
@@ -312,7 +328,9 @@ def measure(options: argparse.Namespace) -> Figures:
         figures |= full_segment(root / "full")
         figures |= pip82_figures()
         figures |= asyncio.run(large_rounds(root / "large"))
-        figures |= writer_figures(root / "writer")
+        figures |= writer_figures(root / "writer", "writer", WRITER_PAYLOAD_BYTES, WRITER_COUNT)
+        small = (PAYLOAD_BYTES, SMALL_COUNT)
+        figures |= writer_figures(root / "small", "small_writer", *small)
         figures |= open_figures(root / "open")
     finally:
         shutil.rmtree(root)

@@ -1,6 +1,6 @@
 """The command line: `python -m sim --scenario newcomer --policy max-min --seed 1 --json`.
 
-Contract (design 13): with `--json` the last line of standard output is one object; progress goes to
+Contract (docs/simulator.md): with `--json` the last line of standard output is one object; progress goes to
 standard error, and only on a terminal. Exit codes: 0 done, 1 a law was broken, 2 asked wrongly.
 
 A sweep (`--seeds A:B`) stops at the first broken law, keeps that seed and prints how to repeat it. It

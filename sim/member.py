@@ -4,13 +4,16 @@ A `Brain` is the rules of one member: events in, effects out, and a short road f
 daemon's own core is one (`CoreBrain`); rivals to compare it with (`sim.rivals`) are others, under
 the same clock, network and load.
 
-Law: the world never looks into a brain or a message; what a brain publishes comes back, as it is,
-in `MessageReceived` of everybody who hears it, the sender too. Times that a brain sees are those of
+Law: the world never looks into a brain or a message; what a brain publishes comes back, with numbers
+for names, in `MessageReceived` of everybody who hears it, the sender too. Times that a brain sees are those of
 its own monotonic clock (`sim.clock`), never the world's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Final, Protocol
+
+import numpy as np
 
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, Effect, Fault
@@ -21,10 +24,14 @@ from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.buckets.level import GroupKey
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.exchange.messages import RoundRecord
+from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.messages import Message, Report, RoundRecord
+from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
+
+NO_NUMBERS: Final[Ints] = np.zeros(0, np.int64)
 
 
 class Gate(Protocol):
@@ -119,6 +126,35 @@ class CoreBrain:
         return tokens_in(self.limiter, key, now)
 
 
+class Numbering:
+    """The numbers that a member's messages have in place of names, as on the wire.
+
+    (`rgd.wire.name_dictionary`; here a receiver never misses a name.)
+    """
+
+    def __init__(self) -> None:
+        self._table: list[str] = []
+        self._numbers: dict[str, int] = {}
+        #: The names of the last report: most reports are of the same groups.
+        self._last: tuple[Sequence[str], NumberedNames] = (), NumberedNames((), NO_NUMBERS)
+
+    def encode(self, message: Message) -> Message:
+        """The message with numbers."""
+        if not isinstance(message, Report) or not len(message.rows):
+            return message
+        groups = message.rows.groups
+        if groups != self._last[0]:
+            numbers = np.array([self._number_of(group) for group in groups], np.int64)
+            self._last = groups, NumberedNames(self._table, numbers)
+        return replace(message, rows=replace(message.rows, groups=self._last[1]))
+
+    def _number_of(self, group: str) -> int:
+        number = self._numbers.setdefault(group, len(self._table))
+        if number == len(self._table):
+            self._table.append(group)
+        return number
+
+
 class Member:
     """One place in the world, with what its brain asked the world to keep."""
 
@@ -127,6 +163,7 @@ class Member:
         self.name = name
         self.brain = brain
         self.clock = clock
+        self.numbering = Numbering()
         self.records: list[RoundRecord] = []
         #: World time of each record.
         self.recorded_at: list[int] = []

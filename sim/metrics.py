@@ -1,4 +1,4 @@
-"""The figures of a run, to the letter of design 13.
+"""The figures of a run, to the letter of docs/simulator.md.
 
 Law: pure functions of a recording. Rounds of the warm-up count nowhere.
 

@@ -31,7 +31,7 @@ class Outcome:
     cluster: Cluster
 
     def line(self) -> dict[str, Any]:
-        """The object of the command's last line (design 13)."""
+        """The object of the command's last line."""
         return {
             "scenario": self.scenario.name,
             "policy": self.policy,

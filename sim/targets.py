@@ -1,7 +1,7 @@
 """What is asked of a run, and whether it was reached.
 
 A target is a figure of the last line and a bound in words, `<= 1` or `>= 0.91`. Targets are what the
-issue and the design ask of `max-min` with a scenario's own settings; missing one is no broken law.
+issues ask of `max-min` with a scenario's own settings; missing one is no broken law.
 """
 
 from collections.abc import Mapping

@@ -49,7 +49,7 @@ class Truth:
         asked = np.rint(wanted[:, is_up] * MILLI).astype(np.int64).reshape(-1, 2)
         rows = Rows(
             group=np.repeat(np.arange(groups), brokers),
-            place=np.tile(np.arange(brokers), groups),
+            broker_index=np.tile(np.arange(brokers), groups),
             wanted=asked,
             weight=np.full(len(asked), WEIGHT_ONE),
         )

@@ -15,7 +15,17 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
+from rgd.core.broker.effects import (
+    Alarm,
+    Append,
+    BacklogChecked,
+    Effect,
+    Evict,
+    Fault,
+    Halt,
+    Publish,
+    Remember,
+)
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -163,7 +173,7 @@ class World:
         for effect in effects:
             match effect:
                 case Publish(message):
-                    self._broadcast(member.name, message)
+                    self._broadcast(member.name, member.numbering.encode(message))
                 case Append(record):
                     member.records.append(record)
                     member.recorded_at.append(self.now)
@@ -175,6 +185,8 @@ class World:
                     member.halted = reason
                 case Fault():
                     member.faults.append(effect)
+                case Evict() | BacklogChecked():
+                    pass  # No scenario has backlogs.
 
     def _broadcast(self, sender: str, message: Message) -> None:
         network = self.network

@@ -126,7 +126,7 @@ def max_min_parts(quota: Floats, wanted: Floats, weight: Ints | None = None) -> 
     brokers = wanted.shape[1]
     rows = Rows(
         group=np.repeat(np.arange(len(short)), brokers),
-        place=np.tile(np.arange(brokers), len(short)),
+        broker_index=np.tile(np.arange(brokers), len(short)),
         wanted=_milli(wanted[short]).reshape(-1, len(DIMENSIONS)),
         weight=np.full(len(short) * brokers, WEIGHT_ONE)
         if weight is None

@@ -4,7 +4,7 @@ Law: rates are means by time over the windows in which any broker has a record, 
 the totals. The worst value is stated beside the mean, with its time and broker. Incomplete windows
 (maybe the first and the last) count in the means, but not among the worst.
 
-The keys of `summarise` are those of `summary.json`, "groups" (design 13; docs/report.md).
+The keys of `summarise` are those of `summary.json`, "groups" (docs/report.md).
 """
 
 import math

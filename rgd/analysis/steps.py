@@ -31,7 +31,7 @@ STEP_UNITS_MIN: Final = 10.0
 #: The new level holds from the first window that is nearer to it than this part of the step, or noise.
 ARRIVED_WITHIN: Final = 0.1
 
-#: As the demo judges (design 13).
+#: As the demo judges.
 FAIR_WITHIN: Final = 0.1
 
 

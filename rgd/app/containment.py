@@ -13,7 +13,7 @@ effects (`Fault`).
 import asyncio
 import traceback
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import wraps
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ import structlog
 from rgd.core.errors import InvariantBroken
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError, RgdError
+from rgd.ports.metrics import Sample
 
 #: Most internal errors within `WINDOW_S`: two a second, so that one error in each round of a second, which
 #: loses a part of each round, does not stop the daemon.
@@ -101,6 +102,13 @@ class InternalErrors:
                 f"the last one in {where}"
             )
 
+    def figures(self, samples: Callable[[], Iterable[Sample]]) -> Iterator[Sample]:
+        """The figures up to the one that cannot be read: the others are true all the same."""
+        try:
+            yield from samples()
+        except Exception as error:  # noqa: BLE001 -- the boundary of a part of the figures
+            self.note("metrics", error, may_end=False)
+
     async def keep(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run a task's work until it returns; after an exception restart it after a pause."""
         while True:
@@ -117,12 +125,12 @@ class InternalErrors:
         if place in self._logged or len(self._logged) >= SITES_MAX:
             return
         self._logged.add(place)
-        told = "".join(traceback.format_exception(error))
+        text = "".join(traceback.format_exception(error))
         _log.error(
             "internal error",
             where=where,
             about=about[:ABOUT_CHARS_MAX],
-            traceback=told[-TRACEBACK_CHARS_MAX:],
+            traceback=text[-TRACEBACK_CHARS_MAX:],
         )
 
     def _end(self, reason: str) -> None:

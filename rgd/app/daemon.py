@@ -14,11 +14,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, assert_never
 
 import structlog
 
 from rgd.app.alarms import AlarmLog
+from rgd.app.backlog_polling import BacklogPoller
+from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
@@ -29,8 +32,19 @@ from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
+from rgd.core.backlog.model import Eviction
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Publish, Remember
+from rgd.core.broker.effects import (
+    Alarm,
+    Append,
+    BacklogChecked,
+    Effect,
+    Evict,
+    Fault,
+    Halt,
+    Publish,
+    Remember,
+)
 from rgd.core.broker.events import (
     DemandUnreported,
     Event,
@@ -41,12 +55,12 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.buckets.decision import Answer, Request, Together
+from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_S
+from rgd.core.units import NS_PER_S, Pair
 from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
@@ -77,6 +91,12 @@ class Parts:
     remember: Callable[[tuple[str, ...]], None]
     #: Hears how long a round took, in seconds.
     observe_round: Callable[[float], None]
+    #: Hears how long a check of all backlogs took, in seconds.
+    observe_backlog_check: Callable[[float], None] = nobody_listens
+    #: Hears what a check says to evict, of all sources; never waits.
+    evict: Callable[[tuple[Eviction, ...]], None] = nobody_listens
+    #: Reads backlogs from a stock Pulsar; None: nobody does.
+    poller: BacklogPoller | None = None
     #: The usage log's tier and readers; None: it has none.
     log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
@@ -95,6 +115,7 @@ class RgdDaemon(Looks):
         self.errors = InternalErrors(self.now, self._halt)
         self.traffic = Traffic(parts.exchange, self.errors)
         self.recorder = Recorder(parts.usage_log, self.errors)
+        self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
         self._demand_unreported = False
@@ -131,6 +152,16 @@ class RgdDaemon(Looks):
             self.errors.note("acquire", error, may_end=False)
             return False
 
+    def settle(self, name: Name, unused: Pair) -> Pair:
+        """Give back what a name did not use of its grants, or charge what it used beyond them."""
+        try:
+            return self.core.limiter.settle(name, unused, self.now())
+        except Exception as error:
+            if is_answer(error):
+                raise
+            self.errors.note("settle", error, may_end=False)
+            raise InternalError from error
+
     def names_resolved(self) -> int:
         """How many questions so far were the first of their name."""
         return self.core.limiter.resolved_total
@@ -150,6 +181,7 @@ class RgdDaemon(Looks):
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
+            "backlogs": self.parts.poller.trouble if self.parts.poller else None,
             "internal errors": self.errors.trouble,
         }
         troubles = self._notes | {what: why for what, why in beside.items() if why}
@@ -186,12 +218,15 @@ class RgdDaemon(Looks):
                 "policies": self._follow_policies,
                 "send": self.traffic.send,
             }
+            if self.parts.poller is not None:
+                works["backlogs"] = partial(self.parts.poller.follow, self.backlogs)
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
                 for name, work in works.items()
             ]
             await until.wait()
             self._handle(Stopping(self.now()))
+            self.backlogs.close()
             await self.traffic.flush()
             for task in running:
                 task.cancel()
@@ -199,7 +234,13 @@ class RgdDaemon(Looks):
     async def close(self) -> None:
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
         parts = self.parts
-        for part in (parts.exchange, parts.policies, parts.usage_log, parts.log_keeper):
+        for part in (
+            parts.exchange,
+            parts.policies,
+            parts.usage_log,
+            parts.log_keeper,
+            parts.poller,
+        ):
             try:
                 if part is not None:
                     await part.close()
@@ -209,6 +250,8 @@ class RgdDaemon(Looks):
     def drain(self) -> None:
         """Tell load balancers to go elsewhere."""
         self._is_draining = True
+        if self.parts.log_keeper is not None:
+            self.parts.log_keeper.drain()
 
     # Tasks.
 
@@ -296,6 +339,11 @@ class RgdDaemon(Looks):
                 self._halt(reason)
             case Fault(where, error):
                 self.errors.note(where, error)
+            case Evict(evictions):
+                self.parts.evict(evictions)
+            case BacklogChecked(number, began_at):
+                self.backlogs.checked(number)
+                self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
 

@@ -1,7 +1,7 @@
 """Whether a daemon should get traffic, and what works less well than it should.
 
 Law: while the exchange cannot be reached the daemon stays ready: an outage of
-Pulsar must not take every local endpoint away (design 3).
+Pulsar must not take every local endpoint away.
 """
 
 from rgd.core.broker.broker import Broker

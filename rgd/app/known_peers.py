@@ -9,8 +9,14 @@ import json
 from pathlib import Path
 from typing import Final
 
+from rgd.config.plain_files import read_plain_file
+from rgd.wire.checks import check_broker
+from rgd.wire.errors import WireError
+
 #: Most names that are read; a larger file is invalid.
 NAMES_MAX: Final = 100_000
+#: Largest file that is read.
+FILE_BYTES_MAX: Final = 32 << 20
 
 
 class KnownPeers:
@@ -22,12 +28,12 @@ class KnownPeers:
     def load(self) -> frozenset[str]:
         """The names stored last; none if there is no such file or it cannot be read."""
         try:
-            names = json.loads(self._path.read_text())
-        except (OSError, ValueError):
+            names = json.loads(read_plain_file(self._path, FILE_BYTES_MAX))
+        except (OSError, ValueError, RecursionError):
             return frozenset()
         if not isinstance(names, list) or len(names) > NAMES_MAX:
             return frozenset()
-        return frozenset(name for name in names if isinstance(name, str))
+        return frozenset(name for name in names if isinstance(name, str) and _is_broker(name))
 
     def store(self, names: tuple[str, ...]) -> None:
         """Replace the stored names."""
@@ -36,3 +42,11 @@ class KnownPeers:
             fresh = self._path.with_suffix(".new")
             fresh.write_text(json.dumps(list(names)))
             fresh.replace(self._path)
+
+
+def _is_broker(name: str) -> bool:
+    try:
+        check_broker(name)
+    except WireError:
+        return False
+    return True

@@ -1,50 +1,30 @@
 """What surrounds the usage log of a running daemon: its tier, its readers' positions, its figures, its door.
 
-Law: nothing here is waited for by the event loop but in a thread, one read at a time; the figures are
-computed from the state when they are asked for, and are gone once the log is closed.
-Writing the log is `rgd.app.recorder`'s business, what happens in the tier `rgd.adapters.usagelog`'s.
+Law: nothing here is waited for by the event loop but in a thread; the figures are computed from the state when
+they are asked for, and are gone once the log is closed. Writing the log is `rgd.app.recorder`'s business,
+reading it `log_reading`'s, what happens in the tier `rgd.adapters.usagelog`'s.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 import structlog
 
 from rgd.adapters.usagelog.cursors import Cursor, Cursors
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.reader import (
-    DamagedEntry,
-    LogEntry,
-    Position,
-    read_sources,
-    seek_index_in,
-    seek_time_in,
-)
 from rgd.adapters.usagelog.retention import ClosedSegment
-from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
 from rgd.adapters.usagelog.tiering import CURSOR, TierAlarm, TierDeleted, Uploader
 from rgd.app.clock import Clock
+from rgd.app.log_reading import LogPlace, LogReading
 from rgd.core.units import NS_PER_S
-from rgd.errors import Unavailable
 from rgd.ports.log_door import (
-    ENTRIES_BYTES_MAX,
-    BrokerMetadataView,
     CursorRefused,
     CursorView,
     EntriesView,
-    EntryView,
     From,
 )
 from rgd.ports.metrics import Sample
-from rgd.wire.frame import headers_and_payload
-
-#: Reads that may wait for their turn; more are refused.
-READS_WAITING_MAX: Final = 16
 
 _log = structlog.get_logger("rgd.log")
 
@@ -64,28 +44,6 @@ class KeptLog(Protocol):
         """Of the next entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
-    """Which log it is."""
-
-    folder: Path
-    #: `log.name`, the label `topic`.
-    name: str
-    #: The label `partition`.
-    broker: str
-    #: `log.exposingBrokerEntryMetadataToClientEnabled`.
-    exposes_metadata: bool = False
-
-
-class ReadsWaiting(Unavailable):
-    """Too many reads of the log wait for their turn."""
-
-    transient = True
-
-    def __init__(self) -> None:
-        super().__init__(f"{READS_WAITING_MAX} reads of the usage log wait already; come back")
-
-
 class LogKeeper:
     """Keeps a log's tier and its readers; fulfils `rgd.ports.log_door.LogDoor`."""
 
@@ -103,8 +61,15 @@ class LogKeeper:
         self._clock = clock
         self.uploader = uploader
         self._is_closed = False
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._reading = LogReading(place, uploader, lambda: log.next_index)
+        self._set_aside = [
+            aside
+            for aside in (cursors.set_aside, uploader.set_aside if uploader is not None else None)
+            if aside is not None
+        ]
+        for aside in self._set_aside:
+            kept = None if aside.kept is None else str(aside.kept)
+            _log.error("file set aside", path=str(aside.path), kept=kept, reason=aside.why)
         log.cursors = self._holding_local
         if uploader is not None:
             log.on_closed = uploader.wake
@@ -114,6 +79,13 @@ class LogKeeper:
 
     def start(self) -> None:
         """Begin to carry closed segments to the tier; the log is open."""
+        for name, index in self._cursors.lower(self._kept.next_index):
+            _log.warning(
+                "a cursor was beyond the end of the log, which lost entries; it is at the end now",
+                cursor=name,
+                index=index,
+                end=self._kept.next_index,
+            )
         if self.uploader is not None:
             self.uploader.start()
 
@@ -122,9 +94,14 @@ class LogKeeper:
         """Why nothing is uploaded, in words; None: as far as is known, all is well."""
         return None if self.uploader is None else self.uploader.trouble
 
+    def drain(self) -> None:
+        """End the reads that wait for the tier, which may never answer. Idempotent."""
+        self._reading.drain()
+
     async def close(self) -> None:
         """Carry no more, and show no more figures. Idempotent."""
         self._is_closed = True
+        self._reading.close()
         if self.uploader is not None:
             await asyncio.to_thread(self.uploader.stop)
 
@@ -150,20 +127,16 @@ class LogKeeper:
         await asyncio.to_thread(self._cursors.forget, name)
 
     async def entries(self, start: From, limit: int) -> EntriesView:
-        if self._waiting >= READS_WAITING_MAX:
-            raise ReadsWaiting
-        self._waiting += 1
-        try:
-            async with self._turn:
-                return await asyncio.to_thread(self._read, start, limit)
-        finally:
-            self._waiting -= 1
+        return await self._reading.entries(start, limit)
 
     # The figures (docs/metrics.md).
 
     def samples(self) -> list[Sample]:
         """The current figures."""
-        return [] if self._is_closed else [*self._of_cursors(), *self._of_tier()]
+        if self._is_closed:
+            return []
+        aside = Sample("rgd_log_files_set_aside_total", (), len(self._set_aside))
+        return [aside, *self._of_cursors(), *self._of_tier()]
 
     def _of_cursors(self) -> Iterator[Sample]:
         for view in self.cursors():
@@ -203,9 +176,16 @@ class LogKeeper:
         return [*facts, *state.waiting(closed)]
 
     def _holding_local(self) -> Mapping[str, int]:
-        held = self._cursors.holding(self._segments())
+        """For the log's thread, which looks once a minute and at each roll."""
+        segments = self._segments()
+        self._cursors.forget_overrun(segments)
+        held = self._cursors.holding(segments)
         if self.uploader is not None:
-            held[CURSOR] = self.uploader.state.uploaded
+            state = self.uploader.state
+            waiting = state.waiting(self._kept.closed)
+            # In a log that counts again, the segment that was closed just now is not among them yet.
+            known = min(state.uploaded, max(0, self._kept.next_index - 1))
+            held[CURSOR] = min([known, *(one.first_index for one in waiting[:1])])
         return held
 
     def _view(self, cursor: Cursor, segments: Sequence[ClosedSegment]) -> CursorView:
@@ -224,86 +204,6 @@ class LogKeeper:
         """The first entry that is left where nothing is closed: the active segment's."""
         files = list_segments(self._place.folder) if self._place.folder.is_dir() else []
         return files[0].first_index if files else end
-
-    # In a thread.
-
-    def _sources(self) -> list[Source]:
-        """The segments, in the tier and on disk; what is on disk is read there."""
-        local = list_segments(self._place.folder)
-        on_disk = {segment.first_index for segment in local}
-        files: list[Source] = [
-            MovingSource(FileSource(segment.path), partial(self._in_tier, segment.first_index))
-            for segment in local
-        ]
-        if self.uploader is None:
-            return files
-        # Asked after the folder: what left the disk before is there.
-        remote: list[Source] = [
-            TierSource(self.uploader.tier, segment)
-            for segment in self.uploader.state.segments
-            if segment.first_index not in on_disk
-        ]
-        return sorted(chain(remote, files), key=lambda source: source.first_index or 0)
-
-    def _in_tier(self, first_index: int) -> Source | None:
-        """A segment in the tier; None: it is not there."""
-        if self.uploader is None:
-            return None
-        state, tier = self.uploader.state, self.uploader.tier
-        there = (one for one in state.segments if one.first_index == first_index)
-        return next((TierSource(tier, one) for one in there), None)
-
-    def _read(self, start: From, limit: int) -> EntriesView:
-        sources = self._sources()
-        position = (
-            seek_index_in(sources, start.index)
-            if start.time_ms is None
-            else seek_time_in(sources, start.time_ms)
-        )
-        if position is None:
-            return EntriesView((), max(start.index, self._kept.next_index))
-        return self._page(sources, position, start, limit)
-
-    def _page(
-        self, sources: Sequence[Source], position: Position, start: From, limit: int
-    ) -> EntriesView:
-        """Entries from a position on."""
-        entries: list[EntryView] = []
-        index = self._index_of(sources, position)
-        first = index
-        damaged = size = 0
-        more = False
-        for found in read_sources(sources, start=position):
-            if isinstance(found, DamagedEntry):
-                damaged += 1
-                continue
-            if len(entries) == limit or size >= ENTRIES_BYTES_MAX:
-                more = True
-                break
-            own = found.entry.index
-            index = (index if own is None else own) + 1
-            size += len(found.data)
-            entries.append(self._shown(found))
-        passed = max(0, first - start.index) if start.time_ms is None else 0
-        return EntriesView(tuple(entries), index, more, passed, damaged)
-
-    def _index_of(self, sources: Sequence[Source], position: Position) -> int:
-        """The index of the entry at a position, counted where the broker set none."""
-        if position.index is not None:
-            return position.index
-        source = next(one for one in sources if one.name == str(position.path))
-        before = read_sources([source])
-        count = sum(
-            1 for one in before if isinstance(one, LogEntry) and one.offset < position.offset
-        )
-        return (source.first_index or 0) + count
-
-    def _shown(self, found: LogEntry) -> EntryView:
-        metadata = None
-        broker = found.entry.broker
-        if self._place.exposes_metadata and broker is not None:
-            metadata = BrokerMetadataView(broker.broker_timestamp, broker.index)
-        return EntryView(headers_and_payload(found.data), metadata)
 
 
 def tell_tier(event: TierAlarm | TierDeleted) -> None:

@@ -9,7 +9,8 @@ from rgd.adapters.usagelog.retention import Limits
 from rgd.adapters.usagelog.tiering import TierParts, TierSettings, Uploader, closed_on_disk
 from rgd.adapters.usagelog.writer import SegmentedLog
 from rgd.app.clock import SystemClock
-from rgd.app.log_keeping import LogKeeper, LogPlace, tell_tier
+from rgd.app.log_keeping import LogKeeper, tell_tier
+from rgd.app.log_reading import LogPlace
 from rgd.backoff import Backoff
 from rgd.config.log_settings import LogSettings
 from rgd.config.settings import Settings
@@ -19,6 +20,8 @@ from rgd.storage.objects import Objects
 #: Between two tries of a tier that fails.
 FIRST_PAUSE_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
+#: Of one request of a read, which moves 4 MiB at most; an upload's may take longer.
+READ_TIMEOUT_S: Final = 10.0
 
 _MS_PER_S: Final = 1000
 
@@ -95,6 +98,7 @@ def _uploader(
 ) -> Uploader:
     parts = TierParts(
         objects=Objects(tier_url),
+        reading=Objects(tier_url, timeout_s=READ_TIMEOUT_S, connect_timeout_s=READ_TIMEOUT_S),
         closed=lambda: log.closed,
         clock=clock.now,
         backoff=_backoff(),

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from rgd.app.containment import InternalErrors, contained
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Request
+from rgd.core.buckets.throttled import Throttled
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
-from rgd.core.views.explain import explain
-from rgd.core.views.groups import group_slice, group_view
-from rgd.core.views.members import broker_views
-from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
+from rgd.views.explain import explain
+from rgd.views.groups import group_slice, group_view
+from rgd.views.members import broker_views
+from rgd.views.model import BrokerView, ExplainView, GroupSlice, GroupView
 
 
 class Looks:
@@ -51,3 +52,8 @@ class Looks:
     def explain(self, name: Request) -> ExplainView:
         """Why a name is limited, or is not."""
         return explain(self.core, name, self.now())
+
+    @contained("view")
+    def throttled(self, topic: str) -> list[Throttled]:
+        """What throttled the dispatch of a topic's subscriptions lately."""
+        return self.core.limiter.throttled.of_topic(topic, self.now())

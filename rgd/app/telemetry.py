@@ -4,15 +4,16 @@ Law: figures are read from the state itself when they are asked for; nothing is
 kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Final
 
 from rgd.app.daemon import RgdDaemon
+from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
-from rgd.core.views.figures import GroupFigures, group_figures
 from rgd.ports.metrics import Sample
+from rgd.views.figures import GroupFigures, group_figures
 
 #: Why sends failed, beside the reasons for which received reports are dropped.
 OVERFLOW: Final = "overflow"
@@ -28,17 +29,12 @@ class Telemetry:
 
     def samples(self) -> Iterator[Sample]:
         """Every figure as it stands when it is its turn."""
-        yield from self._contained(self._of_groups)
+        contained = self._daemon.errors.figures
+        yield from contained(self._of_groups)
+        yield from contained(self._of_dispatch)
         # Of few series; each part is of one moment.
         for figures in (self._of_exchange, self._of_log, self._of_errors):
-            yield from list(self._contained(figures))
-
-    def _contained(self, figures: Callable[[], Iterator[Sample]]) -> Iterator[Sample]:
-        """The figures up to the one that cannot be read: the others are true all the same."""
-        try:
-            yield from figures()
-        except Exception as error:  # noqa: BLE001 -- the boundary of a part of the figures
-            self._daemon.errors.note("metrics", error, may_end=False)
+            yield from list(contained(figures))
 
     def _of_groups(self) -> Iterator[Sample]:
         core = self._daemon.core
@@ -48,6 +44,10 @@ class Telemetry:
         yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
         yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
         yield Sample("rgd_policies_unknown_refused_total", (), limiter.unknown_refused_total)
+
+    def _of_dispatch(self) -> Iterator[Sample]:
+        daemon = self._daemon
+        return throttled_samples(daemon.core.limiter.throttled, daemon.cluster, daemon.now())
 
     def _of_exchange(self) -> Iterator[Sample]:
         daemon, core = self._daemon, self._daemon.core
@@ -103,6 +103,8 @@ def _of_group(figures: GroupFigures) -> Iterator[Sample]:
     yield from _rates("rgd_quota", labels, figures.quota)
     yield from _rates("rgd_share", labels, figures.share)
     yield from map(Sample, repeat("rgd_admitted_total"), labels, figures.admitted)
+    if any(figures.returned):
+        yield from map(Sample, repeat("rgd_returned_total"), labels, figures.returned)
     for (level, dimension), count in figures.refused:
         yield Sample("rgd_refused_total", (*figures.key, dimension, level), count)
     yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, figures.wanted))

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import structlog
@@ -24,10 +25,14 @@ from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.metrics.exposition import Exposition
+from rgd.adapters.metrics.labels import topic_bounds
 from rgd.adapters.usagelog.files import log_folder
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog, Trimmed
 from rgd.app.access import pulsar_settings
+from rgd.app.backlog_telemetry import BacklogTelemetry
+from rgd.app.backlog_wiring import backlog_poller
+from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
@@ -35,6 +40,7 @@ from rgd.app.log_wiring import log_keeper
 from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
+from rgd.app.policies.stock import nothing_polled
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
@@ -163,6 +169,9 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     def observe_round(seconds: float) -> None:
         timings[0].observe_round(seconds)
 
+    def observe_backlog_check(seconds: float) -> None:
+        timings[0].observe_backlog_check(seconds)
+
     usage_log = SegmentedLog(
         folder,
         _log_settings(settings),
@@ -173,6 +182,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
     )
     prepare = prepare_exchange(settings)
     keeper = log_keeper(settings, folder, usage_log, clock)
+    poller = backlog_poller(settings, clock)
     parts = Parts(
         clock=clock,
         exchange=PulsarExchange(
@@ -181,18 +191,38 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             settings=pulsar_settings(settings.exchange),
             prepare=prepare,
         ),
-        policies=policies_of(settings, url, core.limiter.names_asked),
+        policies=policies_of(
+            settings,
+            url,
+            core.limiter.names_asked,
+            nothing_polled if poller is None else poller.topics,
+        ),
         usage_log=usage_log,
         remember=known.store,
         observe_round=observe_round,
+        observe_backlog_check=observe_backlog_check,
         prepare=prepare,
         log_keeper=keeper,
+        poller=poller,
+        evict=nobody_listens if poller is None else poller.carrier.add,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
     usage_log.on_fault = daemon.recorder.fault
-    timings.append(Exposition(Telemetry(daemon)))
-    timings[0].also(keeper.samples)
+    timings.append(_exposition(settings, daemon))
     return daemon, timings[0]
+
+
+def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
+    """The page of all figures."""
+    backlog = settings.backlog
+    bounds = topic_bounds(backlog.metrics_topics_max, backlog.metrics_subscriptions_max)
+    exposition = Exposition(Telemetry(daemon), settings.cluster, bounds)
+    by_topic = backlog.exposeTopicLevelMetricsInPrometheus
+    backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
+    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller):
+        if part is not None:
+            exposition.also(partial(daemon.errors.figures, part.samples))
+    return exposition
 
 
 def core_settings(
@@ -222,6 +252,7 @@ def core_settings(
         request_max_ms=round(shares.request_max_s * 1000),
         yield_rounds=exchange.yield_rounds,
         peers_max=exchange.peers_max,
+        backlog=settings.backlog.to_core(),
         incarnation_seed=secrets.randbits(SEED_BITS),
     )
 

@@ -1,7 +1,7 @@
 """Amounts in human-readable form: `5M`, `1.5Gi`, `none`; 5MB, 333.3.
 
 Law: "no limit" is written `unlimited` or `none`. 0 is refused, because it reads like "nothing passes" and
-means the opposite elsewhere (design 2, "Zero").
+means the opposite elsewhere (docs/decisions/0008).
 """
 
 import re

@@ -1,7 +1,7 @@
 """`rgd demo`: a cluster on this machine, shown live with a verdict; then Spark reports on its log.
 
-It prints a live table on a terminal, and plain lines in a pipe. The last line is one JSON object
-(design 13); the exit code is 1 if a phase failed. `rgd.app.demo` has the phases.
+It prints a live table on a terminal, and plain lines in a pipe. The last line is one JSON object;
+the exit code is 1 if a phase failed. `rgd.app.demo` has the phases.
 """
 
 # ruff: noqa: PLC0415 -- commands import what does the work themselves, so that --help stays fast

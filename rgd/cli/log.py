@@ -2,7 +2,7 @@
 
 Law: `cat` prints every readable entry, also after damage. Unreadable bytes are reported on
 standard error with file and offset, and the exit code is 1. The keys of `--json` are a contract
-(design 13): scripts rely on them.
+(docs/usage-log.md): scripts rely on them.
 
 `rgd.adapters.usagelog` reads files and `rgd.wire` decodes bytes; this module only shows them.
 """

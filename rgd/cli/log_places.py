@@ -8,17 +8,24 @@ error and the exit code 1. Long work shows progress on a terminal and stays quie
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from rgd.cli.progress import byte_progress
-from rgd.errors import ConfigError, Fault, RgdError
+from rgd.errors import ConfigError, Fault, RgdError, Unavailable
+
+if TYPE_CHECKING:
+    from rgd.adapters.usagelog.inspecting import SegmentFacts
 
 SOURCE: Final = "command line"
+#: Of a time in milliseconds since 1970, which is a 64 bit number.
+TIME_DIGITS_MAX: Final = 20
 
 Places = Annotated[
     list[str],
@@ -30,13 +37,27 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 def ls(places: Places, *, as_json: AsJson = False) -> None:
     """List the segments of logs: indexes, times, sizes, and where they are."""
     from rgd.adapters.usagelog.inspecting import segments_at
-    from rgd.cli.table import print_columns
 
-    found = [facts for place in places for facts in segments_at(place)]
+    found: list[SegmentFacts] = []
+    faults = 0
+    for place in places:
+        # What was found before a fault is shown, and the other places too.
+        with _telling() as told:
+            for facts in segments_at(place):
+                found.append(facts)  # noqa: PERF402 -- the first half of a listing counts
+        faults += len(told)
     if as_json:
         for facts in found:
             print(json.dumps(asdict(facts)))
-        return
+    elif found:
+        _print_table(found)
+    if faults:
+        raise typer.Exit(1)
+
+
+def _print_table(found: list["SegmentFacts"]) -> None:
+    from rgd.cli.table import print_columns
+
     columns = ("log", "state", "first", "last", "from", "to", "bytes")
     rows = [
         (
@@ -73,7 +94,8 @@ def seek(
     else:
         found = seek_time(place, read_time(time or ""))
     if found is None:
-        raise RgdError(f"{place}: the log ends before")
+        sought = f"the index {index}" if time is None else time
+        raise RgdError(f"{place}: no entry at or after {sought}: the log ends before")
     if as_json:
         print(json.dumps({**asdict(found), "path": str(found.path)}))
     else:
@@ -83,14 +105,22 @@ def seek(
 
 def verify(places: Places) -> None:
     """Read logs whole: checksums, structure, continuous indexes, times that never run backwards."""
-    from rgd.adapters.usagelog.inspecting import faults_at, sizes_at
+    from rgd.adapters.usagelog.verifying import Note, Verification
 
     faults = 0
     for place in places:
-        with byte_progress(f"verifying {place}", sizes_at(place)) as done:
-            for fault in faults_at(place, done):
-                print(f"rgd: {fault}", file=sys.stderr)
-                faults += 1
+        with _telling() as told:
+            check = Verification(place)
+            with byte_progress(f"verifying {place}", check.size) as done:
+                for found in check.findings(done):
+                    what = "not checked: " if isinstance(found, Note) else ""
+                    print(f"rgd: {what}{found}", file=sys.stderr)
+            faults += check.faults
+            print(
+                f"{place}: {check.segments:,} segments, {check.entries:,} entries, {check.size:,} bytes; "
+                f"faults: {check.faults:,}"
+            )
+        faults += len(told)
     if faults:
         raise typer.Exit(1)
 
@@ -107,17 +137,22 @@ def upload(
     ] = 0,
 ) -> None:
     """Upload the closed segments of a log that are not in the tier yet; they stay on disk."""
-    from rgd.adapters.usagelog.errors import LogNotFound
     from rgd.adapters.usagelog.tiering import TierSettings, closed_on_disk
     from rgd.app.log_wiring import lone_uploader
+    from rgd.config.values import LOG_NAME_EXPECTED, is_log_name
 
-    if not folder.is_dir():
-        raise LogNotFound(folder)
+    _require_one_log(folder)
+    if not is_log_name(name):
+        raise ConfigError(Fault(SOURCE, "--name", f"expected {LOG_NAME_EXPECTED}, got {name!r}"))
     settings = TierSettings(name=name, bytes_per_s=bytes_per_s or None)
     try:
         uploader = lone_uploader(folder.absolute(), tier_url, settings)
     except ValueError as error:
         raise ConfigError(Fault(SOURCE, "TIER", str(error))) from error
+    aside = uploader.set_aside
+    if aside is not None:
+        where = "" if aside.kept is None else f"; it is now {aside.kept.name}"
+        print(f"rgd: {aside.path}: {aside.why}{where}", file=sys.stderr)
     total = sum(segment.size for segment in closed_on_disk(folder))
     before = uploader.counts.uploaded_segments
     with byte_progress(f"uploading {folder}", total) as done:
@@ -128,18 +163,49 @@ def upload(
     )
 
 
+def _require_one_log(folder: Path) -> None:
+    """Refuse a folder that is no log's, before anything is stored there.
+
+    Raises:
+        LogNotFound, LogUnreadable, SeveralLogs: it is none.
+    """
+    from rgd.adapters.usagelog.errors import LogNotFound, SeveralLogs
+    from rgd.adapters.usagelog.files import list_logs
+
+    logs = list_logs(folder)
+    if not logs:
+        raise LogNotFound(folder)
+    if logs[0] != folder:
+        raise SeveralLogs(folder, [str(log) for log in logs])
+
+
+@contextmanager
+def _telling() -> Iterator[list[RgdError]]:
+    """Print what is wrong with one place; the next one has nothing to do with it."""
+    told: list[RgdError] = []
+    try:
+        yield told
+    except Unavailable:
+        raise
+    except RgdError as error:
+        print(f"rgd: {error}", file=sys.stderr)
+        told.append(error)
+
+
 def read_time(text: str) -> int:
     """Milliseconds since 1970 of a time that a person wrote.
 
     Raises:
         ConfigError: it is none.
     """
-    if text.isascii() and text.isdecimal():
+    if text.isascii() and text.isdecimal() and len(text) <= TIME_DIGITS_MAX:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        expected = f"expected ISO 8601, such as 2026-11-22T09:00:00, or ms since 1970, got {text!r}"
+        expected = (
+            f"expected ISO 8601, such as 2026-11-22T09:00:00, or ms since 1970, got {text[:60]!r}"
+        )
         raise ConfigError(Fault(SOURCE, "--time", expected)) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

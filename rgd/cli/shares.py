@@ -139,7 +139,7 @@ class _Dimension:
         return cls(quota, limited, whole(limited))
 
     def as_json(self) -> dict[str, object]:
-        """The JSON contract for scripts (design 13)."""
+        """The JSON contract for scripts."""
         return {
             "quota": int(self.quota) if self.quota.is_integer() else self.quota,
             "shares": [to_units(share) for share in self.shares],

@@ -21,7 +21,7 @@ _Json = Mapping[str, Any]
 
 _COLUMNS: Final = (
     ("limit", "through", "of"),
-    ("quota", "share here", "tokens", "depth", "wanted", "admitted", "cut lately"),
+    ("quota", "share here", "tokens", "depth", "wanted", "admitted", "refused lately"),
 )
 
 #: What a state of shares other than `live` means to a reader.
@@ -51,7 +51,7 @@ def why(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a namespace or topic is limited, by which limit, and how much was cut."""
+    """Say why a namespace or topic is limited, by which limit, and how much was refused."""
     query = query_of(name, subscription) | {"kind": kind.value}
     view = Door(url, token_file).ask(lambda client: client.explain(query))
     if as_json:
@@ -77,41 +77,60 @@ def verdict(view: _Json) -> str:
     name = f"{_name(view)} {view['kind']}"
     if not view["governed"]:
         return f"{name} is not limited: it is in no group and has no limit of its own"
+    if view["limited_by"] is not None and view["limited_by"]["level"] == "backlog":
+        return f"{name} is {_blocked_words(view)}"
     blocking = next((level for level in view["levels"] if level["blocked"]), None)
     if blocking is not None and not blocking["shadow"]:
         return f"{name} is blocked by group {blocking['group']}: nothing passes"
-    cutter = view["limited_by"]
-    if cutter is None:
+    limit = view["limited_by"]
+    if limit is None:
         limits = _count(len(view["levels"]), "limit")
-        return (
-            f"{name} is not cut: {limits}, none refused anything here in the last {_window(view)}"
-        )
+        return f"{name} is not limited now: {limits}, none refused anything here in the last {_window(view)}"
     level = next(
         level
         for level in view["levels"]
-        if (level["level"], level["group"]) == (cutter["level"], cutter["group"])
+        if (level["level"], level["group"]) == (limit["level"], limit["group"])
     )
-    figures = ", ".join(_rate_words(level, cutter["dimension"]))
-    return f"{name} is cut by {_title(level)} ({cutter['dimension']}): {figures}"
+    figures = ", ".join(_rate_words(level, limit["dimension"]))
+    return f"{name} is limited by {_title(level)} ({limit['dimension']}): {figures}"
 
 
 def details(view: _Json) -> Iterator[str]:
-    """How much was cut, and when asking again helps."""
+    """How much was refused, and when asking again helps."""
     for level in view["levels"]:
-        lately = level["cut_last_minute"]
+        lately = level["refused_last_minute"]
         for dimension in Dimension:
-            cut = lately[f"by_{dimension}"]
-            if cut["requests"]:
-                retries = f" ({cut['retries']:,} of them retries)" if cut["retries"] else ""
-                size = f", {show(cut['bytes'], is_bytes=True)}" if cut["bytes"] else ""
+            refused = lately[f"by_{dimension}"]
+            if refused["requests"]:
+                retries = f" ({refused['retries']:,} of them retries)" if refused["retries"] else ""
+                size = f", {show(refused['bytes'], is_bytes=True)}" if refused["bytes"] else ""
                 yield (
-                    f"{_title(level)} ({dimension}) cut {_count(cut['requests'], 'request')}{retries}, "
-                    f"{_count(cut['messages'], 'message')}{size} on {view['broker']} in the last "
+                    f"{_title(level)} ({dimension}) refused {_count(refused['requests'], 'request')}{retries}, "
+                    f"{_count(refused['messages'], 'message')}{size} on {view['broker']} in the last "
                     f"{lately['window_s']:.0f} s, of all names it governs"
                 )
+    yield from _blocked_lately(view)
+    yield from _throttled(view["throttled"])
     waits = [level["retry_after_ms"] for level in view["levels"]]
     if any(waits):
         yield f"one message more is granted in {max(waits):,} ms, if nobody takes it before"
+
+
+def _throttled(counts: _Json | None) -> Iterator[str]:
+    """Which levels lowered the subscription's reads, each with its events."""
+    if counts is None:
+        return
+    lowered = [
+        f"{level['level']} {_count(level[f'{dimension}_events'], 'time')} ({dimension})"
+        for level in counts["levels"]
+        for dimension in Dimension
+        if level[f"{dimension}_events"]
+    ]
+    size = f" and {_count(counts['bytes'], 'byte')}" if counts["bytes"] else ""
+    yield (
+        f"its reads were lowered by {', '.join(lowered)}: {_count(counts['messages'], 'message')}"
+        f"{size} not read in time, {counts['throttled_s']:,.1f} s of waiting"
+    )
 
 
 def remarks(view: _Json) -> Iterator[str]:
@@ -130,16 +149,67 @@ def remarks(view: _Json) -> Iterator[str]:
                 f"tokens and depth are the topic's part"
             )
     for missing in view["missing_groups"]:
-        place = _place(missing["said"])
-        yield f"{place} is attached to group {missing['group']}, which does not exist: it limits nothing"
+        scope = _scope(missing["set_at"])
+        yield f"{scope} is attached to group {missing['group']}, which does not exist: it limits nothing"
     for quota in view["backlog_quotas"]:
         size, age = quota["size_bytes"], quota["age_s"]
         limit = show(size, is_bytes=True) if size is not None else ""
         limit = f"{age:,} s" if age is not None else limit or "unlimited"
-        stored = "" if quota["enforced"] else "; stored, not enforced by this version"
+        stored = "" if quota["enforced"] else "; without effect: nobody reports the backlog here"
         yield (
             f"backlog quota {quota['type']} {limit}, {quota['action']}, "
-            f"set for {_place(quota['said'])}{stored}"
+            f"set for {_scope(quota['set_at'])}{stored}"
+        )
+    yield from _backlog_words(view)
+
+
+def _blocked_lately(view: _Json) -> Iterator[str]:
+    """What was refused of a topic whose backlog blocks publishing."""
+    lately = view["backlog_refused_last_minute"]
+    for dimension in Dimension if lately is not None else ():
+        refused = lately[f"by_{dimension}"]
+        if refused["requests"]:
+            yield (
+                f"the backlog quota refused {_count(refused['requests'], 'request')}, "
+                f"{_count(refused['messages'], 'message')} on {view['broker']} in the last "
+                f"{lately['window_s']:.0f} s"
+            )
+
+
+def _blocked_words(view: _Json) -> str:
+    """Why publishing is blocked by the backlog, and until when at least."""
+    backlog = view["backlog"]
+    blocked = backlog["blocked"]
+    if blocked["quota_type"] == "size":
+        size = show(backlog["size_bytes"], is_bytes=True)
+        over = f"{size} of {show(backlog['limit_size'], is_bytes=True)} (size)"
+    else:
+        oldest = backlog["oldest"]
+        over = f"{oldest['age_s']:,} s of {backlog['limit_time']:,} s (time)"
+    what = "held" if blocked["held"] else "refused"
+    return (
+        f"{what}: its backlog exceeds its quota, {over}; "
+        f"the next check is in {blocked['retry_after_ms'] / 1000:.0f} s"
+    )
+
+
+def _backlog_words(view: _Json) -> Iterator[str]:
+    """Where the oldest message is, and what a check says to skip."""
+    backlog = view["backlog"]
+    if backlog is None or backlog["oldest"] is None:
+        return
+    oldest = backlog["oldest"]
+    age = "of unknown age" if oldest["age_s"] is None else f"{oldest['age_s']:,} s old"
+    position = oldest["position"]
+    yield (
+        f"the oldest message is at {position['ledger']}:{position['entry']} in subscription "
+        f"{oldest['subscription']}, {age} (its {oldest['age_of']}'s time), as of the last check"
+    )
+    for one in backlog["evictions"]:
+        to = one["skip_to"]
+        yield (
+            f"subscription {one['subscription']} should skip to {to['ledger']}:{to['entry']} "
+            f"(over its quota of {' and '.join(one['exceeded'])})"
         )
 
 
@@ -158,16 +228,16 @@ def _rate_words(level: _Json, dimension: str) -> Iterator[str]:
     elif tokens is not None:
         yield f"{show(tokens, is_bytes=is_bytes)} left now"
     if level["group"] is None:
-        yield f"set for {_place(level['said'][0])}"
+        yield f"set for {_scope(level['set_at'][0])}"
 
 
 def _rows(level: _Json) -> Iterator[list[str]]:
     """A row for each dimension that is limited; one where none is."""
-    through = ",".join(f"{origin['place']}:{origin['name']}" for origin in level["said"])
+    through = ",".join(f"{at['scope']}:{at['name']}" for at in level["set_at"])
     limited = [dimension for dimension in Dimension if level[dimension]["quota"] is not None]
     for dimension in limited or [Dimension.MESSAGES]:
         figures, is_bytes = level[dimension], dimension is Dimension.BYTES
-        cut = level["cut_last_minute"][f"by_{dimension}"][dimension]
+        refused = level["refused_last_minute"][f"by_{dimension}"][dimension]
         share = figures["share"] if figures["part"] is None else figures["part"]
         yield [
             level["group"] or f"({level['level']})",
@@ -179,7 +249,7 @@ def _rows(level: _Json) -> Iterator[list[str]]:
                 for value in (share, figures["tokens"], figures["depth"], figures["wanted"])
             ),
             show(figures["admitted"], is_bytes=is_bytes),
-            show(cut, is_bytes=is_bytes),
+            show(refused, is_bytes=is_bytes),
         ]
 
 
@@ -193,8 +263,8 @@ def _title(level: _Json) -> str:
     return f"the {level['level']}'s limit"
 
 
-def _place(origin: _Json) -> str:
-    return f"{origin['place']} {origin['name']}"
+def _scope(at: _Json) -> str:
+    return f"{at['scope']} {at['name']}"
 
 
 def _name(view: _Json) -> str:
@@ -204,4 +274,4 @@ def _name(view: _Json) -> str:
 
 
 def _window(view: _Json) -> str:
-    return f"{view['levels'][0]['cut_last_minute']['window_s']:.0f} s"
+    return f"{view['levels'][0]['refused_last_minute']['window_s']:.0f} s"

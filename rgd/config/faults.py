@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from rgd.errors import ConfigError, Fault
+from rgd.text import cut
 
 #: Most faults that are listed one by one. The rest are counted, so that a file with only
 #: mistakes stays readable and cheap.
@@ -136,10 +137,10 @@ def shown(value: object) -> str:
     if isinstance(value, list):
         return "a list"
     text = repr(value)
-    return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 3] + "..."
+    return cut(text, SHOWN_CHARS_MAX)
 
 
 def joined(parent: str, key: str) -> str:
     """The dotted key of `key` below `parent` ("" is the top)."""
-    clipped = key if len(key) <= SHOWN_CHARS_MAX * 4 else key[: SHOWN_CHARS_MAX * 4] + "..."
+    clipped = cut(key, SHOWN_CHARS_MAX * 4)
     return f"{parent}.{clipped}" if parent else clipped

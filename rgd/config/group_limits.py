@@ -3,8 +3,8 @@
 Law: an absent kind is not set here, so the next wider scope applies (`rgd.core.policies.precedence`).
 A kind without a rate, or with 0 and less, is set to no limit, and so is a backlog quota.
 
-The functions follow the order of the file. `rgd.core.buckets` enforces limits; backlog quotas
-are not enforced yet.
+The functions follow the order of the file. `rgd.core.buckets` enforces limits; `rgd.core.backlog`
+backlog quotas.
 """
 
 import math

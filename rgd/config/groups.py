@@ -1,9 +1,9 @@
 """The groups file: groups, their attachments, and further limits, as a `PolicySnapshot`.
 
 Law: a file is accepted or refused as a whole, with all faults at once (file, line, dotted key,
-expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true` (design 2).
+expectation). <= 0 or absent means unlimited, as in Pulsar; blocking is `blocked: true`.
 
-The format is design 11's, and strict: an unknown key, a misspelt group, `true` in place of a number
+The format is strict (docs/configuration.md): an unknown key, a misspelt group, `true` in place of a number
 or a name Pulsar would refuse is a fault, never a guess. This module has the sections `groups` and `attach`;
 `group_limits` has `limits` and `backlog_quotas`, `group_entries` the common parts, `policies_hash` the
 hash, and `document` the YAML. `groups_apart` reads a file without blocking an event loop.

@@ -8,8 +8,8 @@ from rgd.config.section import Section
 from rgd.config.values import (
     Flag,
     InterceptorNames,
+    LogName,
     Millis,
-    Name,
     Seconds,
     Size,
     TierUrl,
@@ -21,7 +21,7 @@ from rgd.ports.usagelog import Fsync, Interceptor, OnOverrun
 class LogSettings(Section):
     """The usage log."""
 
-    name: Name = Field(
+    name: LogName = Field(
         default="usage",
         description="The log's name: the label `topic` of its lag, a folder of the tier.",
     )

@@ -28,12 +28,25 @@ def read_plain_file(path: Path, bytes_max: int) -> bytes:
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
+    with os.fdopen(open_plain_file(path), "rb") as file:
+        return file.read(bytes_max + 1)
+
+
+def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> int:
+    """The descriptor of a regular file that exists; follows links.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
     # Checked before the open, which may have an effect on a device, and after it, because the file may have changed.
     _check(path.stat().st_mode)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
         _check(os.fstat(descriptor).st_mode)
-        return file.read(bytes_max + 1)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _check(mode: int) -> None:

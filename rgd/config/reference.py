@@ -91,7 +91,7 @@ set to no limit and overrides the wider scopes. Subscriptions cannot publish, so
 **Backlog quotas** are in whole bytes and seconds. 0 and less, or an absent limit, is unlimited. The
 `action` is Pulsar's name for the reaction: `producer_request_hold` (default), `producer_exception` or
 `consumer_backlog_eviction`. `size` and `age` are two quotas, and each of a topic's overrides its namespace's
-separately. They are stored and shown, but not enforced yet.
+separately. The defaults, and what is enforced, are settings of `backlog`.
 
 `topic_split` selects how a broker divides its share of the group over its topics. `shared`: one
 bucket for all. `even`: the same for each active topic. `proportional`: 1 % evenly, the rest by what each

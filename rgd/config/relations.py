@@ -6,11 +6,12 @@ whose settings are already faulty, and name the source that set one of them last
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED, show_size
-from rgd.storage.objects import OBJECT_BYTES_MAX
+from rgd.storage.objects import OBJECT_BYTES_MAX, folder_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ class Relation:
     holds: Callable[[Settings], bool]
     #: The expectation, and what to do.
     expected: str
+
+
+def _is_same_folder(place: str | None, folder: Path) -> bool:
+    found = None if place is None else folder_of(place)
+    return found is not None and found.resolve() == folder.resolve()
 
 
 #: Waived by `rgd serve --insecure`.
@@ -92,6 +98,11 @@ RELATIONS: Final = (
         "segment is uploaded in one piece, so that nothing is ever overwritten",
     ),
     Relation(
+        ("log.tier_url", "log.dir"),
+        lambda settings: not _is_same_folder(settings.log.tier_url, settings.log.dir),
+        "expected log.tier_url to be another folder than log.dir: `rgd log` takes a folder for a log or for a tier",
+    ),
+    Relation(
         ("policies.source", "policies.file"),
         lambda settings: (
             settings.policies.source is not PoliciesSource.FILE
@@ -106,6 +117,26 @@ RELATIONS: Final = (
             or settings.exchange.admin_url is not None
         ),
         "expected exchange.admin_url to name Pulsar's admin API where policies.source is `pulsar-admin`",
+    ),
+    Relation(
+        ("backlog.poll", "exchange.admin_url"),
+        lambda settings: not settings.backlog.poll or settings.exchange.admin_url is not None,
+        "expected exchange.admin_url to name Pulsar's admin API where backlog.poll is true",
+    ),
+    Relation(
+        ("backlog.poll_ms", "backlog.stale_after_s"),
+        lambda settings: (
+            not settings.backlog.poll
+            or settings.backlog.poll_ms <= settings.backlog.stale_after_s * 500
+        ),
+        "expected backlog.stale_after_s of at least two times backlog.poll_ms: otherwise polled topics are "
+        "forgotten before the next poll",
+    ),
+    Relation(
+        ("backlog.enforce", "backlog.poll"),
+        lambda settings: settings.backlog.poll or not settings.backlog.enforce,
+        "expected backlog.poll: true where backlog.enforce is true: only polled topics are evicted by this "
+        "daemon",
     ),
     Relation(
         ("http.bodies_max_bytes", "http.body_max_bytes"),

@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
+from rgd.config.backlog_settings import BacklogSettings
 from rgd.config.log_settings import LogSettings
 from rgd.config.section import Section
 from rgd.config.values import (
@@ -47,7 +48,7 @@ from rgd.ports.door import Ungoverned, is_loopback
 
 
 class PoliciesSource(StrEnum):
-    """The owner of the policies (design 4)."""
+    """The owner of the policies (docs/policies.md)."""
 
     #: A compacted topic, which a groups file seeds and the admin API changes.
     TABLE = "table"
@@ -365,6 +366,7 @@ class Settings(BaseSettings):
     shares: SharesSettings = Field(default_factory=SharesSettings)
     policies: PoliciesSettings = Field(default_factory=PoliciesSettings)
     http: HttpSettings = Field(default_factory=HttpSettings)
+    backlog: BacklogSettings = Field(default_factory=BacklogSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @classmethod

@@ -200,6 +200,20 @@ def _check_tier(place: str) -> None:
     folder_of(place)
 
 
+def is_log_name(name: str) -> bool:
+    """Whether a name may be a log's, which is a folder of the tier."""
+    try:
+        check_entity(name, "name")
+    except InvalidName:
+        return False
+    return name not in {".", ".."}
+
+
+def _check_log_name(name: str) -> None:
+    if not is_log_name(name):
+        raise ValueError(name)
+
+
 def _check_topic(domain: str) -> Callable[[str], None]:
     def check(topic: str) -> None:
         if not parse_topic(topic).startswith(f"{domain}://"):
@@ -219,7 +233,7 @@ InterceptorNames = Annotated[
     str,
     BeforeValidator(_joined),
     _checked(parse_interceptors),
-    Expected(f"none, or any of {' and '.join(Interceptor)}, with commas between them"),
+    Expected(f"any of {' and '.join(Interceptor)}, with commas between them, or an empty text"),
 ]
 Flag = Annotated[bool, Expected("true or false")]
 TierUrl = Annotated[
@@ -230,6 +244,8 @@ Name = Annotated[
     _checked(lambda name: check_entity(name, "name")),
     Expected("a name of letters, digits or any of - = : . _"),
 ]
+LOG_NAME_EXPECTED: Final = "a name of letters, digits or any of - = : . _, other than . and .."
+LogName = Annotated[str, _checked(_check_log_name), Expected(LOG_NAME_EXPECTED)]
 Address = Annotated[
     str, _checked(split_address), Expected("HOST:PORT, such as 127.0.0.1:7700 or [::1]:7700")
 ]

@@ -20,6 +20,10 @@ class InvalidName(CoreError):
     """A tenant, namespace, topic or group name is malformed (HTTP 400)."""
 
 
+class InvalidBacklog(CoreError):
+    """The report of a topic's backlog is malformed or beyond a limit (HTTP 400)."""
+
+
 class UnknownGroup(CoreError):
     """A request names a group that no policy defines (HTTP 404)."""
 

@@ -5,6 +5,8 @@ adjacent. Numpy then reads and writes the columns directly, at a tenth of the co
 array.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,3 +21,20 @@ def run_of(places: NDArray[np.int64]) -> Places:
         return places
     first = int(places[0])
     return slice(first, first + count)
+
+
+def indexes_of(places: Places) -> NDArray[np.int64]:
+    """The indexes as an array."""
+    if isinstance(places, slice):
+        return np.arange(places.start, places.stop)
+    return places
+
+
+#: Rows for which arrays have room that grow with the groups in use. Room is zeros that the system maps when they are
+#: first written, so it costs nothing before, while copying 65,000 wide rows holds requests up for 165 ms.
+CAPACITIES: Final = (1 << 12, 1 << 17, 1 << 20)
+
+
+def capacity_for(count: int) -> int:
+    """Rows to allocate where at least `count` are needed, so that growth seldom copies."""
+    return next((size for size in CAPACITIES if size >= count), count * 3 // 2)

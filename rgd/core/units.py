@@ -23,7 +23,7 @@ MILLI: Final = 1000
 NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 
-#: A quota above this many units a second counts as unlimited (design 3, law 1):
+#: A quota above this many units a second counts as unlimited:
 #: times 1000 it still fits an int64.
 QUOTA_MAX: Final = 9_000_000_000_000_000
 
@@ -33,10 +33,6 @@ RATE_MAX: Final = 1 << 62
 
 #: Most messages or bytes that one request or counter may name (int64).
 COUNT_MAX: Final = (1 << 63) - 1
-
-#: Longest time over which something is counted, ns: 73 years, so that the sum of two fits an int64.
-#: A clock that jumps further counts as having jumped this far.
-ELAPSED_MAX: Final = 1 << 61
 
 #: Longest advertised wait, ms: 292 years, the most whose nanoseconds fit an int64.
 WAIT_MS_MAX: Final = COUNT_MAX // NS_PER_MS

@@ -4,17 +4,20 @@ Law: `acquire` is the fast path: a plain call that never waits. Every read is a 
 slice of work: a caller that needs more reads again, and others are served in between. A call
 that changes policies returns when the change is in force on this daemon.
 
-`rgd.core.views.model` has the results of reads.
+`rgd.views.model` has the results of reads.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rgd.core.buckets.decision import Answer, Request, Together
+from rgd.core.buckets.decision import Answer, Name, Request, Together
+from rgd.core.buckets.throttled import Throttled
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.views.model import BrokerView, ExplainView, GroupSlice, GroupView
+from rgd.core.units import Pair
+from rgd.ports.backlogs import BacklogDoor
+from rgd.views.model import BrokerView, ExplainView, GroupSlice, GroupView
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,10 @@ class Daemon(Protocol):
     broker: str
     cluster: str
 
+    @property
+    def backlogs(self) -> BacklogDoor:
+        """The backlogs of topics: reports in, checks, views."""
+
     def acquire(self, request: Request) -> Answer:
         """Decide one request now.
 
@@ -43,6 +50,21 @@ class Daemon(Protocol):
 
     def acquire_together(self, asked: Collection[Together]) -> bool:
         """Grant all of these questions now, or do nothing: then each is to be decided by itself."""
+
+    def settle(self, name: Name, unused: Pair) -> Pair:
+        """Give back what a name did not use of its grants, or charge what it used beyond them.
+
+        Args:
+            name: as it was asked for.
+            unused: whole units; below 0 what was used beyond the grants.
+
+        Returns:
+            What was given back; below 0 what was charged.
+
+        Raises:
+            UnknownGroup: the name is of a group that does not exist.
+            InternalError: a bug.
+        """
 
     def names_resolved(self) -> int:
         """The number of requests so far that were the first of their name, which cost much more."""
@@ -72,6 +94,9 @@ class Daemon(Protocol):
         Args:
             name: kind, namespace, and optionally topic and subscription; the rest is ignored.
         """
+
+    def throttled(self, topic: str) -> list[Throttled]:
+        """What throttled the dispatch of a topic's subscriptions lately; without those never throttled."""
 
     def health(self) -> Health:
         """Whether shares are known, and what is degraded."""

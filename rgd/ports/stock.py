@@ -67,11 +67,13 @@ NOTHING_SET: Final = StockTopic()
 
 @dataclass(frozen=True, slots=True)
 class StockPolicies:
-    """All policies: groups by name, namespaces and topics by full name."""
+    """All policies: groups by name, namespaces and topics by full name, the limit of each broker."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     namespaces: dict[str, StockNamespace] = field(default_factory=dict)
     topics: dict[str, StockTopic] = field(default_factory=dict)
+    #: Of the cluster's dynamic configuration.
+    broker: LocalLimit = NOT_SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Reading:
 
     policies: StockPolicies
     #: The unreadable parts, which keep their known values: the reason by the call's path. At most
-    #: `rgd.adapters.stock.reader.FAULTS_MAX` of them.
+    #: `rgd.adapters.stock.parts.FAULTS_MAX` of them.
     faults: Mapping[str, str] = field(default_factory=dict)
 
 

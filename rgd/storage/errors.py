@@ -23,6 +23,10 @@ class ObjectMissing(TierError):
     """There is no such object."""
 
 
+class TierChanged(TierDown):
+    """What is at this place is not the tier that is remembered: it is unmounted, emptied or replaced."""
+
+
 class TierConflict(TierError):
     """Other bytes have this name already; nothing was overwritten."""
 

@@ -44,8 +44,8 @@ def decode_manifest(data: bytes, name: str) -> TieredSegment:
     """
     try:
         decoded = json.loads(data[:MANIFEST_BYTES_MAX])
-    except ValueError as error:
-        raise TierDamaged(f"{name}: not a manifest: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise TierDamaged(f"{name}: not a manifest: {type(error).__name__}") from error
     if not isinstance(decoded, dict) or decoded.get("version") != VERSION:
         raise TierDamaged(f"{name}: not a manifest of version {VERSION}")
     return segment_from(decoded, name)
@@ -61,7 +61,7 @@ def segment_from(decoded: dict[str, object], name: str) -> TieredSegment:
     for field in fields(TieredSegment):
         value = decoded.get(field.name)
         if type(value) is not int or not 0 <= value <= _INT_MAX:
-            raise TierDamaged(f"{name}: {field.name}: expected a whole number, got {value!r}")
+            raise TierDamaged(f"{name}: {field.name}: expected a whole number from 0 to 2^64 - 1")
         values.append(value)
     segment = TieredSegment(*values)
     if segment.last_index < segment.first_index:

@@ -1,6 +1,6 @@
 """Objects in a folder or an S3-compatible bucket, through obstore, whose only home this is.
 
-Law: `create` never overwrites, and what it made is there whole; errors are those of
+Law: `create` never overwrites, and what it made is there whole; a look makes no folder; errors are those of
 `rgd.storage.errors` and nothing else. Everything blocks and nothing is tried again here: that is the
 caller's business, who also keeps the one backoff.
 
@@ -9,6 +9,7 @@ S3 settings (endpoint, region, credentials) come from the environment as every S
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -107,12 +108,22 @@ class Objects:
         """
         with self._telling(name):
             try:
-                self._obs.put(self._store(), name, data, mode="create", use_multipart=False)
+                store = self._store(creates=True)
+                self._obs.put(store, name, data, mode="create", use_multipart=False)
             except self._obs.exceptions.AlreadyExistsError:
                 return False
-        if self._folder is not None:
-            self._sync(self._folder / name)
+        self._sync(name)
         return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Make an object in the place of what a crash left of it.
+
+        Raises:
+            TierError: it could not be made, or it is not known whether it was.
+        """
+        with self._telling(name):
+            self._obs.put(self._store(creates=True), name, data, use_multipart=False)
+        self._sync(name)
 
     def read(self, name: str) -> bytes:
         """A whole object.
@@ -147,14 +158,13 @@ class Objects:
         Raises:
             TierError: they cannot be listed.
         """
-        if self._folder is not None and not self._folder.is_dir():
-            return {}
-        with self._telling(prefix):
+        with contextlib.suppress(ObjectMissing), self._telling(prefix):
             return {
                 found["path"]: found["size"]
                 for batch in self._obs.list(self._store(), prefix or None)
                 for found in batch
             }
+        return {}
 
     def delete(self, name: str) -> None:
         """Remove an object; one that is not there is fine.
@@ -178,8 +188,13 @@ class Objects:
             offset += len(chunk)
             yield chunk
 
-    def _store(self) -> "LocalStore | S3Store":
-        """The store, opened by the first that needs it: a folder may not be there yet."""
+    def _store(self, *, creates: bool = False) -> "LocalStore | S3Store":
+        """The store, opened by the first that needs it: a folder may not be there yet.
+
+        Only `creates` makes it, because a folder that is looked at may be a mount point.
+        """
+        if self._folder is not None and not creates and not self._folder.exists():
+            raise FileNotFoundError(errno.ENOENT, "no such folder", str(self._folder))
         if self._opened is None:
             from obstore.store import LocalStore, S3Store  # noqa: PLC0415 -- as obstore itself
 
@@ -207,23 +222,30 @@ class Objects:
         except kinds.AlreadyExistsError:
             raise
         except (kinds.NotFoundError, FileNotFoundError) as error:
-            raise ObjectMissing(f"{self.place}: {name}: there is no such object") from error
+            raise ObjectMissing(f"{self._at(name)}: there is no such object") from error
         except (kinds.PermissionDeniedError, kinds.UnauthenticatedError, PermissionError) as error:
-            raise TierRefused(f"{self.place}: {name}: {_words(error)}") from error
+            raise TierRefused(f"{self._at(name)}: {_words(error)}") from error
         except (kinds.UnknownConfigurationKeyError, kinds.InvalidPathError) as error:
-            raise TierError(f"{self.place}: {name}: {_words(error)}") from error
+            raise TierError(f"{self._at(name)}: {_words(error)}") from error
         except (kinds.BaseError, OSError) as error:
-            raise TierDown(f"{self.place}: {name}: {_words(error)}") from error
+            raise TierDown(f"{self._at(name)}: {_words(error)}") from error
         except BaseException as error:
             # A panic in Rust is no `Exception`, and its class cannot be imported.
             if type(error).__name__ != "PanicException":
                 raise
             raise TierError(
-                f"{self.place}: {name}: obstore failed: {_words(error)}; check AWS_ENDPOINT_URL"
+                f"{self._at(name)}: obstore failed: {_words(error)}; check AWS_ENDPOINT_URL"
             ) from error
 
-    def _sync(self, path: Path) -> None:
+    def _at(self, name: str) -> str:
+        """A place in words."""
+        return f"{self.place}: {name}" if name else self.place
+
+    def _sync(self, name: str) -> None:
         """Force a file of a folder, and its name, to the disk: the local copy is dropped afterwards."""
+        if self._folder is None:
+            return
+        path = self._folder / name
         try:
             for one in (path, path.parent):
                 descriptor = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
@@ -237,4 +259,11 @@ class Objects:
 
 def _words(error: BaseException) -> str:
     """The first line of what went wrong: what follows is a dump of the library's own state."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    line = str(error).strip().partition("\n")[0].removeprefix("Generic S3 error: ")
+    if "error sending request" in line:
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "Amazon's endpoint (no AWS_ENDPOINT_URL)")
+        line = f"{endpoint} cannot be reached: {line}"
+    if "performing list request" in line and "404 Not Found" in line:
+        # A listing is empty where there is nothing, so it is the bucket.
+        return "there is no such bucket"
+    return line or type(error).__name__

@@ -4,24 +4,32 @@
     PLACE/<log.name>/<broker>/<log>/00000000000000000000.idx      its sparse index
     PLACE/<log.name>/<broker>/<log>/00000000000000000000.json     its manifest, created last
     PLACE/<log.name>/<broker>/<log>/00000000000000000000.deleted  it is about to be deleted, created first
+    PLACE/rgd-tier.json                                           which tier it is (`identity`)
 
 `<log>` separates the logs of one broker: a broker that lost its disk numbers from 0 again.
 
 Law: a segment counts as uploaded if and only if its manifest is there, and as gone as soon as it is
 marked. Everything is created and nothing overwritten, so that a crash after any step, or two uploaders at
 once, loses nothing and doubles nothing: the second one finds the same bytes, or gets
-`TierConflict`. Deleting removes the mark last; a mark without a segment is a deletion to finish.
+`TierConflict`. What a crash tore before its manifest, the beginning of the same bytes or nothing, is no object yet
+and is replaced. Deleting removes the mark last; a mark without a segment is a deletion to finish.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import google_crc32c
 
 from rgd.storage.errors import ObjectMissing, TierConflict, TierDamaged
-from rgd.storage.manifest import TieredSegment, decode_manifest, encode_manifest
+from rgd.storage.identity import require_identity
+from rgd.storage.manifest import (
+    MANIFEST_BYTES_MAX,
+    TieredSegment,
+    decode_manifest,
+    encode_manifest,
+)
 from rgd.storage.objects import Objects
 
 SEGMENT: Final = ".log"
@@ -69,33 +77,59 @@ def checksum_of(data: bytes) -> int:
 class LogTier:
     """The part of a tier that holds one log."""
 
-    def __init__(self, objects: Objects, prefix: str) -> None:
+    def __init__(self, objects: Objects, prefix: str, identity: str | None = None) -> None:
         self.objects = objects
         self.prefix = prefix
+        #: Of the tier that the log was uploaded to; None: whatever is there.
+        self.identity = identity
 
     def name_of(self, first_index: int, suffix: str) -> str:
         """The name of one of a segment's objects."""
         base = f"{first_index:020}{suffix}"
         return f"{self.prefix}/{base}" if self.prefix else base
 
-    def list(self, known: Mapping[int, TieredSegment] | None = None) -> Listing:
+    def check(self) -> None:
+        """Make sure that this is the tier that is remembered, if one is.
+
+        Raises:
+            TierChanged: it is not.
+            TierError: it cannot be told.
+        """
+        if self.identity is not None:
+            require_identity(self.objects, self.identity)
+
+    def list(
+        self,
+        known: Mapping[int, TieredSegment] | None = None,
+        on_damaged: Callable[[TierDamaged], None] | None = None,
+    ) -> Listing:
         """What is there.
 
         Args:
             known: manifests that were read before; they never change and are not read again.
+            on_damaged: receives what is wrong with a manifest, whose segment is then left out.
 
         Raises:
             TierError: it cannot be listed, or a manifest cannot be read.
         """
         found: dict[str, set[int]] = {MANIFEST: set(), DELETED: set()}
-        for name in self.objects.names(self.prefix):
+        for name, size in self.objects.names(self.prefix).items():
             match = _NAME.fullmatch(name)
+            if match and match[3] == MANIFEST and not size:
+                # Its creation was cut off, so the segment is not uploaded.
+                continue
             if match and (match[1] or "") == self.prefix and match[3] in found:
                 found[match[3]].add(int(match[2]))
         segments: list[TieredSegment] = []
         marked: list[TieredSegment] = []
         for first_index in sorted(found[MANIFEST]):
-            segment = (known or {}).get(first_index) or self._manifest(first_index)
+            try:
+                segment = (known or {}).get(first_index) or self._manifest(first_index)
+            except TierDamaged as error:
+                if on_damaged is None:
+                    raise
+                on_damaged(error)
+                continue
             if segment is not None:
                 (marked if first_index in found[DELETED] else segments).append(segment)
         remnants = found[DELETED] - {segment.first_index for segment in marked}
@@ -112,7 +146,9 @@ class LogTier:
         if not self.objects.create(name, data):
             # A crash before the manifest, or another uploader: fine where the bytes are the same.
             there = self.objects.read(name)
-            if there != data:
+            if self._is_torn(segment, there, data):
+                self.objects.replace(name, data)
+            elif there != data:
                 raise TierConflict(
                     f"{self.objects.place}: {name}: another log has this segment "
                     f"({len(there):,} bytes instead of {len(data):,}); nothing was overwritten"
@@ -121,10 +157,11 @@ class LogTier:
             self.objects.create(self.name_of(segment.first_index, MARKS), marks)
         manifest = encode_manifest(segment)
         name = self.name_of(segment.first_index, MANIFEST)
-        if (
-            not self.objects.create(name, manifest)
-            and self._manifest(segment.first_index) != segment
-        ):
+        if self.objects.create(name, manifest):
+            return
+        if not self.objects.size(name):
+            self.objects.replace(name, manifest)
+        elif self._manifest(segment.first_index) != segment:
             raise TierConflict(f"{self.objects.place}: {name}: it describes another segment")
 
     def mark(self, first_index: int) -> None:
@@ -162,11 +199,21 @@ class LogTier:
                 f"says {segment.size:,} with {segment.crc32c:08x}"
             )
 
+    def _is_torn(self, segment: TieredSegment, there: bytes, data: bytes) -> bool:
+        """Whether a segment is the beginning of ours, and was never committed by a manifest."""
+        if len(there) >= len(data) or not data.startswith(there):
+            return False
+        try:
+            return not self.objects.size(self.name_of(segment.first_index, MANIFEST))
+        except ObjectMissing:
+            return True
+
     def _manifest(self, first_index: int) -> TieredSegment | None:
         """The manifest of a segment; None: it was deleted meanwhile."""
         name = self.name_of(first_index, MANIFEST)
         try:
-            segment = decode_manifest(self.objects.read(name), name)
+            data = self.objects.read_range(name, 0, MANIFEST_BYTES_MAX)
+            segment = decode_manifest(data, name)
         except ObjectMissing:
             return None
         if segment.first_index != first_index:

@@ -10,6 +10,7 @@ Encoders raise them too, where a value cannot be written so that a decoder would
 from enum import StrEnum
 
 from rgd.errors import RgdError
+from rgd.text import cut
 
 
 class Reason(StrEnum):
@@ -71,8 +72,7 @@ class UnknownVersion(WireError):
     """Written by a version that this build does not know."""
 
     def __init__(self, what: str, version: object) -> None:
-        shown = str(version)
-        self.version = shown if len(shown) <= 20 else shown[:17] + "..."
+        self.version = cut(str(version), 20)
         super().__init__(Reason.UNKNOWN_VERSION, f"{what}: version {self.version!r} is not known")
 
 

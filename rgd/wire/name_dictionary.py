@@ -40,7 +40,7 @@ SENDERS_MAX: Final = 1_024
 #: with long names need half of it.
 NAMES_COST_MAX: Final = 192 * 1024 * 1024
 #: What a name takes beside its letters, and a number that may have one, also where rows are kept by it
-#: (`rgd.core.exchange.known_slots`).
+#: (`rgd.core.exchange.known_rows`).
 _NAME_COST: Final = 120
 _NUMBER_COST: Final = 33
 
@@ -266,10 +266,15 @@ class _Heard:
 
 def _read_numbers(proto: usage_pb2.UsageColumns | usage_pb2.Names, count: int) -> Ints:
     """Numbers in strictly ascending order, below `NAMES_MAX`."""
-    steps = as_counts(read_columns(proto, _NUMBERS, count)[0], "numbers")
-    if len(steps) and (steps[1:].min(initial=1) < 1 or steps.max() > NAMES_MAX):
-        raise Malformed(Reason.BAD_NUMBER, "numbers: expected them in strictly ascending order")
-    numbers: Ints = np.cumsum(steps)
+    written = proto.numbers
+    if len(written) == count and written.isascii() and 0 not in written[1:]:
+        # Every step is one byte, as in most reports.
+        steps: Codes | Ints = np.frombuffer(written, np.uint8)
+    else:
+        steps = as_counts(read_columns(proto, _NUMBERS, count)[0], "numbers")
+        if len(steps) and (steps[1:].min(initial=1) < 1 or steps.max() > NAMES_MAX):
+            raise Malformed(Reason.BAD_NUMBER, "numbers: expected them in strictly ascending order")
+    numbers: Ints = np.cumsum(steps, dtype=np.int64)
     if len(numbers) and numbers[-1] >= NAMES_MAX:
         raise Oversize("numbers", int(numbers[-1]), NAMES_MAX)
     return numbers

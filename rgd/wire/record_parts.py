@@ -1,4 +1,4 @@
-"""Divides a round that is too large for one entry of the usage log (design 6: "a large one in parts").
+"""Divides a round that is too large for one entry of the usage log (docs/decisions/0024).
 
 Law: the parts of a round have each of its rows and each of its peers once, everything else is the same in
 every part, and each part can be encoded (`rgd.wire.record`) with any numbers and names, because sizes

@@ -1,7 +1,7 @@
 """`python -m sim.model`: a big sweep, its figures as a table or as one JSON object.
 
 The last line with `--json` is one object: the sweep's parameters, the figures
-of design 13 over all groups (`lowest_ratio` leaves out the rounds in which the
+of docs/simulator.md over all groups (`lowest_ratio` leaves out the rounds in which the
 demand moved), `within` (of all shares, how many within 2 % of max-min), `cpu_s`
 over all processes and `peak_bytes`, the sum of their largest resident sizes.
 With `--log DIR` the daemons' usage logs are written instead (`sim.model.logged`).

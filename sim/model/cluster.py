@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the daemons of a sweep have in common (design 11)."""
+    """What the daemons of a sweep have in common."""
 
     floor_ppm: int = 10_000
     burst_ms: int = 250

@@ -1,4 +1,4 @@
-"""Adds up what the contract asks of a run (design 13), over chunks of groups.
+"""Adds up what the contract asks of a run (docs/simulator.md), over chunks of groups.
 
 Law: adding tallies of chunks gives the tally of the whole; every group counts
 alike, because all amounts are parts of its own quota.

@@ -15,6 +15,10 @@ import numpy as np
 
 from rgd.core.broker.effects import Effect, Publish
 from rgd.core.broker.events import (
+    BacklogCheckAsked,
+    BacklogEvicted,
+    BacklogsReported,
+    BacklogsWithdrawn,
     DemandUnreported,
     Event,
     MessageReceived,
@@ -50,7 +54,7 @@ class Rival(ABC):
         self.limiter = Limiter(buckets, self._first_share)
         self.demand = DemandTable(DemandSettings(settings.round_ns, settings.min_interval_ns))
         self.sequence = 0
-        self._book: PolicySnapshot = EMPTY_SNAPSHOT
+        self._snapshot: PolicySnapshot = EMPTY_SNAPSHOT
         self._now = now
         self._round_end: Nanos | None = None
 
@@ -70,13 +74,15 @@ class Rival(ABC):
             case MessageReceived():
                 self._hear(event.message)
             case PoliciesChanged():
-                self._book = event.snapshot
+                self._snapshot = event.snapshot
                 self.limiter.set_policies(event.snapshot, event.now)
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
             case DemandUnreported() | StateAnnounced():
                 pass
+            case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
+                pass  # No scenario has backlogs.
         return ()
 
     def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
@@ -154,7 +160,7 @@ class Rival(ABC):
         return [state.key for state in self.limiter.states()]
 
     def _quota(self, key: GroupKey) -> Rates:
-        group = self._book.groups.get(key.group)
+        group = self._snapshot.groups.get(key.group)
         return UNLIMITED if group is None else group.rates(key.kind)
 
     def _first_share(self, group: Group, kind: Kind, now: Nanos) -> Rates:  # noqa: ARG002 -- a rival has its shares at once

@@ -106,22 +106,22 @@ async def test_why_names_the_group_and_the_dimension_that_refused(daemons: list[
         "dimension": "messages",
     }
     gold, spare = view["levels"]
-    assert gold["cut_last_minute"]["by_messages"]["requests"] == refused
-    assert gold["said"] == [{"place": "namespace", "name": "acme/orders"}]
+    assert gold["refused_last_minute"]["by_messages"]["requests"] == refused
+    assert gold["set_at"] == [{"scope": "namespace", "name": "acme/orders"}]
     # Nobody asked for a name in the tenant's group: asking why has not made it one in use.
     assert (spare["group"], spare["in_use"]) == ("spare", False)
-    assert spare["said"] == [{"place": "tenant", "name": "acme"}]
+    assert spare["set_at"] == [{"scope": "tenant", "name": "acme"}]
     ran = await rgd("why", "acme/orders/eu", "--url", base)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
-        "acme/orders/eu publish is cut by group gold (messages): 200/s cluster-wide, share here "
+        "acme/orders/eu publish is limited by group gold (messages): 200/s cluster-wide, share here "
     )
-    assert f"cut {refused:,} requests" in ran.out
+    assert f"refused {refused:,} requests" in ran.out
     as_json = await rgd("why", "acme/orders/eu", "--url", base, "--json")
     assert json.loads(as_json.out)["limited_by"] == view["limited_by"]
     # The other daemon refused nothing.
     other = await rgd("why", "acme/orders/eu", "--url", daemons[1].base)
-    assert "is not cut" in other.out.splitlines()[0]
+    assert "is not limited now" in other.out.splitlines()[0]
 
 
 async def test_two_shells_that_change_one_group_at_once_lose_nothing(

@@ -6,6 +6,7 @@ one log. Not covered: every step that can fail (tests/unit/storage, tests/integr
 
 import asyncio
 import json
+import os
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -47,6 +48,19 @@ async def until(daemon: Daemon, is_so: Callable[[float], bool]) -> None:
             await client.acquire({"group": "gold"})
 
 
+def environ_of(tier: Path) -> dict[str, str]:
+    """A daemon with short rounds and segments, and a tier."""
+    return {
+        "RGD_LOG__TIER_URL": str(tier),
+        "RGD_LOG__SEGMENT_BYTES": "4096",
+        "RGD_LOG__SEGMENT_AGE_S": "1",
+        "RGD_LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED": "true",
+        "RGD_EXCHANGE__ROUND_MS": "100",
+        "RGD_EXCHANGE__MIN_INTERVAL_MS": "50",
+        "RGD_EXCHANGE__SETTLE_MAX_MS": "50",
+    }
+
+
 @asynccontextmanager
 async def running(daemon: Daemon) -> AsyncIterator[Daemon]:
     await daemon.start()
@@ -71,16 +85,7 @@ async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
     tier = tmp_path / "tier"
     tier.write_bytes(b"")  # A file: no folder can be made there, so the tier is down.
-    environ = {
-        "RGD_LOG__TIER_URL": str(tier),
-        "RGD_LOG__SEGMENT_BYTES": "4096",
-        "RGD_LOG__SEGMENT_AGE_S": "1",
-        "RGD_LOG__EXPOSINGBROKERENTRYMETADATATOCLIENTENABLED": "true",
-        "RGD_EXCHANGE__ROUND_MS": "100",
-        "RGD_EXCHANGE__MIN_INTERVAL_MS": "50",
-        "RGD_EXCHANGE__SETTLE_MAX_MS": "50",
-    }
-    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ)
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ_of(tier))
 
     await daemon.start()
     await until(daemon, lambda lag: lag >= 3)
@@ -105,3 +110,28 @@ async def test_a_tier_that_fails_is_caught_up_with(tmp_path: Path) -> None:
     )
     assert both == list(range(len(both)))
     assert both[-1] >= indexes[-1]
+
+
+async def test_a_tier_that_hangs_delays_neither_what_is_on_disk_nor_the_end(tmp_path: Path) -> None:
+    (tmp_path / "groups.yaml").write_text("groups: {gold: {publish: {messages: 1000}}}\n")
+    tier = tmp_path / "tier"
+    daemon = Daemon("broker-1", tmp_path, NOWHERE, environ_of(tier))
+    async with running(daemon):
+        await until(daemon, lambda _: any(tier.rglob("0*.json")))
+        for path in [*tier.rglob("*.log"), *tier.rglob("*.idx")]:
+            path.unlink()
+            # Opening it never returns, as with a dead network file system.
+            os.mkfifo(path)
+        first_on_disk = min(int(path.stem) for path in (tmp_path / "log").rglob("*.log"))
+        host, port = daemon.base.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /v1/log/entries?index=0 HTTP/1.1\r\nHost: rgd\r\n\r\n")
+        await writer.drain()
+        page = json.loads(
+            await fetched(f"{daemon.base}/v1/log/entries?limit=1&index={first_on_disk + 1000}")
+        )
+        assert page["entries"] == []
+        assert await figure(daemon, LAG) >= 0
+        # 0: SIGTERM was enough, within `shutdown_timeout_ms`.
+        assert await daemon.stop() == 0
+        writer.close()

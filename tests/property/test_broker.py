@@ -34,6 +34,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair
+from tests.unit.core.values import advertised
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +131,7 @@ class Life:
     advertised: UsageColumns = field(default_factory=lambda: NO_USAGE)
 
     def live(self, event: Event) -> Sequence[Effect]:
-        self.advertised = self.broker.rounds.told()
+        self.advertised = advertised(self.broker.rounds)
         effects = self.broker.handle(event)
         for effect in effects:
             if isinstance(effect, Publish):
@@ -143,7 +144,7 @@ class Life:
         if isinstance(message, Report):
             assert message.sequence == self.sequence + 1
             self.sequence = message.sequence
-            told = self.broker.rounds.told()
+            told = advertised(self.broker.rounds)
             assert message.members == len(self.broker.peers) + 1
             assert len(set(zip(message.rows.groups, message.rows.kinds.tolist(), strict=True))) == (
                 len(message.rows)

@@ -1,6 +1,6 @@
 """A pair of token buckets under any interleaving of takes, waits and rate changes, against a slow one.
 
-The law is design 2's: granted <= depth + the integral of the rate + one request.
+The law: granted <= depth + the integral of the rate + one request.
 Not covered: levels and chains of them (test_limiter.py).
 """
 

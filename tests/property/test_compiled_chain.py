@@ -1,6 +1,6 @@
 """The compiled fast path decides as a plain walk over the levels does, whatever is asked.
 
-The walk is written down here, from design 2, with one list of levels and no preparation.
+The walk is written down here, from the laws of `rgd.core.buckets.limiter`, with one list of levels and no preparation.
 Not covered: divided shares (test_topic_split.py), what counts as demand (tests/unit/core/buckets).
 """
 
@@ -80,7 +80,7 @@ class PlainLevel:
                 self.tokens[dimension] -= units * PICO
 
 
-def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside design 2
+def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside the laws
     levels: list[PlainLevel], request: Request, now: int
 ) -> Answer:
     """The answer to one request, and what it leaves."""
@@ -90,12 +90,12 @@ def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside d
     if not levels:
         return Decision(True, request.messages, request.bytes, governed=False)
     deciding = [level for level in levels if not level.shadow]
-    granted, cutter = dict(asked), None
+    granted, limiting = dict(asked), None
     if request.partial:
         for level in deciding:
             for dimension in Dimension:
                 if level.available(dimension) < granted[dimension]:
-                    granted[dimension], cutter = level.available(dimension), (level, dimension)
+                    granted[dimension], limiting = level.available(dimension), (level, dimension)
     else:
         for level in deciding:
             for dimension in Dimension:
@@ -105,11 +105,11 @@ def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside d
     refuses = [one for one in deciding if not all(one.admits(*cost) for cost in needed.items())]
     if refuses or any(granted[at] < needed[at] for at in Dimension):
         granted = dict.fromkeys(Dimension, 0)
-    if any(granted.values()) or not (refuses or cutter):
+    if any(granted.values()) or not (refuses or limiting):
         for level in levels:
             if not level.shadow or all(level.admits(*cost) for cost in granted.items()):
                 level.take(granted)
-    if not refuses and not cutter:
+    if not refuses and not limiting:
         return Decision(True, granted[Dimension.MESSAGES], granted[Dimension.BYTES])
     waits = [
         (level.wait_ms(dimension, needed[dimension]), level, dimension)
@@ -118,9 +118,9 @@ def walk(  # noqa: C901, PLR0912 -- it is to be read from top to bottom beside d
     ]
     wait_ms = max(wait for wait, _, _ in waits)
     if not any(granted.values()):
-        cutter = next((level, at) for wait, level, at in waits if wait == wait_ms)
-    assert cutter is not None
-    level, dimension = cutter
+        limiting = next((level, at) for wait, level, at in waits if wait == wait_ms)
+    assert limiting is not None
+    level, dimension = limiting
     return Decision(
         any(granted.values()),
         granted[Dimension.MESSAGES],

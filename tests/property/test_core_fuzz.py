@@ -12,16 +12,27 @@ broken part leaves behind (tests/simulation/test_injected_faults.py).
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from rgd.core.backlog.model import (
+    TIME_MS_MAX,
+    Ledger,
+    Position,
+    Source,
+    SubscriptionBacklog,
+    TopicBacklog,
+    check_backlog,
+)
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Fault, Publish
 from rgd.core.broker.events import (
+    BacklogCheckAsked,
+    BacklogsReported,
+    BacklogsWithdrawn,
     DemandUnreported,
     Event,
     MessageReceived,
@@ -31,44 +42,23 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.broker.settings import BrokerSettings, OnIsolation
-from rgd.core.buckets.decision import Decision, PoliciesUnknown, Request, TooLarge
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Decision, OverBacklog, PoliciesUnknown, Request, TooLarge
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import (
-    ALL_ROWS,
-    Ask,
-    Claim,
-    Goodbye,
-    Hello,
     Message,
     Report,
     RoundRecord,
-    Sender,
-    Span,
 )
-from rgd.core.exchange.rows import UsageRow
-from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.policies.model import (
-    Attachments,
-    Group,
-    Limit,
-    Limits,
-    LocalLimit,
     OnUnknown,
-    Rate,
-    Rates,
     SharePolicyName,
-    TopicSplit,
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import (
     COUNT_MAX,
-    MILLI,
     NS_PER_MS,
-    NS_PER_S,
-    QUOTA_MAX,
     RATE_MAX,
     WAIT_MS_MAX,
     Dimension,
@@ -81,158 +71,20 @@ from rgd.wire.frame import Entry
 from rgd.wire.log_records import LogEncoder, LogReader
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.record import in_order
-
-ME: Final = Sender("b1", 5)
-#: Peers, a daemon under our name on either side of our incarnation, and who writes in our name.
-SPEAKERS: Final = [
-    *[Sender("b0", 1), Sender("b0", 2), Sender("b2", 1), Sender("b3", 7)],
-    *[Sender("b1", 4), Sender("b1", 9), ME],
-]
-GROUPS: Final = ["gold", "silver", "lead"]
-TENANT: Final = "acme"
-NAMESPACES: Final = ["acme/orders", "acme/bills"]
-TOPICS: Final = [f"persistent://{name}/{topic}" for name in NAMESPACES for topic in ("eu", "us")]
-
-#: Every source of policies makes hashes of 63 bits, and records take no others.
-POLICIES_HASH_MAX: Final = COUNT_MAX
-
-NIGHTLY_TIMEOUT_S: Final = 1200
-
-#: Most wakes within one moment: slices of a round, of shares, of policies and of topics.
-WAKES_MAX: Final = 60
-
-amounts = st.sampled_from(
-    [0, 1, 2, 7, 1000, 10**9, 10**15, QUOTA_MAX, 1 << 53, (1 << 62) - 1, COUNT_MAX]
-)
-#: Times in ns: nothing, less than a slot, slots, rounds, a night, years.
-spans = st.sampled_from(
-    [0, 1, 10**6, 37 * 10**6, 10**8, 250 * 10**6, 10**9, 3 * 10**9, 10**11, 10**14, 10**17]
-)
-rates: st.SearchStrategy[Rate] = st.sampled_from(
-    [None, 1, 999, MILLI, 50 * MILLI, 10**9 * MILLI, 10**15 * MILLI, QUOTA_MAX * MILLI]
-)
-pairs_of_rates = st.builds(Rates, rates, rates)
-groups = st.builds(
-    lambda name, publish, dispatch, blocked, shadow, policy, split: Group(
-        name, Limit(publish, dispatch), blocked, shadow, policy, split
-    ),
-    st.sampled_from(GROUPS),
-    pairs_of_rates,
-    pairs_of_rates,
-    st.sampled_from([False, False, False, True]),
-    st.sampled_from([False, False, True]),
-    st.sampled_from([None, None, *SharePolicyName]),
-    st.sampled_from([None, *TopicSplit]),
-)
-local_limits = st.builds(LocalLimit, st.none() | pairs_of_rates, st.none() | pairs_of_rates)
-snapshots = st.builds(
-    lambda some, tenant, namespaces, topics, broker, of_topics, of_subscriptions: PolicySnapshot(
-        {group.name: group for group in some},
-        Attachments(tenant, namespaces, topics),
-        Limits(broker, of_topics, of_subscriptions),
-    ),
-    st.lists(groups, max_size=3, unique_by=lambda one: one.name),
-    st.dictionaries(st.just(TENANT), st.sampled_from(GROUPS), max_size=1),
-    st.dictionaries(st.sampled_from(NAMESPACES), st.sampled_from(GROUPS), max_size=2),
-    st.dictionaries(st.sampled_from(TOPICS), st.sampled_from(GROUPS), max_size=2),
-    local_limits,
-    st.dictionaries(st.sampled_from(TOPICS), local_limits, max_size=2),
-    st.dictionaries(st.tuples(st.sampled_from(TOPICS), st.just("sub")), local_limits, max_size=1),
-)
-
-
-@st.composite
-def requests(draw: st.DrawFn) -> Request:
-    """Any legal question."""
-    group = draw(st.none() | st.sampled_from(GROUPS))
-    topic = draw(st.none() | st.sampled_from(TOPICS))
-    namespace = None
-    if group is None:
-        chosen = draw(st.sampled_from(NAMESPACES))
-        namespace = chosen if topic is None else topic.split("//")[1].rpartition("/")[0]
-    return Request(
-        kind=draw(st.sampled_from(Kind)),
-        messages=draw(amounts),
-        bytes=draw(amounts),
-        group=group,
-        namespace=namespace,
-        topic=topic,
-        subscription=draw(st.sampled_from([None, "sub"])) if topic else None,
-        partial=draw(st.booleans()),
-        attempt=draw(st.sampled_from([0, 1, 1, 2, COUNT_MAX])),
-        held=Pair(draw(amounts), draw(amounts)) if draw(st.booleans()) else Pair(),
-    )
-
-
-rows = st.builds(
-    lambda group, kind, topics, admitted, wanted: UsageRow(
-        group, kind, topics, admitted, wanted, Pair(COUNT_MAX, 0), Pair(0, COUNT_MAX)
-    ),
-    st.sampled_from([*GROUPS, "unheard-of", "invented"]),
-    st.sampled_from(Kind),
+from tests.property.core_events import (
+    BACKLOG_READ_MS,
+    GROUPS,
+    ME,
+    NIGHTLY_TIMEOUT_S,
+    POLICIES_HASH_MAX,
+    TOPICS,
+    WAKES_MAX,
     amounts,
-    st.builds(Pair, amounts, amounts),
-    st.builds(Pair, amounts, amounts),
-)
-reports = st.builds(
-    lambda sender, sequence, told, is_whole, weight, members, part, name: Report(
-        sender,
-        sequence,
-        NS_PER_S,
-        UsageColumns.of(*told),
-        part[0],
-        advertised_hash(row for row in told if not row.is_idle) if is_whole else 7,
-        weight,
-        members=members,
-        span=part[1],
-        more=part[2],
-        claim=name[0],
-        rival=name[1],
-        policies_hash=name[2],
-    ),
-    st.sampled_from(SPEAKERS),
-    st.sampled_from([1, 2, 3, 4, 5, 1000, COUNT_MAX]),
-    st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)),
-    st.booleans(),
-    st.sampled_from([1, 1000, 1_000_000_000]),
-    st.sampled_from([1, 3, COUNT_MAX]),
-    st.sampled_from(
-        [
-            (False, ALL_ROWS, False),
-            (False, ALL_ROWS, True),
-            (True, ALL_ROWS, False),
-            (True, Span(0, 1 << 63), True),
-            (True, Span(1 << 63), False),
-            (True, Span(5, 6), False),
-        ]
-    ),
-    st.tuples(
-        st.sampled_from(Claim),
-        st.sampled_from([0, ME.incarnation, (1 << 64) - 1]),
-        st.sampled_from([0, 1, POLICIES_HASH_MAX]),
-    ),
-)
-messages: st.SearchStrategy[Message] = st.one_of(
-    reports,
-    st.builds(Hello, st.sampled_from(SPEAKERS)),
-    st.builds(Goodbye, st.sampled_from(SPEAKERS)),
-    st.builds(Ask, st.sampled_from(SPEAKERS), st.sampled_from(["b0", "b1"]), st.booleans()),
-)
-settings_of_brokers = st.builds(
-    BrokerSettings,
-    st.just(ME),
-    weight=st.sampled_from([1, 1000, 1_000_000_000]),
-    round_ns=st.sampled_from([50 * NS_PER_MS, NS_PER_S, 60 * NS_PER_S]),
-    min_interval_ns=st.sampled_from([NS_PER_MS, 100 * NS_PER_MS]),
-    on_isolation=st.sampled_from(OnIsolation),
-    expected_brokers=st.sampled_from([1, 3, 100_000]),
-    stored_peers=st.sampled_from([frozenset[str](), frozenset({"b0"})]),
-    floor_ppm=st.sampled_from([0, 10_000, 1_000_000]),
-    burst_ns=st.sampled_from([NS_PER_MS, 250 * NS_PER_MS, 60 * NS_PER_S]),
-    request_max_ms=st.sampled_from([1, 10_000, 86_400_000]),
-    policy=st.sampled_from(SharePolicyName),
-    topic_split=st.sampled_from(TopicSplit),
-    on_unknown=st.sampled_from(OnUnknown),
+    messages,
+    requests,
+    settings_of_brokers,
+    snapshots,
+    spans,
 )
 
 
@@ -270,6 +122,31 @@ class Core(RuleBasedStateMachine):
             self.acquire(request)
             if times > 1:
                 self.pass_time(gap)
+
+    @rule(request=requests(), messages=amounts, size=amounts, more=st.booleans(), gap=spans)
+    def settle(self, request: Request, messages: int, size: int, more: bool, gap: int) -> None:
+        """Ask, and say later what was not used, or what was used beyond it, true or not."""
+        if gap <= 10**9:
+            self.acquire(request)
+            self.pass_time(gap)
+        sign = -1 if more else 1
+        name = (
+            request.kind,
+            request.group,
+            request.namespace,
+            request.topic,
+            request.subscription,
+        )
+        try:
+            settled = self.broker.limiter.settle(
+                name, Pair(sign * messages, sign * size), Nanos(self.now)
+            )
+        except UnknownGroup:
+            assert request.group not in self.broker.sharing.snapshot.groups
+            return
+        assert 0 <= sign * settled.messages <= messages
+        assert 0 <= sign * settled.bytes <= size
+        self.check_buckets({})
 
     @rule(
         request=requests(),
@@ -321,6 +198,33 @@ class Core(RuleBasedStateMachine):
         self.is_known = False
         self.live(PoliciesChanged(Nanos(self.now), EMPTY_SNAPSHOT, known=False))
 
+    @rule(
+        topic=st.sampled_from(TOPICS),
+        entry=st.sampled_from([None, 0, 7, 49, 99]),
+        size=amounts,
+        time_ms=st.sampled_from([None, 0, BACKLOG_READ_MS, TIME_MS_MAX]),
+        source=st.sampled_from(Source),
+    )
+    def report_backlog(
+        self, topic: str, entry: int | None, size: int, time_ms: int | None, source: Source
+    ) -> None:
+        oldest = None if entry is None else Position(3, entry)
+        subscription = SubscriptionBacklog("s", oldest, time_ms)
+        ledgers = (Ledger(3, 50, size, time_ms or 0), Ledger(4, 50, size))
+        report = TopicBacklog(topic, ledgers, (subscription,), source, BACKLOG_READ_MS)
+        check_backlog(report)
+        self.live(BacklogsReported(Nanos(self.now), (report,)))
+
+    @rule(topic=st.sampled_from(TOPICS), source=st.sampled_from(Source))
+    def withdraw_backlog(self, topic: str, source: Source) -> None:
+        self.live(BacklogsWithdrawn(Nanos(self.now), source, (topic,)))
+
+    @rule(request=requests())
+    def check_backlogs(self, request: Request) -> None:
+        self.live(BacklogCheckAsked(Nanos(self.now)))
+        self.pass_time(NS_PER_MS)
+        self.acquire(request)
+
     @rule()
     def call_out(self) -> None:
         self.live(DemandUnreported(Nanos(self.now)))
@@ -343,6 +247,15 @@ class Core(RuleBasedStateMachine):
         is_refused = not self.is_known and self.broker.settings.on_unknown is OnUnknown.DENY
         assert isinstance(answer, PoliciesUnknown) == is_refused
         if isinstance(answer, PoliciesUnknown):
+            return
+        if isinstance(answer, OverBacklog):
+            assert request.kind is Kind.PUBLISH
+            assert request.topic is not None
+            assert 1 <= answer.retry_after_ms <= WAIT_MS_MAX
+            state = self.broker.backlogs.get(request.topic)
+            assert state is not None
+            assert state.blocked is not None
+            assert self.tokens() == before
             return
         self.check_decision(request, answer)
         self.check_buckets(before)

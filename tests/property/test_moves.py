@@ -11,14 +11,13 @@ from typing import Final
 
 import pytest
 
-from rgd.core.broker import policies_in_use as policies_in_use_module
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.buckets import levels as levels_module
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
+from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import Group, Limit, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.records import PolicyRecords, Value
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, Pair, to_milli
@@ -154,8 +153,7 @@ class House:
 def test_no_request_is_lost_or_counted_twice_in_a_thousand_changes(
     seed: int, changes_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(levels_module, "CHANGES_MAX", changes_max)
-    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", changes_max)
+    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", changes_max)
     house = House(seed, is_told_late=changes_max == 0)
     for _ in range(MOVES):
         for _ in range(house.dice.randint(0, 8)):

@@ -1,4 +1,4 @@
-"""The laws of design 3 that a share policy keeps by itself, one group at a time: 1, 2 and 3.
+"""The laws of docs/architecture.md that a share policy keeps by itself, one group at a time: 1, 2 and 3.
 
 Not covered: laws that need time (4, 6), which tests/simulation covers, and max-min of many
 groups in two dimensions (test_shares_columns.py).

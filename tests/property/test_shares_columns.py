@@ -63,7 +63,7 @@ class Case:
             listed.extend(of_group)
         return Rows(
             group=_column([row[0] for row in listed]),
-            place=_column([row[1] for row in listed]),
+            broker_index=_column([row[1] for row in listed]),
             wanted=_column([want for row in listed for want in row[2]]).reshape(-1, 2),
             weight=_column([row[3] for row in listed]),
         )
@@ -83,7 +83,7 @@ class Case:
             for group in range(len(self.quotas))
         ]
         for group, place, share in zip(
-            rows.group.tolist(), rows.place.tolist(), shares.of_rows.tolist(), strict=True
+            rows.group.tolist(), rows.broker_index.tolist(), shares.of_rows.tolist(), strict=True
         ):
             answer[group][place] = (share[0], share[1])
         return answer

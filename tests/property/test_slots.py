@@ -3,7 +3,7 @@
 A broker with very few slots, beside a naive model of dicts by name, which has no slots. After every
 event the map holds what the model holds (but for rows that were refused, which the map says), and every
 share is the one that follows from the rows; and once all is quiet nothing that nobody uses has a slot.
-Not covered: how many slots there are in truth (tests/unit/core/broker/test_slots.py).
+Not covered: how many slots there are in truth (tests/unit/core/broker/test_slot_ids.py).
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.broker import slots as slots_module
+from rgd.core.broker import slot_ids as slots_module
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
@@ -31,9 +31,11 @@ from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import StoredRow, UsageMap
+from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
+from tests.unit.core.values import advertised
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +77,7 @@ def few_slots() -> Iterator[None]:
         mock.patch.object(slots_module, "SLICE_SLOTS", 4),
         mock.patch.object(slots_module, "FREED_MAX", 2),
         mock.patch.object(slots_module, "JUDGED_MAX", 3),
-        mock.patch.object(slots_module, "CHANGES_MAX", 1),
+        mock.patch.object(snapshot_module, "CHANGES_MAX", 1),
     ):
         yield
 
@@ -206,7 +208,7 @@ class Life:
         used = {state.key for state in broker.limiter.states()}
         for name in [*PEERS, ME.broker]:
             used |= broker.usage.rows_of(name).keys()
-        used |= {GroupKey(row.group, row.kind) for row in broker.rounds.told()}
+        used |= {GroupKey(row.group, row.kind) for row in advertised(broker.rounds)}
         given = {
             key
             for key in (GroupKey(g, k) for g in GROUPS for k in Kind)

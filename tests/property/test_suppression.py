@@ -1,6 +1,6 @@
 """Change suppression: what the peers believe of this broker is never far off.
 
-A mirror takes in what is told; after every round it is compared with the truth by design 3's own
+A mirror takes in what is told; after every round it is compared with the truth by its own
 measures, and by the hash. Not covered: each rule by itself (tests/unit/core/exchange).
 """
 
@@ -19,6 +19,7 @@ from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSett
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.shares.columns import Rows, share_out
 from rgd.core.units import Kind, Pair
+from tests.unit.core.values import advertised
 
 QUOTA = 100_000
 TOLERANCE_PPM = 100_000
@@ -49,7 +50,7 @@ def shares(wanted: Ints) -> Ints:
     others = np.array([[30_000, 0], [60_000, 0]])
     rows = Rows(
         group=np.repeat(np.arange(count), 3),
-        place=np.tile(np.arange(3), count),
+        broker_index=np.tile(np.arange(3), count),
         wanted=np.concatenate([[own, *others] for own in wanted]),
         weight=np.full(3 * count, 1000),
     )
@@ -108,7 +109,7 @@ def test_what_is_believed_is_never_further_off_than_the_rules_allow(
             GroupKey(row.group, row.kind): number for one in (*told, report) for row in one
         }
         believed = mirror.rows_of("me")
-        told_rows = {GroupKey(row.group, row.kind): row for row in suppression.told()}
+        told_rows = {GroupKey(row.group, row.kind): row for row in advertised(suppression)}
         assert {key: tuple(row) for key, row in believed.items()} == {
             key: (row.topics, row.admitted, row.wanted) for key, row in told_rows.items()
         }

@@ -1,6 +1,6 @@
 """The exchange is out of reach: at the start, for some, for all, for a moment, and again in reach.
 
-Design 3's table. Not covered: what a client library says of it (a broker believes only what it reads
+The table of docs/operations.md. Not covered: what a client library says of it (a broker believes only what it reads
 back), processes and sockets (tests/e2e).
 """
 

@@ -1,6 +1,6 @@
 """Daemons that come, go, crash, come back and share a name, while all the others serve.
 
-Design 3's table. Not covered: start-ups of many at once (test_start.py), the exchange out of reach
+The table of docs/operations.md. Not covered: start-ups of many at once (test_start.py), the exchange out of reach
 (test_isolation.py).
 """
 

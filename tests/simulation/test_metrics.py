@@ -1,4 +1,4 @@
-"""The figures of design 13, on recordings made by hand.
+"""The figures of docs/simulator.md, on recordings made by hand.
 
 Not covered: how a recording comes about (test_scenarios.py).
 """

@@ -1,6 +1,6 @@
 """Policies change under load: a quota raised, lowered, blocked, deleted; a namespace moved.
 
-Design 3's last row: in force everywhere within a round, without restart; moves are atomic. Not
+In force everywhere within a round, without restart; moves are atomic. Not
 covered: how a change reaches every daemon (tests/contract/exchange, tests/e2e).
 """
 

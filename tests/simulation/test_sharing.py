@@ -1,6 +1,6 @@
 """Several daemons share one quota: how soon, how exactly, and never more than there is.
 
-Laws 1, 2, 4 and 6 of design 3 over time, with evenly spaced load. Not covered: noise, two
+Laws 1, 2, 4 and 6 of docs/architecture.md over time, with evenly spaced load. Not covered: noise, two
 dimensions, and the estimator of demand.
 """
 

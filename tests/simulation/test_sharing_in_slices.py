@@ -23,5 +23,6 @@ def test_an_increase_waits_for_peers_that_have_yet_to_share_out(
 ) -> None:
     monkeypatch.setattr(sharing, "SLICE_ROWS", SLICE_ROWS)
     monkeypatch.setattr(sharing, "REST_NS", REST_NS)
+    monkeypatch.setattr(sharing, "SLICE_COST_ROWS", 0)
     scenario = replace(SCENARIOS["steady"], daemons=8, groups=24, warmup=1, rounds=2)
     assert run(scenario, policy="max-min", seed=seed).violations == []

@@ -1,4 +1,4 @@
-"""N daemons that start at the same moment never grant N quotas (design 3's table).
+"""N daemons that start at the same moment never grant N quotas.
 
 The real core under the simulator's clock. Not covered: an exchange that cannot
 be reached at all, which test_isolation.py covers.

@@ -1,4 +1,4 @@
-"""What a test may need that pip does not bring: Java, Maven, a browser, the embedded broker.
+"""What a test may need that pip does not bring: Java, Maven, a browser, Prometheus, the embedded broker.
 
 The law: a test that needs something which cannot be had here skips loudly, with the reason and the
 remedy; where `CI` is set nothing may be missing, and the same call fails the test instead. So a
@@ -83,6 +83,13 @@ def chromium() -> Path:
     """A browser that can run headless, for tests of the pages we write."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return need("chromium", _on_path(*names), remedy="install Chromium")
+
+
+def prometheus() -> Path:
+    """A Prometheus server, for queries that run against a daemon."""
+    return need(
+        "prometheus", _on_path("prometheus"), remedy="install Prometheus (Debian: prometheus)"
+    )
 
 
 def kubectl() -> Path:

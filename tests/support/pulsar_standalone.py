@@ -15,24 +15,22 @@ import fcntl
 import http.client
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from tests.support import components
+from tests.support.child_processes import free_ports, start_dying_with_parent
 
 PULSAR_VERSION = "4.0.8"
 #: The sole cluster of a standalone, under the name that Pulsar's own configuration gives it.
@@ -46,9 +44,6 @@ _POLL_S = 0.1
 _HTTP_TIMEOUT_S = 5
 #: A port may be taken between our look and Pulsar's bind, six seconds later; then others are tried.
 _START_ATTEMPTS_MAX = 3
-#: Below the ephemeral ranges of Linux and macOS: while Pulsar is down between `kill` and `restart`,
-#: the kernel must not give its port to anybody's outgoing connection.
-_PORTS = range(20_000, 32_000)
 _LOG_TAIL_CHARS_MAX = 4000
 _ERRORS_SHOWN_MAX = 40
 _ERROR_CHARS_MAX = 300
@@ -64,20 +59,6 @@ _SERVER_MEMORY = "-Xms512m -Xmx1g -XX:MaxDirectMemorySize=512m"
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
 #: What Pulsar's scripts read besides their arguments; a developer's own settings stay out of tests.
 _FOREIGN_ENVIRONMENT = ("PULSAR_", "BOOKIE_", "BK_")
-
-#: Becomes the program in its arguments, which the kernel kills when the process that is named first
-#: ends. Started by path rather than as `preexec_fn`, which may deadlock beside other threads.
-_DIE_WITH_PARENT = """
-import ctypes, os, sys
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
-if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL) != 0:
-    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-#: The kernel's "parent" is the thread that started the process, so a test's own short-lived thread
-#: must not be it: this one lives as long as the interpreter.
-_launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pulsar-launcher")
 
 # Never through a proxy that the environment names: everything here is on the loopback.
 _http = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -160,47 +141,6 @@ def split_shell_output(printed: str, commands: Sequence[str]) -> list[str]:
     return [block.strip() for block in blocks[1:]]
 
 
-def free_ports(count: int) -> list[int]:
-    """Different ports on which nothing listens on the loopback now, none of them ephemeral."""
-    ports: list[int] = []
-    with contextlib.ExitStack() as held:
-        for port in random.SystemRandom().sample(_PORTS, k=100 + count):
-            if len(ports) == count:
-                break
-            listener = held.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                listener.bind(("127.0.0.1", port))
-                ports.append(port)
-    if len(ports) < count:
-        raise OSError(f"no {count} free ports in {_PORTS}")
-    return ports
-
-
-def start_dying_with_parent(
-    command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path
-) -> subprocess.Popen[bytes]:
-    """Start a program as the leader of its own process group, its output appended to a log.
-
-    On Linux the kernel kills it when this process ends, whichever thread called.
-    """
-    words = [str(word) for word in command]
-    if sys.platform == "linux":
-        trampoline = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
-        words = [*trampoline, *words]
-    with log.open("ab") as output:
-        starting = _launcher.submit(
-            lambda: subprocess.Popen(
-                words,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        )
-        return starting.result()
-
-
 @dataclass(frozen=True, slots=True)
 class Ports:
     """Where one standalone listens, on 127.0.0.1."""
@@ -208,6 +148,8 @@ class Ports:
     service: int
     admin: int
     bookie: int
+    #: Only where further brokers may join.
+    zookeeper: int
 
 
 class PulsarStandalone:
@@ -223,6 +165,7 @@ class PulsarStandalone:
         resource_usage_period_s: `resourceUsageTransportPublishIntervalInSecs`.
         settings: further lines for standalone.conf, by Pulsar's own names.
         admin_token: a superuser's token, where the settings ask for one.
+        is_shared: with a ZooKeeper, so that further brokers may join (tests/support/further_broker.py).
     """
 
     def __init__(
@@ -233,7 +176,9 @@ class PulsarStandalone:
         resource_usage_period_s: int = 60,
         settings: Mapping[str, str] | None = None,
         admin_token: str = "",
+        is_shared: bool = False,
     ) -> None:
+        self._is_shared = is_shared
         self._headers = {"Authorization": f"Bearer {admin_token}"} if admin_token else {}
         self._home = ensure_distribution()
         self._is_folder_ours = folder is None
@@ -292,7 +237,7 @@ class PulsarStandalone:
         if self._ports is not None:
             raise RuntimeError("started before: use restart()")
         for attempt in range(1, _START_ATTEMPTS_MAX + 1):
-            self._ports = Ports(*free_ports(3))
+            self._ports = Ports(*free_ports(4))
             self._write_fresh_folder()
             try:
                 self._launch()
@@ -302,11 +247,18 @@ class PulsarStandalone:
             else:
                 return
 
-    def restart(self, *, is_wiped: bool = False) -> None:
-        """Start again on the same ports, on the same data or on none, after `kill`, `stop`, or as it is."""
+    def restart(self, *, is_wiped: bool = False, settings: Mapping[str, str] | None = None) -> None:
+        """Start again on the same ports, on the same data or on none, after `kill`, `stop`, or as it is.
+
+        Args:
+            is_wiped: without the data.
+            settings: further lines for standalone.conf, until the next restart.
+        """
         self.stop()
         if is_wiped:
             self._write_fresh_folder()
+        else:
+            self._write_conf(settings or {})
         self._launch()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -343,6 +295,11 @@ class PulsarStandalone:
         shutil.rmtree(self._data, ignore_errors=True)
         for folder in (self._data, self._scratch):
             folder.mkdir(parents=True, exist_ok=True)
+        self._write_conf({})
+        if self._resource_usage_transport:
+            self._initialise_metadata()
+
+    def _write_conf(self, further: Mapping[str, str]) -> None:
         loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
         settings = {
             "bindAddress": "127.0.0.1",
@@ -354,11 +311,10 @@ class PulsarStandalone:
             "allowEphemeralPorts": "true",
             "brokerClient_dnsLookupBindAddress": "127.0.0.1",  # its resolver too: 0.0.0.0
             **self._settings,
+            **further,
         }
         shipped = (self._home / "conf" / "standalone.conf").read_text()
         self._conf.write_text(edited_conf(shipped, settings))
-        if self._resource_usage_transport:
-            self._initialise_metadata()
 
     def _initialise_metadata(self) -> None:
         """Name the cluster before the first start, which else fails for want of one.
@@ -371,7 +327,7 @@ class PulsarStandalone:
         command += ["--cluster", CLUSTER, "--metadata-store", store]
         command += ["--configuration-metadata-store", store]
         command += ["--web-service-url", self.admin_url, "--broker-service-url", self.service_url]
-        _run(command, environment=self._environment())
+        _run(command, environment=self.environment())
 
     def _launch(self) -> None:
         log_offset = self.log.stat().st_size if self.log.exists() else 0
@@ -380,8 +336,11 @@ class PulsarStandalone:
         command += ["--metadata-dir", self._data / "metadata"]
         command += ["--bookkeeper-dir", self._data / "bookkeeper"]
         command += ["--bookkeeper-port", str(self.ports.bookie)]
+        if self._is_shared:
+            command += ["--zookeeper-port", str(self.ports.zookeeper)]
+            command += ["--zookeeper-dir", self._data / "zookeeper"]
         self._process = start_dying_with_parent(
-            command, environment=self._environment(), log=self.log
+            command, environment=self.environment(), log=self.log
         )
         try:
             fault = self._wait_until_ready(self._process)
@@ -392,8 +351,10 @@ class PulsarStandalone:
             self.kill()
             raise PulsarStartError(f"{fault}; {self.log} says:\n{self._log_since(log_offset)}")
 
-    def _environment(self) -> dict[str, str]:
-        return _environment(
+    def environment(self) -> dict[str, str]:
+        """Of its JVM, or of another broker's beside it."""
+        shared = {"PULSAR_STANDALONE_USE_ZOOKEEPER": "1"} if self._is_shared else {}
+        return shared | _environment(
             self._scratch,
             PULSAR_STANDALONE_CONF=str(self._conf),
             PULSAR_MEM=_SERVER_MEMORY,

@@ -29,9 +29,9 @@ from rgd.core.buckets.decision import Answer, Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS
-from rgd.core.views.model import ExplainView
 from rgd.ports.daemon import Health
 from rgd.ports.metrics import Rest
+from rgd.views.model import ExplainView
 
 _Result = TypeVar("_Result")
 

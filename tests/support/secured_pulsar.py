@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import components
-from tests.support.pulsar_standalone import PulsarStandalone, free_ports
+from tests.support.child_processes import free_ports
+from tests.support.pulsar_standalone import PulsarStandalone
 
 ADMIN = "admin"
 _TIMEOUT_S = 30

@@ -1,4 +1,4 @@
-"""Max-min as the design says it, one group at a time, in Python's exact numbers: what tests compare with.
+"""Max-min as its laws say it, one group at a time, in Python's exact numbers: what tests compare with.
 
 `water_fill` is the one dimension, to the `Milli`, remainders included. `fill_together` lets all rows
 rise from event to event (a row has all it wants, or a dimension is spent) in fractions.

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.tidy import tree
 
 SUITE = """
@@ -46,6 +48,7 @@ def run_suite(folder: Path, *, ci: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_skip_is_told_with_reason_and_remedy_on_the_last_line(tmp_path: Path) -> None:
     run = run_suite(tmp_path, ci="")
     assert run.returncode == 0, run.stdout
@@ -54,6 +57,7 @@ def test_a_skip_is_told_with_reason_and_remedy_on_the_last_line(tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_nothing_that_is_required_skips_where_ci_is_set(tmp_path: Path) -> None:
     run = run_suite(tmp_path, ci="true")
     assert run.returncode == 1

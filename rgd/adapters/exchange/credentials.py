@@ -5,11 +5,10 @@ content never gets into an error, a log or a `repr`. An unreadable file is `Exch
 name and a remedy, because a secret that is mounted late appears by itself.
 """
 
-import os
-import stat
 from pathlib import Path
 from typing import Final
 
+from rgd.config.plain_files import read_plain_file
 from rgd.ports.exchange import ExchangeDown
 
 #: Longest token that is read, in bytes.
@@ -27,7 +26,7 @@ def read_token(path: Path, setting: str) -> str:
         ExchangeDown: it is no readable file with one token; the message does not have its content.
     """
     try:
-        text = _read(path).decode("ascii").strip()
+        text = read_plain_file(path, TOKEN_BYTES_MAX).decode("ascii").strip()
     except UnicodeDecodeError:
         text = ""  # `from exc` would carry the content
     except OSError as exc:
@@ -48,19 +47,9 @@ def check_pem(path: Path | None, setting: str) -> str | None:
     if path is None:
         return None
     try:
-        _read(path)
+        read_plain_file(path, TOKEN_BYTES_MAX)
     except OSError as exc:
         raise ExchangeDown(
             f"{setting}: {path}: {exc.strerror or exc}; expected a PEM file"
         ) from exc
     return str(path)
-
-
-def _read(path: Path) -> bytes:
-    """The beginning of a regular file; a FIFO would block its reader for ever."""
-    # Without O_NONBLOCK the opening of a FIFO waits for its writer.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(0, "not a regular file")
-        return file.read(TOKEN_BYTES_MAX)

@@ -23,25 +23,28 @@ from rgd.adapters.http.answers import (
     ItemFault,
     UnknownAnswer,
     answer_of,
+    backlog_answer,
+    backlog_reply,
     decision_reply,
     too_large_reason,
     too_large_reply,
     unknown_answer,
     unknown_reply,
 )
-from rgd.adapters.http.array_body import PIECE_BYTES, Items, read_array
-from rgd.adapters.http.bodies import AcquireBody
+from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
+from rgd.adapters.http.bodies import AcquireBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
-from rgd.adapters.http.reply import Call, Reply, encode
+from rgd.adapters.http.reply import Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
-from rgd.adapters.http.strict import OBJECT_BYTES_MAX, BodyDecoder
+from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
 from rgd.core.buckets.decision import (
     NOTHING,
     Answer,
     Decision,
     Name,
+    OverBacklog,
     PoliciesUnknown,
     Request,
     Together,
@@ -76,9 +79,11 @@ _FAULT_BYTES: Final = 256
 #: Work of the first question of a name, beside one: its buckets, counters and share are made.
 _FIRST_WORK: Final = 15
 
-_WHITESPACE: Final = b" \t\r\n"
+
+Items = list[AcquireBody | msgspec.Raw]
 
 _one = BodyDecoder(AcquireBody)
+_array = ArrayReader(AcquireBody)
 
 
 class Acquire:
@@ -97,10 +102,7 @@ class Acquire:
     async def answer(self, call: Call) -> Reply:
         """Answer an object with an answer, an array with an array of answers."""
         body = call.body
-        first = body[:1]
-        if first not in {b"{", b"["}:
-            first = body[:OBJECT_BYTES_MAX].lstrip(_WHITESPACE)[:1]
-        if first == b"[":
+        if is_array(body):
             return await self._answer_many(body)
         asked = _one.decode(body)
         answer = self._ask(asked)
@@ -108,6 +110,8 @@ class Acquire:
             return decision_reply(answer, asked.kind or Kind.PUBLISH)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
+        if isinstance(answer, OverBacklog):
+            return backlog_reply(answer)
         return unknown_reply(answer)
 
     async def _answer_many(self, body: bytes) -> Reply:
@@ -117,7 +121,7 @@ class Acquire:
             return await self._answer_items(await self._items_of(body))
 
     async def _items_of(self, body: bytes) -> Items:
-        return await read_array(body, self._batch_max, self._turns)
+        return await _array.read(body, self._batch_max, self._turns)
 
     async def _answer_items(self, items: Items) -> Reply:
         written: list[bytes] = []
@@ -135,7 +139,7 @@ class Acquire:
             else:
                 begin = end
             written.append(told)
-        return Reply(body=b"[%b]" % b",".join(written))
+        return Reply(body=array_of(written))
 
     def _grant_together(self, items: Items) -> bytes | None:
         """Grant all of them at once and tell it; None where each is to be answered by itself."""
@@ -190,6 +194,8 @@ class Acquire:
         if isinstance(answer, PoliciesUnknown):
             self.item_faults[503] += 1
             return unknown_answer(answer, 503)
+        if isinstance(answer, OverBacklog):
+            return backlog_answer(answer)
         return answer_of(answer)
 
     def _fault(self, status: int, reason: str) -> ItemFault:
@@ -210,16 +216,7 @@ def request_of(asked: AcquireBody) -> Request:
     Raises:
         BadBody, InvalidName: a name is missing, malformed, or contradicts another.
     """
-    kind = Kind.PUBLISH if asked.kind is UNSET else asked.kind
-    group = None
-    names = (asked.namespace, asked.topic, asked.subscription)
-    if asked.group is UNSET:
-        namespace, topic, subscription = _full_names(asked.tenant, *names)
-    else:
-        group = asked.group
-        if asked.tenant is not UNSET or asked.namespace is not UNSET:
-            raise BadBody("group: expected either group, or tenant and namespace, got both")
-        namespace, topic, subscription = _names_beside_group(group, *names[1:])
+    kind, group, namespace, topic, subscription = name_of(asked)
     held = Pair(asked.held_messages or 0, asked.held_bytes or 0)
     return Request(
         kind,
@@ -233,6 +230,21 @@ def request_of(asked: AcquireBody) -> Request:
         attempt=0 if asked.attempt is UNSET else asked.attempt,
         held=NOTHING if held == NOTHING else held,
     )
+
+
+def name_of(asked: AcquireBody | SettleBody) -> Name:
+    """The full name that a body asks about.
+
+    Raises:
+        BadBody, InvalidName: a name is missing, malformed, or contradicts another.
+    """
+    kind = Kind.PUBLISH if asked.kind is UNSET else asked.kind
+    names = (asked.namespace, asked.topic, asked.subscription)
+    if asked.group is UNSET:
+        return kind, None, *_full_names(asked.tenant, *names)
+    if asked.tenant is not UNSET or asked.namespace is not UNSET:
+        raise BadBody("group: expected either group, or tenant and namespace, got both")
+    return kind, asked.group, *_names_beside_group(asked.group, *names[1:])
 
 
 #: Where the amounts begin among the fields of a question.

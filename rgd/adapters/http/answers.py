@@ -1,4 +1,4 @@
-"""How an answer is told: the JSON of design 5 and the headers of a refusal.
+"""How an answer is written: the JSON of docs/http.md and the headers of a refusal.
 
 A refusal carries `Retry-After` (RFC 9110, whole seconds rounded up), `RateLimit`
 and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11: `q` the quota of
@@ -15,9 +15,13 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from rgd.adapters.http.errors import status_of
 from rgd.adapters.http.reply import Reply, encode, json_reply
-from rgd.core.buckets.decision import Decision, Level, PoliciesUnknown, TooLarge
+from rgd.adapters.http.shown import cut_reason
+from rgd.core.backlog.model import QuotaType
+from rgd.core.buckets.decision import Decision, Level, OverBacklog, PoliciesUnknown, TooLarge
 from rgd.core.units import Dimension, Kind
+from rgd.errors import RgdError
 
 #: Largest integer of a structured field (RFC 8941): quotas may have one digit more.
 FIELD_INTEGER_MAX: Final = 999_999_999_999_999
@@ -26,7 +30,7 @@ _QUOTA_UNIT: Final = {Dimension.MESSAGES: "requests", Dimension.BYTES: "content-
 
 
 class AcquireAnswer(Struct, omit_defaults=True, gc=False):
-    """Granted, whole or in part, or refused; what cut it is told only where something did."""
+    """Granted, whole or in part, or refused; the limit is named only where one lowered or refused it."""
 
     granted: bool
     messages: int
@@ -36,6 +40,9 @@ class AcquireAnswer(Struct, omit_defaults=True, gc=False):
     group: str | None = None
     dimension: Dimension | None = None
     retry_after_ms: int | None = None
+    #: Where `limited_by` is `backlog`: which limit of the quota, and whether to hold and ask again.
+    quota_type: QuotaType | None = None
+    held: bool | None = None
 
 
 class ItemFault(Struct, gc=False):
@@ -74,6 +81,25 @@ class Reason(Struct):
     reason: str
 
 
+class ItemReason(Struct, gc=False):
+    """What is wrong with one item of an array, in its place; nothing was done about it."""
+
+    status: int
+    reason: str
+
+
+def item_reason(error: RgdError) -> ItemReason:
+    """The answer to an item at fault.
+
+    Raises:
+        RgdError: the error itself, if nobody foresaw it.
+    """
+    status = status_of(error)
+    if status is None:
+        raise error
+    return ItemReason(status, cut_reason(str(error)))
+
+
 def answer_of(decision: Decision) -> AcquireAnswer:
     """The answer to one question."""
     if decision.limited_by is None:
@@ -95,6 +121,27 @@ def decision_reply(decision: Decision, kind: Kind) -> Reply:
     if decision.granted:
         return Reply(200, body)
     return Reply(429, body, refusal_headers(decision, kind))
+
+
+def backlog_answer(answer: OverBacklog) -> AcquireAnswer:
+    """The answer for a topic whose backlog is over its quota; a time has no dimension."""
+    return AcquireAnswer(
+        granted=False,
+        messages=0,
+        bytes=0,
+        limited_by=Level.BACKLOG,
+        dimension=Dimension.BYTES if answer.quota_type is QuotaType.SIZE else None,
+        retry_after_ms=answer.retry_after_ms,
+        quota_type=answer.quota_type,
+        held=answer.held,
+    )
+
+
+def backlog_reply(answer: OverBacklog) -> Reply:
+    """The reply to a single question: 429, without `RateLimit`, because no rate was met."""
+    wait_s = max(1, -(-answer.retry_after_ms // 1000))
+    headers = {"Retry-After": str(wait_s)}
+    return json_reply(backlog_answer(answer), status=429, headers=headers)
 
 
 def too_large_reply(answer: TooLarge) -> Reply:

@@ -1,4 +1,4 @@
-"""Takes an array of questions apart, however large it is, without holding up the event loop.
+"""Takes an array of objects apart, however large it is, without holding up the event loop.
 
 Laws:
 - What comes out is what decoding the whole array at once would give: the questions in order, and raw
@@ -15,11 +15,10 @@ by a pattern, as long as they are flat (every good one is), and by a parser that
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge
 from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import cut
@@ -32,14 +31,13 @@ PIECE_BYTES: Final = 16 << 10
 #: Items that are cut from a large array in one go (some 0.5 ms).
 PIECE_ITEMS: Final = 512
 
-Items = list[AcquireBody | msgspec.Raw]
+_Item = TypeVar("_Item", bound=msgspec.Struct)
 
 
 class _Skipped(msgspec.Struct, gc=False):
     """Any object, its members passed over: counts objects without keeping them."""
 
 
-_decode_many = msgspec.json.Decoder(list[AcquireBody]).decode
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_skipped = msgspec.json.Decoder(list[_Skipped]).decode
 _decode_members = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
@@ -47,6 +45,7 @@ _decode_members = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 #: An object whose values are no objects and no arrays. Possessive: it never tries twice.
 _FLAT: Final = re.compile(rb'\{[^][{}"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^][{}"]*+)*+\}', re.DOTALL)
 _BEFORE: Final = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
+_WHITESPACE: Final = b" \t\r\n"
 _AFTER_ITEM: Final = re.compile(rb"[ \t\r\n]*+([],])[ \t\r\n]*+")
 
 #: Finds the end of a nested item. Numbers are not read, so that a thousand digits cost nothing.
@@ -55,30 +54,104 @@ _parse = json.JSONDecoder(
 ).raw_decode
 
 
-async def read_array(body: bytes, batch_max: int, turns: Turns) -> Items:
-    """The questions of an array; raw where at least one of its piece is at fault.
+def is_array(body: bytes) -> bool:
+    """Whether a body begins as an array, as far as an object may be long."""
+    first = body[:1]
+    if first not in {b"{", b"["}:
+        first = body[:OBJECT_BYTES_MAX].lstrip(_WHITESPACE)[:1]
+    return first == b"["
 
-    Raises:
-        BadBody: it is not an array of objects.
-        BatchTooLarge: there are more than `batch_max`.
+
+class ArrayReader(Generic[_Item]):
+    """Reads arrays of one type of object.
+
+    Args:
+        item_type: the type. What its fields say when they are absent is not encoded (UNSET).
     """
-    if len(body) <= PIECE_BYTES:
-        return _decoded(body, batch_max)
-    items: Items = []
-    for piece in _pieces(body):
-        items += piece
-        if len(items) > batch_max:
+
+    def __init__(self, item_type: type[_Item]) -> None:
+        self._decode_many = msgspec.json.Decoder(list[item_type]).decode  # type: ignore[valid-type]
+
+    async def read(self, body: bytes, batch_max: int, turns: Turns) -> list[_Item | msgspec.Raw]:
+        """The questions of an array; raw where at least one of its piece is at fault.
+
+        Raises:
+            BadBody: it is not an array of objects.
+            BatchTooLarge: there are more than `batch_max`.
+        """
+        if len(body) <= PIECE_BYTES:
+            return self._decoded(body, batch_max)
+        items: list[_Item | msgspec.Raw] = []
+        for piece in self._pieces(body):
+            items += piece
+            if len(items) > batch_max:
+                raise BatchTooLarge(batch_max)
+            await turns.next()
+        return items
+
+    def _decoded(self, array: bytes, batch_max: int) -> list[_Item | msgspec.Raw]:
+        """The questions of a small array."""
+        # Counted before they are kept, if there may be so many: an item takes three bytes, its comma included.
+        if (
+            len(array) > 3 * batch_max
+            and array.count(b"{") > batch_max
+            and _count(array) > batch_max
+        ):
             raise BatchTooLarge(batch_max)
-        await turns.next()
-    return items
+        return self._good_items_of(array) or [*_raw_items_of(array)]
 
+    def _good_items_of(self, array: bytes) -> list[_Item | msgspec.Raw] | None:
+        """The questions, if none of them is at fault."""
+        try:
+            questions: list[_Item | msgspec.Raw] = [*self._decode_many(array)]
+            if _has_each_name_once(array, questions):
+                return questions
+            names = sum(map(len, _decode_members(array)))
+        except UNREADABLE:
+            return None
+        return None if may_repeat_a_name(array, names) else questions
 
-def _decoded(array: bytes, batch_max: int) -> Items:
-    """The questions of a small array."""
-    # Counted before they are kept, if there may be so many: an item takes three bytes, its comma included.
-    if len(array) > 3 * batch_max and array.count(b"{") > batch_max and _count(array) > batch_max:
-        raise BatchTooLarge(batch_max)
-    return _good_items_of(array) or [*_raw_items_of(array)]
+    def _pieces(self, body: bytes) -> Iterator[list[_Item | msgspec.Raw]]:
+        """The questions of a large array, a stretch of them at a time.
+
+        Raises:
+            BadBody: it is not an array of objects, or one of them is too large.
+        """
+        before = _BEFORE.match(body, 0, OBJECT_BYTES_MAX)
+        if before is None:
+            raise BadBody(_TOO_MUCH_SPACE)
+        begin = before.end()
+        is_last = body.startswith(b"]", begin)
+        if is_last:
+            begin += 1
+        while not is_last:
+            items, end = self._good_piece(body, begin) or self._careful_piece(body, begin)
+            yield items
+            is_last, begin = _after_item(body, end)
+        _check_nothing_after(body, begin)
+
+    def _good_piece(self, body: bytes, begin: int) -> tuple[list[_Item | msgspec.Raw], int] | None:
+        """The questions up to the last brace of a piece, and its end; None where it is not that simple.
+
+        A stretch that is whole objects with commas in between ends between two items: inside a string or an
+        object it could not be decoded.
+        """
+        if body.count(b"{", begin, begin + PIECE_BYTES) > PIECE_ITEMS:
+            return None
+        end = body.rfind(b"}", begin, begin + PIECE_BYTES) + 1
+        items = self._good_items_of(b"[%b]" % body[begin:end]) if end else None
+        return None if not items else (items, end)
+
+    def _careful_piece(self, body: bytes, begin: int) -> tuple[list[_Item | msgspec.Raw], int]:
+        """The items of a piece, cut one by one, and its end."""
+        end = _end_of_item(body, begin)
+        for _ in range(PIECE_ITEMS - 1):
+            is_last, following = _after_item(body, end)
+            if is_last or end - begin >= PIECE_BYTES:
+                break
+            end = _end_of_item(body, following)
+        array = b"[%b]" % body[begin:end]
+        return self._good_items_of(array) or [*_raw_items_of(array)], end
 
 
 def _count(array: bytes) -> int:
@@ -88,19 +161,7 @@ def _count(array: bytes) -> int:
         return 0
 
 
-def _good_items_of(array: bytes) -> Items | None:
-    """The questions, if none of them is at fault."""
-    try:
-        questions: Items = [*_decode_many(array)]
-        if _has_each_name_once(array, questions):
-            return questions
-        names = sum(map(len, _decode_members(array)))
-    except UNREADABLE:
-        return None
-    return None if may_repeat_a_name(array, names) else questions
-
-
-def _has_each_name_once(array: bytes, questions: Items) -> bool:
+def _has_each_name_once(array: bytes, questions: object) -> bool:
     """Whether no object has a name twice; cheap, and wrong only in saying no.
 
     Where nothing is escaped, encoding gives every string as it came, so that a colon is missing for
@@ -119,51 +180,6 @@ def _raw_items_of(array: bytes) -> list[msgspec.Raw]:
         raise BadBody(f"body: expected an array of objects: {cut(str(exc))}") from None
     except ValueError as exc:
         raise BadBody(f"body: expected JSON in UTF-8: {cut(str(exc))}") from None
-
-
-def _pieces(body: bytes) -> Iterator[Items]:
-    """The questions of a large array, a stretch of them at a time.
-
-    Raises:
-        BadBody: it is not an array of objects, or one of them is too large.
-    """
-    before = _BEFORE.match(body, 0, OBJECT_BYTES_MAX)
-    if before is None:
-        raise BadBody(_TOO_MUCH_SPACE)
-    begin = before.end()
-    is_last = body.startswith(b"]", begin)
-    if is_last:
-        begin += 1
-    while not is_last:
-        items, end = _good_piece(body, begin) or _careful_piece(body, begin)
-        yield items
-        is_last, begin = _after_item(body, end)
-    _check_nothing_after(body, begin)
-
-
-def _good_piece(body: bytes, begin: int) -> tuple[Items, int] | None:
-    """The questions up to the last brace of a piece, and its end; None where it is not that simple.
-
-    A stretch that is whole objects with commas in between ends between two items: inside a string or an
-    object it could not be decoded.
-    """
-    if body.count(b"{", begin, begin + PIECE_BYTES) > PIECE_ITEMS:
-        return None
-    end = body.rfind(b"}", begin, begin + PIECE_BYTES) + 1
-    items = _good_items_of(b"[%b]" % body[begin:end]) if end else None
-    return None if not items else (items, end)
-
-
-def _careful_piece(body: bytes, begin: int) -> tuple[Items, int]:
-    """The items of a piece, cut one by one, and its end."""
-    end = _end_of_item(body, begin)
-    for _ in range(PIECE_ITEMS - 1):
-        is_last, following = _after_item(body, end)
-        if is_last or end - begin >= PIECE_BYTES:
-            break
-        end = _end_of_item(body, following)
-    array = b"[%b]" % body[begin:end]
-    return _good_items_of(array) or [*_raw_items_of(array)], end
 
 
 def _after_item(body: bytes, end: int) -> tuple[bool, int]:

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from rgd.core.backlog.model import TIME_MS_MAX
 from rgd.core.policies.model import SharePolicyName, TopicSplit
 from rgd.core.units import COUNT_MAX, Kind
 
@@ -17,6 +18,10 @@ Name = Annotated[str, Meta(description="a string")]
 Flag = Annotated[bool, Meta(description="true or false")]
 _COUNT: Final = f"an integer from 0 to {COUNT_MAX}"
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=_COUNT)]
+SignedCount = Annotated[
+    int,
+    Meta(ge=-COUNT_MAX, le=COUNT_MAX, description=f"an integer from {-COUNT_MAX} to {COUNT_MAX}"),
+]
 Ordinal = Annotated[int, Meta(ge=1, le=COUNT_MAX, description=f"an integer from 1 to {COUNT_MAX}")]
 AKind = Annotated[Kind, Meta(description=" or ".join(Kind))]
 APolicy = Annotated[
@@ -34,6 +39,12 @@ ARate = (
     | Annotated[float, Meta(gt=0, le=float(COUNT_MAX))]
     | None
 )
+
+
+_TIME: Final = f"null or milliseconds since 1970, from 0 to {TIME_MS_MAX}"
+ATime = Annotated[int, Meta(ge=0, le=TIME_MS_MAX, description=_TIME)] | None
+APosition = Annotated["PositionBody", Meta(description="null or {ledger, entry}")] | None
+AMessageCount = Annotated[int, Meta(ge=0, le=COUNT_MAX, description=f"null or {_COUNT}")] | None
 
 
 class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
@@ -59,6 +70,66 @@ class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
     messages: Count | UnsetType = UNSET
     #: 0 where it is not said.
     bytes: Count | UnsetType = UNSET
+
+
+class PositionBody(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """An entry of a topic."""
+
+    ledger: Count
+    entry: Count
+
+
+class LedgerBody(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """A ledger of a topic; without `closed_at_ms` it is the current one, which comes last."""
+
+    id: Count
+    entries: Count
+    bytes: Count
+    closed_at_ms: ATime | UnsetType = UNSET
+
+
+class SubscriptionBody(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """A durable subscription, with the oldest entry that it has not acknowledged."""
+
+    name: Name
+    #: Null or absent: everything is acknowledged.
+    oldest: APosition | UnsetType = UNSET
+    #: Of that message: when the broker stored it, and when it was published.
+    broker_time_ms: ATime | UnsetType = UNSET
+    publish_time_ms: ATime | UnsetType = UNSET
+    #: Unacknowledged messages that are not delayed; absent: the entries from `oldest` on.
+    messages: AMessageCount | UnsetType = UNSET
+
+
+class BacklogBody(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """The backlog of a topic, as its broker reads it."""
+
+    ledgers: Annotated[list[LedgerBody], Meta(description="a list of ledgers")]
+    subscriptions: Annotated[list[SubscriptionBody], Meta(description="a list of subscriptions")]
+    #: When it was read, by the clock that stamps the messages; now where it is not said.
+    read_at_ms: ATime | UnsetType = UNSET
+
+
+class BacklogItem(BacklogBody, forbid_unknown_fields=True, frozen=True, gc=False, kw_only=True):
+    """The backlog of one of several topics; names as in `POST /v1/acquire`."""
+
+    tenant: Name
+    namespace: Name
+    topic: Name
+
+
+class SettleBody(Struct, forbid_unknown_fields=True, gc=False):
+    """What was not used of a name's grants; names, and what is not said, as in `AcquireBody`."""
+
+    tenant: Name | UnsetType = UNSET
+    namespace: Name | UnsetType = UNSET
+    group: Name | UnsetType = UNSET
+    topic: Name | UnsetType = UNSET
+    subscription: Name | UnsetType = UNSET
+    kind: AKind | UnsetType = UNSET
+    #: What goes back; below 0 what was used beyond the grants; 0 where it is not said.
+    messages: SignedCount | UnsetType = UNSET
+    bytes: SignedCount | UnsetType = UNSET
 
 
 class RatesBody(Struct, forbid_unknown_fields=True, frozen=True):

@@ -18,7 +18,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_writer import StreamWriter
+from aiohttp.payload import Payload
 from multidict import CIMultiDict
 from typing_extensions import override
 
@@ -30,6 +33,10 @@ from rgd.adapters.http.reply import JSON, NO_HEADERS, Reply, json_reply
 #: Longest request line and longest header, in bytes; more is 431.
 LINE_BYTES_MAX: Final = 8190
 HEADER_BYTES_MAX: Final = 8190
+
+#: Bodies from this size on are written without a copy; so much of one goes with its headers.
+LARGE_BODY_BYTES: Final = 1 << 20
+_BESIDE_HEADERS_BYTES: Final = 4 << 10
 
 #: Most bytes of an answer that may wait to be read while the next request is answered already. They
 #: are not counted as unread: the operating system's own buffer mostly takes them.
@@ -346,9 +353,35 @@ class TlsGreeter(asyncio.Protocol):
             left = left[count:]
 
 
+class _LargeBody(Payload):
+    """A body that is written without a copy; aiohttp would join it with the headers."""
+
+    _default_content_type = "application/octet-stream"
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._body = body
+        self._size = len(body)
+
+    @override
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._body.decode(encoding, errors)
+
+    @override
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        assert isinstance(writer, StreamWriter), "what aiohttp writes responses with"
+        body = memoryview(self._body)
+        # Nothing waits in between, so that the rest counts as unread in one piece.
+        await writer.write(body[:_BESIDE_HEADERS_BYTES], drain=False)
+        await writer.write(body[_BESIDE_HEADERS_BYTES:], drain=False)
+
+
 def response_of(reply: Reply) -> web.Response:
     """Make aiohttp's response of a reply."""
     status, body, headers, content_type = reply
+    if len(body) >= LARGE_BODY_BYTES:
+        told = {"Server": SERVER, "Content-Type": content_type, **headers}
+        return web.Response(status=status, body=_LargeBody(body), headers=told)
     if headers is NO_HEADERS and content_type is JSON and status != 204:
         return web.Response(status=status, body=body, headers=_USUAL_HEADERS)
     told = {"Server": SERVER, **headers}

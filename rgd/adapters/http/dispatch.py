@@ -11,6 +11,7 @@ is stands in `errors`; what aiohttp refuses before this road begins, in
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 
 #: What the observer is told where no path matched: its labels must stay few.
 OTHER_ROUTE: Final = "other"
+
+#: A part of a path that the caller names.
+_PART: Final = re.compile(r"\{(\w+)\}")
 
 _BEARER: Final = "bearer"
 _CHUNKED: Final = "chunked"
@@ -72,7 +76,7 @@ class Dispatcher:
         for endpoint in endpoints:
             methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
             for method in methods:
-                route = self.router.add_route(method, endpoint.path, self.serve)
+                route = self.router.add_route(method, _routed(endpoint.path), self.serve)
                 self._endpoint_of[route] = endpoint
 
     async def serve(self, request: web.Request) -> web.Response:
@@ -179,6 +183,11 @@ class Dispatcher:
         except OSError as exc:
             raise _ClientGone from exc
         return b"".join(chunks)
+
+
+def _routed(path: str) -> str:
+    """A path for the router, which by itself would take no braces in a part; topics may have them."""
+    return _PART.sub(r"{\1:[^/]+}", path)
 
 
 def _is_last(request: web.Request, reply: Reply) -> bool:

@@ -16,7 +16,8 @@ from aiohttp import web
 from rgd.adapters.http.connection_limits import Refused
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.adapters.http.shown import cut_reason
-from rgd.core.errors import GroupInUse, InvalidName, PoliciesReadOnly, UnknownGroup
+from rgd.core.backlog.model import LEDGERS_MAX, SUBSCRIPTIONS_MAX, TOPICS_MAX
+from rgd.core.errors import GroupInUse, InvalidBacklog, InvalidName, PoliciesReadOnly, UnknownGroup
 from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
 from rgd.ports.log_door import CursorRefused, UnknownCursor
@@ -140,7 +141,23 @@ class UnknownBacklogType(CallError):
 
 
 class PreconditionFailed(CallError):
-    """Pulsar's admin API: a name in the path is none, or names a group that does not exist."""
+    """Pulsar's admin API: a name in the path is none, or names what does not exist."""
+
+
+class BacklogsFull(CallError):
+    """The daemon has no room for the backlog of a further topic."""
+
+    transient: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"backlogs: expected at most {TOPICS_MAX} topics with {SUBSCRIPTIONS_MAX} subscriptions and "
+            f"{LEDGERS_MAX} ledgers; push fewer of them to this daemon"
+        )
+
+
+class BacklogMissing(CallError):
+    """Nobody reported the backlog of the topic, or not lately."""
 
 
 #: The first class of an error's ancestry that stands here decides.
@@ -148,12 +165,14 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     BadBody: 400,
     BadTarget: 400,
     InvalidName: 400,
+    InvalidBacklog: 400,
     web.RequestPayloadError: 400,
     TokenMissing: 401,
     ScopeMissing: 403,
     NotGoverned: 403,
     UnknownGroup: 404,
     UnknownCursor: 404,
+    BacklogMissing: 404,
     NamespaceMissing: 404,
     TenantMissing: 404,
     UnknownBacklogType: 404,
@@ -167,6 +186,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     BodyTooLarge: 413,
     BatchTooLarge: 413,
     Overloaded: 503,
+    BacklogsFull: 503,
     InternalError: 500,
     TooManyConnections: 503,
     ExchangeError: 503,

@@ -1,4 +1,4 @@
-"""`GET /v1/explain`: every limit that applies to a name, and what each of them cut lately.
+"""`GET /v1/explain`: every limit that applies to a name, and what each of them refused lately.
 
 Law: strict, as all of `/v1`: a parameter that is not known, or stands there twice, is 400; and
 asking leaves no trace in the daemon.
@@ -20,9 +20,9 @@ from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.names import check_subscription, namespace_of, topic_of
 from rgd.core.units import Kind
-from rgd.core.views.model import ExplainView
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
+from rgd.views.model import ExplainView
 
 
 class ExplainQuery(Struct, forbid_unknown_fields=True):
@@ -69,7 +69,9 @@ def explain_endpoints(explain: Explain) -> tuple[Endpoint, ...]:
             summary="Why is a name limited? Every limit that applies, in the order of decision.",
             query=_QUERY,
             answers={
-                200: ResponseSpec("The limits, and what each cut in the last minute.", ExplainView),
+                200: ResponseSpec(
+                    "The limits, and what each refused in the last minute.", ExplainView
+                ),
                 400: ResponseSpec(
                     "A parameter is missing, malformed or unknown; it is named.", Reason
                 ),

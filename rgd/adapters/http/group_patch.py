@@ -21,9 +21,9 @@ from rgd.adapters.http.usual import BAD_BODY, NOT_NOW
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
-from rgd.core.views.model import GroupView
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
+from rgd.views.model import GroupView
 
 
 class RatesPatch(Struct, forbid_unknown_fields=True, frozen=True):

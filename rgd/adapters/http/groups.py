@@ -3,7 +3,7 @@
 `PUT` is strict and whole: the body is the group as groups.yaml has it, and what
 it leaves out is at its default. Rates are numbers above 0, absent for unlimited;
 0 is refused, because it reads like "nothing passes" and would mean the opposite
-elsewhere (design 2, "Zero").
+elsewhere (docs/decisions/0008).
 """
 
 import asyncio
@@ -11,8 +11,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from rgd.adapters.http.bodies import GroupBody, RatesBody
-from rgd.adapters.http.paging import PAGE_BYTES, Page, array_of, page_names, page_of
-from rgd.adapters.http.reply import NO_CONTENT, NO_HEADERS, Call, Reply, encode, json_reply
+from rgd.adapters.http.paging import PAGE_BYTES, Page, page_names, page_of
+from rgd.adapters.http.reply import (
+    NO_CONTENT,
+    NO_HEADERS,
+    Call,
+    Reply,
+    array_of,
+    encode,
+    json_reply,
+)
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import Turns
 from rgd.core.policies.model import Group, Limit, Rates, rate_of

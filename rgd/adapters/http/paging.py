@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from rgd.adapters.http.endpoint import Query
 from rgd.adapters.http.errors import BadBody
-from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, encode
+from rgd.adapters.http.reply import NO_HEADERS, Call, Reply, array_of, encode
 from rgd.adapters.http.shown import cut
 from rgd.adapters.http.turns import Turns
 
@@ -145,11 +145,6 @@ async def names_reply(call: Call, names: Iterable[str], turns: Turns) -> Reply:
         await turns.next(_points(part))
     headers = page.link_after(call.raw_path, found[-1]) if has_more else NO_HEADERS
     return Reply(200, array_of(written), headers)
-
-
-def array_of(written: Iterable[bytes]) -> bytes:
-    """A JSON array of entries, or of stretches of entries, that are JSON already."""
-    return b"[%b]" % b",".join(written)
 
 
 def _points(names: Sequence[str]) -> int:

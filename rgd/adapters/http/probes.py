@@ -2,7 +2,7 @@
 
 Law: alive is not ready. `/readyz` is 503 until shares are known and while the
 daemon drains; an exchange that is away only degrades it, because an outage of
-Pulsar must not take every local endpoint away (design 3).
+Pulsar must not take every local endpoint away.
 
 How metrics are rendered is `rgd.adapters.metrics`' business: in slices, each in a turn of those who read.
 Here only so many scrapes may be under way.

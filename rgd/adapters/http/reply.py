@@ -4,7 +4,7 @@
 between handles these two, so it can be tested by calling it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -76,3 +76,8 @@ def says_true(call: Call, name: str) -> bool:
 
 
 NO_CONTENT: Final = Reply(204)
+
+
+def array_of(written: Iterable[bytes]) -> bytes:
+    """A JSON array of entries, or of stretches of entries, that are JSON already."""
+    return b"[%b]" % b",".join(written)

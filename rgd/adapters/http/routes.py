@@ -18,6 +18,7 @@ from rgd.adapters.http.answers import (
     TooLargeAnswer,
     UnknownAnswer,
 )
+from rgd.adapters.http.backlogs import Backlogs, backlog_endpoints
 from rgd.adapters.http.bodies import AcquireBody, GroupBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
@@ -28,9 +29,10 @@ from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
+from rgd.adapters.http.settle import Settle, settle_endpoints
 from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
-from rgd.core.views.model import BrokerView, GroupView
 from rgd.ports.door import Scope
+from rgd.views.model import BrokerView, GroupView
 
 REFUSAL_HEADERS: Final = (
     "Retry-After",
@@ -48,9 +50,11 @@ class Doors:
     """Who answers."""
 
     acquire: Acquire
+    settle: Settle
     groups: Groups
     group_patch: GroupPatch
     explain: Explain
+    backlogs: Backlogs
     pulsar_admin: pulsar_admin.PulsarAdmin
     probes: Probes
     #: Answers with what `openapi` makes of this list.
@@ -63,10 +67,12 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
     """Every call there is."""
     return (
         *_acquire(doors.acquire),
+        *settle_endpoints(doors.settle),
         *_groups(doors.groups),
         *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),
         *explain_endpoints(doors.explain),
+        *backlog_endpoints(doors.backlogs),
         *(log_endpoints(doors.log) if doors.log else ()),
         *pulsar_admin.endpoints(doors.pulsar_admin),
         *_probes(doors.probes, doors.openapi),
@@ -99,7 +105,12 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
                     "More than can ever be granted at once; or the body or the array is too large.",
                     AnyOf((TooLargeAnswer, Reason)),
                 ),
-                429: ResponseSpec("Refused.", AcquireAnswer, headers=REFUSAL_HEADERS),
+                429: ResponseSpec(
+                    "Refused; by a backlog quota only with Retry-After.",
+                    AcquireAnswer,
+                    headers=REFUSAL_HEADERS[:1],
+                    headers_if_any=REFUSAL_HEADERS[1:],
+                ),
                 503: ResponseSpec(
                     "No policies are known yet; or too many connections, or too much in work.",
                     AnyOf((UnknownAnswer, Reason)),

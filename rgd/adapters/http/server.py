@@ -18,6 +18,7 @@ from aiohttp import web
 
 from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
+from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
 from rgd.adapters.http.connection import Bounds, Connection, Connections
 from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
@@ -32,6 +33,7 @@ from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
 from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
+from rgd.adapters.http.settle import Settle
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.log_door import LogDoor
@@ -76,15 +78,18 @@ class HttpServer:
 
         #: The turns of those who read: how much they did in one slice shows here.
         self.reads = ReadTurns()
-        self._acquire = Acquire(daemon, settings, Turns())
+        questions = Turns()
+        self._acquire = Acquire(daemon, settings, questions)
         self._probes = Probes(daemon, metrics, self.reads)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
                 acquire=self._acquire,
+                settle=Settle(daemon, settings, questions),
                 groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
+                backlogs=Backlogs(daemon.backlogs, settings, questions, self.reads),
                 pulsar_admin=PulsarAdmin(daemon, writing, self.reads),
                 probes=self._probes,
                 openapi=self._describe,

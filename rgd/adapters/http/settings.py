@@ -21,7 +21,7 @@ _PORT_MAX: Final = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """The door's settings; the names are those of design 11."""
+    """The door's settings; the names are those of docs/configuration.md."""
 
     host: str = "127.0.0.1"
     #: 0 takes a free one.

@@ -6,6 +6,8 @@ Law: no reason is longer than `REASON_CHARS_MAX`, and nothing that a caller sent
 
 from typing import Final
 
+from rgd.text import cut as cut_at
+
 #: Longest reason, in characters.
 REASON_CHARS_MAX: Final = 512
 
@@ -13,11 +15,11 @@ REASON_CHARS_MAX: Final = 512
 SHOWN_CHARS_MAX: Final = 60
 
 
-def cut(text: str, chars_max: int = SHOWN_CHARS_MAX) -> str:
-    """The text, or its beginning and three dots."""
-    return text if len(text) <= chars_max else f"{text[:chars_max]}..."
+def cut(text: str) -> str:
+    """What a caller sent, of readable length."""
+    return cut_at(text, SHOWN_CHARS_MAX)
 
 
 def cut_reason(reason: str) -> str:
     """A reason of readable length, whatever it quotes."""
-    return cut(reason, REASON_CHARS_MAX)
+    return cut_at(reason, REASON_CHARS_MAX)

@@ -26,6 +26,7 @@ _Body = TypeVar("_Body", bound=msgspec.Struct)
 
 _SPACE: Final = b" \t\r\n"
 
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 #: What msgspec raises for bytes it cannot read: DecodeError, UnicodeDecodeError; and too deep nesting.
@@ -120,8 +121,12 @@ class _Field:
         self._name = name
         self._expected = _description(hint) or "another type"
         self._nested: BodyDecoder[msgspec.Struct] | None = None
+        #: Of a list of objects, for each of them.
+        self._item: BodyDecoder[msgspec.Struct] | None = None
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             self._nested = BodyDecoder(hint, f"{name}.")
+        elif (item := _item_type(hint)) is not None:
+            self._item = BodyDecoder(item, f"{name}[].")
         self._decode = msgspec.json.Decoder(hint).decode
 
     def fault_of(self, value: msgspec.Raw) -> str | None:
@@ -129,6 +134,10 @@ class _Field:
         try:
             if self._nested is not None:
                 self._nested.decode(value)
+            elif self._item is not None:
+                for item in _decode_items(value):
+                    self._item.decode(item)
+                self._decode(value)
             else:
                 self._decode(value)
         except BadBody as exc:
@@ -168,6 +177,14 @@ def _malformed(body: bytes | msgspec.Raw, error: ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "other bytes"
     return str(error)
+
+
+def _item_type(hint: object) -> type[msgspec.Struct] | None:
+    """The type of the items of a list of objects; None for any other type."""
+    if typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    item = (*typing.get_args(hint), None)[0] if typing.get_origin(hint) is list else None
+    return item if isinstance(item, type) and issubclass(item, msgspec.Struct) else None
 
 
 def _description(hint: object) -> str:

@@ -9,7 +9,7 @@ the loop: a thread would take the interpreter from it for as long at a time as a
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Final
 
@@ -20,23 +20,23 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from rgd.adapters.metrics.registry import (
-    HTTP_REQUEST_SECONDS,
-    METRICS,
-    ROUND_SECONDS,
-    Metric,
-    MetricType,
-)
+from rgd.adapters.metrics.backlog_metrics import BACKLOG_CHECK_SECONDS
+from rgd.adapters.metrics.labels import TOPIC_BOUNDS
+from rgd.adapters.metrics.metric import Metric, MetricType
+from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS, METRICS, ROUND_SECONDS
 from rgd.adapters.metrics.series import Series
 from rgd.ports.metrics import MetricsSource, Rest, Sample
 
 #: Samples or lines in a slice: about 0.5 ms.
-SLICE_SERIES: Final = 128
+SLICE_SERIES: Final = 112
+
+#: Bodies that are joined in a thread: from this size on `bytes.join` needs no interpreter.
+LARGE_BYTES: Final = 1 << 20
 
 _OPENMETRICS: Final = "application/openmetrics-text"
 #: What OpenMetrics ends with, once.
@@ -51,11 +51,19 @@ async def next_turn(_work: int) -> None:
 class Exposition:
     """The daemon's `/metrics`, and the home of its histograms."""
 
-    def __init__(self, source: MetricsSource) -> None:
+    def __init__(
+        self,
+        source: MetricsSource,
+        cluster: str = "standalone",
+        topic_bounds: Mapping[str, int] = TOPIC_BOUNDS,
+    ) -> None:
         self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
         self._http_request = _histogram(HTTP_REQUEST_SECONDS)
+        self._backlog_check = _histogram(BACKLOG_CHECK_SECONDS)
+        self._backlog_check_here = self._backlog_check.labels(cluster)
         self._histograms = {
+            BACKLOG_CHECK_SECONDS.name: self._backlog_check,
             ROUND_SECONDS.name: self._round,
             HTTP_REQUEST_SECONDS.name: self._http_request,
         }
@@ -63,7 +71,7 @@ class Exposition:
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)
         GCCollector(registry=self._process)
-        self._series = Series()
+        self._series = Series(topic_bounds)
         self._turn = asyncio.Lock()
 
     def also(self, samples: Callable[[], Iterable[Sample]]) -> None:
@@ -73,6 +81,10 @@ class Exposition:
     def observe_round(self, seconds: float) -> None:
         """Count a round that was computed in so long."""
         self._round.observe(seconds)
+
+    def observe_backlog_check(self, seconds: float) -> None:
+        """Count a check of all backlogs that took so long."""
+        self._backlog_check_here.observe(seconds)
 
     def observe_http_request(self, seconds: float) -> None:
         """Count a request that was answered in so long."""
@@ -104,7 +116,10 @@ class Exposition:
                     await rest(lines.count(b"\n"))
         # Ends as the format wants it.
         written.append(encode(self._process))
-        return b"".join(written), content_type
+        if sum(map(len, written)) < LARGE_BYTES:
+            return b"".join(written), content_type
+        # Joining so much lets the interpreter go, but would hold the loop.
+        return await asyncio.to_thread(b"".join, written), content_type
 
     async def _take(self, rest: Rest) -> None:
         self._series.begin()
@@ -126,9 +141,12 @@ class _Shown(Collector):
         return self._families
 
 
-_FAMILY_TYPES: Final[dict[MetricType, type[CounterMetricFamily | GaugeMetricFamily]]] = {
+_FAMILY_TYPES: Final[
+    dict[MetricType, type[CounterMetricFamily | GaugeMetricFamily | UnknownMetricFamily]]
+] = {
     MetricType.COUNTER: CounterMetricFamily,
     MetricType.GAUGE: GaugeMetricFamily,
+    MetricType.UNKNOWN: UnknownMetricFamily,
 }
 
 
@@ -149,7 +167,7 @@ _HEADS: Final = {False: _heads(""), True: _heads(_OPENMETRICS)}
 
 
 def _histogram(metric: Metric) -> Histogram:
-    return Histogram(metric.name, metric.help, buckets=metric.buckets, registry=None)
+    return Histogram(metric.name, metric.help, metric.labels, buckets=metric.buckets, registry=None)
 
 
 def _without_created(histogram: Histogram) -> Iterator[Family]:

@@ -8,6 +8,7 @@ missing, its series is freed; the next value in line gets one in the scrape afte
 When a group leaves `other` (deleted, or given its own series), its count stays in the total of `other`.
 """
 
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 OTHER: Final = "other"
@@ -27,11 +28,27 @@ BOUNDS: Final = {
     "limited_by": 16,
     "reason": 32,
     "where": 64,
+    "outcome": 8,
     # A daemon has one log.
     "topic": 1,
     "partition": 1,
     "cursor": CURSORS_MAX,
+    "cluster": 1,
+    "quota_type": 2,
+    "policy": 4,
+    "source": 2,
+    "held": 2,
 }
+
+#: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings
+#: are `backlog.metrics_topics_max` and `.metrics_subscriptions_max`.
+TOPIC_BOUNDS: Final = {"cluster": 1, "namespace": 10_000, "topic": 10_000, "subscription": 20_000}
+
+
+def topic_bounds(topics_max: int, subscriptions_max: int) -> Mapping[str, int]:
+    """`TOPIC_BOUNDS` as they are configured."""
+    topics = dict.fromkeys(("namespace", "topic"), topics_max)
+    return TOPIC_BOUNDS | topics | {"subscription": subscriptions_max}
 
 
 class OwnSeries:
@@ -39,28 +56,41 @@ class OwnSeries:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._own: set[str] = set()
-        self._present: set[str] = set()
+        #: With the number of the last scrape that each was present in: thousands of names are neither
+        #: copied nor cleared all at once.
+        self._own: dict[Hashable, int] = {}
+        self._scrape = self._present = 0
 
     def begin(self) -> None:
         """A scrape begins."""
-        self._present.clear()
+        self._scrape += 1
+        self._present = 0
 
-    def shown(self, value: str) -> str:
-        """The value to show: itself, or `other`; the first in line gets a series that is free."""
-        if value in self._own:
-            self._present.add(value)
+    def shown(self, value: str, within: Hashable = None) -> str:
+        """The value to show: itself, or `other`; the first in line gets a series that is free.
+
+        Args:
+            value: of the label.
+            within: what it is counted with, if it is not counted by itself.
+        """
+        key = value if within is None else (within, value)
+        seen = self._own.get(key)
+        if seen is not None:
+            if seen != self._scrape:
+                self._own[key] = self._scrape
+                self._present += 1
             return value
         # A group that is called `other` is counted with them.
         if value == OTHER or len(self._own) >= self._most:
             return OTHER
-        self._own.add(value)
-        self._present.add(value)
+        self._own[key] = self._scrape
+        self._present += 1
         return value
 
     def end(self) -> None:
         """The scrape is whole: free the series of values that were missing."""
-        self._own &= self._present
+        if self._present < len(self._own):
+            self._own = {key: seen for key, seen in self._own.items() if seen == self._scrape}
 
 
 class Carried:

@@ -8,7 +8,10 @@ import sys
 from typing import Final
 
 from rgd.adapters.metrics.labels import BOUNDS
-from rgd.adapters.metrics.registry import METRICS, Fold, Metric, MetricType
+from rgd.adapters.metrics.metric import Fold, Metric, MetricType
+from rgd.adapters.metrics.registry import METRICS
+from rgd.core.buckets.throttled import IDLE_NS, SUBSCRIPTIONS_MAX
+from rgd.core.units import NS_PER_S
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -25,7 +28,34 @@ _BOUNDS: Final = """\
 
 Each label has a maximum number of values. Further values are shown together as `other`: as their sum or, where
 the table says so, as the largest. A name keeps its series as long as it exists, and a counter
-of `other` never falls.
+of `other` never falls. Here `topic` and `partition` are those of the usage log's lag; series of backlogs and of
+throttled dispatch have bounds of their own, which follow.
+"""
+
+_BACKLOGS: Final = """\
+## Backlogs
+
+The metrics that begin with `pulsar_` have Pulsar's names, labels and meanings (PIP-323), so a dashboard or an alert for Pulsar
+works on rgd. `namespace` is `tenant/namespace`, `topic` the full name, of a partition with its ending.
+
+* A topic's and its subscriptions' series begin with the first scrape after its backlog was reported to this daemon. They end when the topic is
+  withdrawn, or was not reported for `backlog.stale_after_s`. So a topic that moves to another broker has series in one place.
+* The age is what the last check found, so it is -1 until the first one. Whether it is the message's or its ledger's is in
+  `GET /v1/topics/{tenant}/{namespace}/{topic}/backlog`.
+* Without `backlog.exposeTopicLevelMetricsInPrometheus` sizes and evictions are of namespaces, without the label `topic`. The age cannot
+  be summed, so it is left out, as are limits and subscriptions.
+* At most `backlog.metrics_topics_max` topics and namespaces and `backlog.metrics_subscriptions_max` subscriptions have series of
+  their own. Further topics of a namespace are shown together with `topic="other"`, further subscriptions of a topic with
+  `subscription="other"`: sizes, counts and evictions as their sum, the age as the largest, limits not at all.
+* The evictions of a topic or namespace begin at 0 again when it comes back. Those of the broker and of `rgd_` are totals since the start.
+"""
+
+_SUBSCRIPTIONS: Final = f"""\
+The series of throttled dispatch (`*_subscription_dispatch_throttled_*`) are bounded by subscription. {SUBSCRIPTIONS_MAX:,}
+subscriptions have series of their own; further ones are counted together, with `other` as tenant, namespace, topic and
+subscription. All series of a subscription start with its first throttled request: the others of them at 0. They vanish
+{IDLE_NS // NS_PER_S // 3600} hour after its last throttled request, and with a restart; later ones start at 0 again, as in Pulsar when a topic
+is loaded again. A `reason` without a limit stays 0.
 """
 
 _OWN: Final = """\
@@ -50,7 +80,7 @@ def page() -> str:
         *(f"| `{label}` | {most} |" for label, most in BOUNDS.items()),
         "",
     ]
-    return "\n".join([_INTRODUCTION, *metrics, _BOUNDS, *bounds, _OWN])
+    return "\n".join([_INTRODUCTION, *metrics, _BOUNDS, *bounds, _SUBSCRIPTIONS, _BACKLOGS, _OWN])
 
 
 def _row(metric: Metric) -> str:

@@ -2,46 +2,21 @@
 
 Law: a name is shown exactly as it is declared here, and nothing else is shown under `rgd_`. Base
 units, `_total` on counters and on nothing else. docs/metrics.md is generated from this table.
+Names under `pulsar_` are Pulsar's own, to the letter, so that its dashboards and alerts work.
 
-A label's values are bounded by `labels.BOUNDS`; what a metric does with the rest (`Fold`) is said
-here. Process and interpreter metrics are prometheus_client's own and are added in `exposition`.
+Every metric says how its series are bounded (`Bound`), and what becomes of those beyond (`Fold`).
+Process and interpreter metrics are prometheus_client's own and are added in `exposition`.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-
-class MetricType(StrEnum):
-    """Prometheus's types, as far as rgd has them."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Fold(StrEnum):
-    """How series beyond a label's bound become the one of `other`."""
-
-    SUM = "sum"
-    MAX = "max"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric."""
-
-    #: As shown; a histogram's without `_bucket`, `_sum` and `_count`.
-    name: str
-    type: MetricType
-    help: str
-    labels: tuple[str, ...] = ()
-    fold: Fold = Fold.SUM
-    #: A histogram's upper bounds in the unit of its name; +Inf is added.
-    buckets: tuple[float, ...] = ()
-
+from rgd.adapters.metrics.backlog_metrics import BACKLOG_METRICS, BACKLOG_POLL_METRICS
+from rgd.adapters.metrics.metric import Bound, Fold, Metric, MetricType
 
 _GROUP: Final = ("group", "kind", "dimension")
+
+#: As Pulsar writes them: `namespace` is `tenant/namespace`, `topic` the full name.
+_SUBSCRIPTION: Final = ("cluster", "tenant", "namespace", "topic", "subscription")
 
 #: `log.name` and the broker, in Kafka's words.
 _LOG: Final = ("topic", "partition")
@@ -75,6 +50,12 @@ METRICS: Final = (
     ),
     Metric("rgd_admitted_total", MetricType.COUNTER, "Messages or bytes granted.", _GROUP),
     Metric(
+        "rgd_returned_total",
+        MetricType.COUNTER,
+        "Messages or bytes of those granted that `POST /v1/settle` gave back; no series before the first.",
+        _GROUP,
+    ),
+    Metric(
         "rgd_refused_total",
         MetricType.COUNTER,
         "Messages or bytes refused, by the level that refused the request.",
@@ -88,6 +69,32 @@ METRICS: Final = (
         MetricType.COUNTER,
         "Messages or bytes granted that a shadow group would have refused.",
         _GROUP,
+    ),
+    # What throttles the dispatch of subscriptions.
+    *(
+        Metric(
+            f"pulsar_subscription_dispatch_throttled_{unit}_events",
+            MetricType.UNKNOWN,
+            f"How often a limit lowered the {what} that a subscription's dispatcher may read "
+            "(PIP-406); `reason` is the limit: `broker`, `resource_group`, `topic`, `subscription`.",
+            (*_SUBSCRIPTION, "reason"),
+            bound=Bound.SOURCE,
+        )
+        for unit, what in (("msg", "messages"), ("bytes", "bytes"))
+    ),
+    Metric(
+        "rgd_subscription_dispatch_throttled_total",
+        MetricType.COUNTER,
+        "Messages or bytes that a subscription's dispatcher asked for and was not granted.",
+        (*_SUBSCRIPTION, "dimension"),
+        bound=Bound.SOURCE,
+    ),
+    Metric(
+        "rgd_subscription_dispatch_throttled_seconds_total",
+        MetricType.COUNTER,
+        "Time for which answers asked a subscription's dispatcher to wait, overlaps once; none of `other`.",
+        _SUBSCRIPTION,
+        bound=Bound.SOURCE,
     ),
     Metric("rgd_ungoverned_total", MetricType.COUNTER, "Requests to which no limit applied."),
     Metric(
@@ -184,6 +191,8 @@ METRICS: Final = (
         "Times the connection to the policies table was lost and opened again.",
     ),
     ROUND_SECONDS,
+    *BACKLOG_METRICS,
+    *BACKLOG_POLL_METRICS,
     # The usage log.
     Metric("rgd_log_entries_total", MetricType.COUNTER, "Entries appended to the usage log."),
     Metric(
@@ -225,6 +234,11 @@ METRICS: Final = (
         "Entries that were deleted before a reader acknowledged them.",
         ("cursor",),
         fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_log_files_set_aside_total",
+        MetricType.COUNTER,
+        "Files beside the usage log that made no sense at the start and were renamed (`*.damaged-*`).",
     ),
     # Its tier; no series without one, and none once the log is closed.
     Metric(

@@ -8,6 +8,7 @@ The fields are those in recorded answers of Apache Pulsar 4.0.8 (tests/unit/adap
 An object with none of the fields that Pulsar always writes is not Pulsar's, and no empty policy.
 """
 
+import re
 from typing import Annotated, Final
 
 import msgspec
@@ -29,6 +30,7 @@ from rgd.core.policies.model import (
 from rgd.core.policies.names import check_entity
 from rgd.ports.stock import StockNamespace, StockRefused, StockTopic
 
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
@@ -94,8 +96,16 @@ class Configuration(Struct, frozen=True):
     cluster: str = msgspec.field(name="clusterName")
 
 
+class DynamicConfiguration(Struct, frozen=True):
+    """The part of the cluster's dynamic configuration that rgd uses; values are text."""
+
+    dispatch_messages: str | None = msgspec.field(name="dispatchThrottlingRateInMsg", default=None)
+    dispatch_bytes: str | None = msgspec.field(name="dispatchThrottlingRateInByte", default=None)
+
+
 NAMES: Final = msgspec.json.Decoder(list[str])
 CONFIGURATION: Final = msgspec.json.Decoder(Configuration)
+DYNAMIC_CONFIGURATION: Final = msgspec.json.Decoder(DynamicConfiguration)
 RESOURCE_GROUP: Final = msgspec.json.Decoder(ResourceGroup)
 NAMESPACE: Final = msgspec.json.Decoder(NamespacePolicies)
 DISPATCH_RATE: Final = msgspec.json.Decoder(DispatchRate | None)
@@ -123,6 +133,28 @@ def group_of(name: str, answer: ResourceGroup) -> Group:
         raise StockRefused(f"group {name}: expected a resource group, got none of its four rates")
     rates = [rate_of(None if isinstance(rate, UnsetType) else rate) for rate in raw]
     return Group(name, Limit(Rates(*rates[:2]), Rates(*rates[2:])))
+
+
+def broker_of(answer: DynamicConfiguration) -> LocalLimit:
+    """The limit of all that each broker dispatches.
+
+    Raises:
+        StockRefused: a value is no number. Pulsar accepts it and keeps the limit that was in force.
+    """
+    return LocalLimit(
+        dispatch=_set_rates(
+            _number("dispatchThrottlingRateInMsg", answer.dispatch_messages),
+            _number("dispatchThrottlingRateInByte", answer.dispatch_bytes),
+        )
+    )
+
+
+def _number(name: str, value: str | None) -> int:
+    if value is None:
+        return 0
+    if not _INTEGER.fullmatch(value):
+        raise StockRefused(f"{name}: expected an integer, got {value[:40]!r}")
+    return int(value)
 
 
 def namespace_of(answer: NamespacePolicies, cluster: str) -> StockNamespace:

@@ -1,15 +1,17 @@
-"""Client of Pulsar's admin API: one GET at a time for a path, every answer bounded in time and size.
+"""Client of Pulsar's admin API: single calls, every answer bounded in time and size.
 
 Law: an answer is Pulsar's JSON, Pulsar's own "not found", or an error. A proxy's answer
 (HTML, a 404 of its own) is never treated as Pulsar's.
 
 Redirects are followed here, because Pulsar redirects a caller to the broker that owns a topic. The token
-is sent along as with Pulsar's own client, but never from https to http. Tokens are read from their
+is sent along as with Pulsar's own client, but never from https to http. A call that is meant for one broker
+only (`at`) follows none: a redirect says that this broker does not own the topic. Tokens are read from their
 file again for every poll, so a rotated one needs no restart.
 """
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -24,11 +26,19 @@ from rgd.ports.stock import StockDown, StockError, StockRefused
 
 #: Largest answer that is read: a list of some 100,000 names.
 BODY_BYTES_MAX: Final = 16 << 20
+#: Largest header line of an answer. Pulsar returns a message's properties in one.
+HEADER_BYTES_MAX: Final = 64 << 10
+#: Answers up to this size are decoded on the event loop (about 0.1 ms), larger ones in a thread.
+INLINE_BYTES_MAX: Final = 64 << 10
 #: Most redirects of one call; Pulsar needs one.
 REDIRECTS_MAX: Final = 5
 #: Most characters of an admin API's answer in an error.
 REASON_CHARS_MAX: Final = 200
 
+#: All calls are below this path.
+ADMIN_PATH: Final = "/admin/v2/"
+
+_JSON: Final = {"Content-Type": "application/json"}
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 #: Statuses of Pulsar's own "not found"; 405 is a broker whose topic policies are disabled.
 _NOTHING_THERE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
@@ -38,6 +48,10 @@ _Answer = TypeVar("_Answer")
 
 class Missing(StockError):
     """Pulsar itself reports that the resource does not exist."""
+
+
+class Moved(StockError):
+    """The broker that was asked does not own the topic (now)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,7 @@ class StockClient:
 
     def __init__(self, settings: StockSettings) -> None:
         self.settings = settings
-        self._base = f"{settings.url.rstrip('/')}/admin/v2/"
+        self._base = settings.url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
         self._headers: dict[str, str] = {}
 
@@ -88,36 +102,54 @@ class StockClient:
                 self._session = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=trust, limit=self.settings.connections_max),
                     timeout=aiohttp.ClientTimeout(total=self.settings.call_timeout_s),
+                    max_line_size=HEADER_BYTES_MAX,
+                    max_field_size=HEADER_BYTES_MAX,
                 )
         except (OSError, ValueError) as exc:
             raise StockRefused(f"token or certificates for Pulsar's admin API: {exc}") from exc
 
-    async def get(self, path: str, decoder: msgspec.json.Decoder[_Answer]) -> _Answer | None:
+    async def get(
+        self,
+        path: str,
+        decoder: msgspec.json.Decoder[_Answer],
+        *,
+        at: str | None = None,
+        bytes_max: int | None = None,
+    ) -> _Answer | None:
         """Get a path below `/admin/v2/` (its parts quoted); None is Pulsar's null: not set.
+
+        Args:
+            path: what to get.
+            decoder: of the answer.
+            at: ask only this broker (its address as `locate` returned it), and follow no redirect.
+            bytes_max: the largest answer; None: `BODY_BYTES_MAX`.
 
         Raises:
             Missing: Pulsar reports that it does not exist.
+            Moved: the broker at `at` does not own the topic.
             StockDown: no answer came.
             StockRefused: the answer is unusable.
         """
-        try:
-            status, body = await self._ask(path)
-        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-            why = str(exc) or type(exc).__name__
-            raise StockDown(f"{path}: {why}") from exc
-        except ValueError as exc:
-            # aiohttp's error for an invalid URL.
-            raise StockRefused(f"{path}: {exc}") from exc
-        if status == HTTPStatus.NO_CONTENT:
-            return None
-        if status == HTTPStatus.OK:
-            return _decoded(path, body, decoder)
-        complaint = _complaint_of(body)
-        shown = _shown(body) if complaint is None else complaint[:REASON_CHARS_MAX]
-        text = f"{path} answered {status} {shown}".rstrip()
-        if status in _NOTHING_THERE and complaint is not None:
-            raise Missing(text)
-        raise StockRefused(text, status)
+        reply = await self._reply("GET", path, at=at, bytes_max=bytes_max)
+        if len(reply.body) > INLINE_BYTES_MAX:
+            return await asyncio.to_thread(_decoded, path, reply.body, decoder)
+        return _decoded(path, reply.body, decoder)
+
+    async def locate(
+        self, path: str, decoder: msgspec.json.Decoder[_Answer]
+    ) -> tuple[_Answer | None, str]:
+        """As `get`, and the address of the broker that answered after all redirects."""
+        reply = await self._reply("GET", path)
+        return _decoded(path, reply.body, decoder), reply.at
+
+    async def head(self, path: str, *, at: str | None = None) -> Mapping[str, str]:
+        """The headers that a GET would answer; raises as `get`."""
+        return (await self._reply("HEAD", path, at=at)).headers
+
+    async def post(self, path: str, body: object = None, *, at: str) -> None:
+        """Post a JSON body to one broker; raises as `get`."""
+        data = None if body is None else msgspec.json.encode(body)
+        await self._reply("POST", path, data, at=at)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -125,17 +157,65 @@ class StockClient:
             await self._session.close()
             self._session = None
 
-    async def _ask(self, path: str) -> tuple[int, bytes]:
+    async def _reply(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None = None,
+        *,
+        at: str | None = None,
+        bytes_max: int | None = None,
+    ) -> "_Reply":
+        """A successful answer."""
+        try:
+            reply = await self._ask(method, path, data, at=at, bytes_max=bytes_max)
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            why = str(exc) or type(exc).__name__
+            raise StockDown(f"{path}: {why}") from exc
+        except ValueError as exc:
+            # aiohttp's error for an invalid URL.
+            raise StockRefused(f"{path}: {exc}") from exc
+        status, body = reply.status, reply.body
+        if status in {HTTPStatus.NO_CONTENT, HTTPStatus.OK}:
+            return reply
+        complaint = _complaint_of(body)
+        shown = _shown(body) if complaint is None else complaint[:REASON_CHARS_MAX]
+        text = f"{path} answered {status} {shown}".rstrip()
+        if status in _NOTHING_THERE and (complaint is not None or method == "HEAD"):
+            raise Missing(text)
+        raise StockRefused(text, status)
+
+    async def _ask(
+        self, method: str, path: str, data: bytes | None, *, at: str | None, bytes_max: int | None
+    ) -> "_Reply":
         assert self._session is not None, "prepare() comes first"
-        url = self._base + path
+        url = f"{at or self._base}{ADMIN_PATH}{path}"
+        headers = self._headers if data is None else self._headers | _JSON
         for _ in range(REDIRECTS_MAX + 1):
-            async with self._session.get(
-                url, headers=self._headers, allow_redirects=False
+            async with self._session.request(
+                method, url, headers=headers, data=data, allow_redirects=False
             ) as response:
                 if response.status not in _REDIRECTS:
-                    return response.status, await _bounded(path, response)
-                url = _next_url(path, url, response.headers.get("Location", ""))
+                    body = await _bounded(path, response, bytes_max or BODY_BYTES_MAX)
+                    return _Reply(response.status, response.headers, body, _address_of(url))
+                location = response.headers.get("Location", "")
+                if at is not None:
+                    raise Moved(
+                        f"{path}: {at} does not own it, and names {_shown(location.encode())}"
+                    )
+                url = _next_url(path, url, location)
         raise StockRefused(f"{path}: more than {REDIRECTS_MAX} redirects")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """One answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    #: `scheme://host:port` of the broker that answered.
+    at: str
 
 
 def _headers(token_file: Path | None) -> dict[str, str]:
@@ -152,15 +232,20 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
     return True if ca_file is None else ssl.create_default_context(cafile=str(ca_file))
 
 
-async def _bounded(path: str, response: aiohttp.ClientResponse) -> bytes:
+async def _bounded(path: str, response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > BODY_BYTES_MAX:
+        if len(body) > bytes_max:
             # An unread rest would be read as the next answer.
             response.close()
-            raise StockRefused(f"{path}: the answer is larger than {BODY_BYTES_MAX} bytes")
+            raise StockRefused(f"{path}: the answer is larger than {bytes_max} bytes")
     return bytes(body)
+
+
+def _address_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _next_url(path: str, url: str, location: str) -> str:

@@ -1,33 +1,29 @@
 """Reads all policies of a stock Pulsar that rgd uses, part by part.
 
-Law: an unreadable part keeps its known value and is reported as a fault. If a list cannot be
-read, all known values of its names stay. After `UNREACHED_MAX` calls without an answer the
-poll fails, and nothing changes.
+Law: an unreadable part keeps its known value and is reported as a fault (`parts`). If a list cannot be
+read, all known values of its names stay. If a poll fails, nothing changes.
 
-Pulsar has no bulk call: one GET for each resource group and each namespace, four for each selected
+Pulsar has no bulk call: one GET for the brokers' limit, one for each resource group and each namespace, four for each selected
 topic, one for each of its subscriptions. They run `connections_max` at a time, and each part
 is converted when it arrives, so the event loop is never held for long.
 `answers` interprets answers; `client` makes the calls.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Final, TypeVar
-from urllib.parse import quote
+from typing import TypeVar
 
 from msgspec.json import Decoder
 
 from rgd.adapters.stock import answers
 from rgd.adapters.stock.client import Missing, StockClient
-from rgd.core.errors import InvalidName
-from rgd.core.policies.model import Group
+from rgd.adapters.stock.parts import PartReads
+from rgd.adapters.stock.paths import path_of, quoted
+from rgd.core.policies.model import NOT_SET, Group, LocalLimit
 from rgd.core.policies.names import check_entity, parse_namespace
-from rgd.errors import RgdError
 from rgd.ports.stock import (
     NOTHING_SET,
     Reading,
-    StockDown,
     StockError,
     StockNamespace,
     StockPolicies,
@@ -35,12 +31,6 @@ from rgd.ports.stock import (
     StockTopic,
 )
 
-#: Most reported faults of one poll; further unreadable parts also keep their values.
-FAULTS_MAX: Final = 100
-#: Most calls of one poll without an answer before the poll fails.
-UNREACHED_MAX: Final = 20
-
-_Part = TypeVar("_Part")
 _Answer = TypeVar("_Answer")
 
 
@@ -66,6 +56,7 @@ class StockAdmin:
             groups=await poll.groups(known.groups),
             namespaces=await poll.namespaces(known.namespaces),
             topics=await poll.topics(known.topics, topics),
+            broker=await poll.broker(known.broker),
         )
         return Reading(policies, poll.faults)
 
@@ -97,19 +88,33 @@ class _Poll:
     def __init__(self, client: StockClient, cluster: str) -> None:
         self._client = client
         self._cluster = cluster
-        self._unreached = 0
-        self._gave_up: StockDown | None = None
-        self.faults: dict[str, str] = {}
+        self._parts = PartReads(client)
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The unreadable parts."""
+        return self._parts.faults
 
     async def groups(self, known: Mapping[str, Group]) -> dict[str, Group]:
         """Every resource group."""
         names = await self._names("resourcegroups")
 
         async def read(name: str) -> Group:
-            path = f"resourcegroups/{_quoted(name)}"
+            path = f"resourcegroups/{quoted(name)}"
             return answers.group_of(name, await self._object(path, answers.RESOURCE_GROUP))
 
-        return await self._each(names, read, known, path="resourcegroups")
+        return await self._parts.each(names, read, known, path="resourcegroups")
+
+    async def broker(self, known: LocalLimit) -> LocalLimit:
+        """The limit of each broker."""
+        path = "brokers/configuration/values"
+        try:
+            return answers.broker_of(await self._object(path, answers.DYNAMIC_CONFIGURATION))
+        except Missing:
+            return NOT_SET
+        except StockError as error:
+            self._parts.fault(path, error)
+            return known
 
     async def namespaces(self, known: Mapping[str, StockNamespace]) -> dict[str, StockNamespace]:
         """Every namespace of every tenant."""
@@ -121,17 +126,17 @@ class _Poll:
                 raise
             except StockError as error:
                 # The known ones may still exist, and each may be readable.
-                self._fault(f"namespaces/{tenant}", error)
+                self._parts.fault(f"namespaces/{tenant}", error)
                 return [name for name in known if name.startswith(f"{tenant}/")]
 
         async def read(name: str) -> StockNamespace:
-            path = f"namespaces/{_path_of(parse_namespace(name))}"
+            path = f"namespaces/{path_of(parse_namespace(name))}"
             answer = await self._object(path, answers.NAMESPACE)
             return answers.namespace_of(answer, self._cluster)
 
-        lists = await self._each(await self._names("tenants"), names_of, {}, path="tenants")
+        lists = await self._parts.each(await self._names("tenants"), names_of, {}, path="tenants")
         names = [name for names in lists.values() for name in names]
-        return await self._each(names, read, known, path="namespaces")
+        return await self._parts.each(names, read, known, path="namespaces")
 
     async def topics(
         self, known: Mapping[str, StockTopic], wanted: Mapping[str, frozenset[str]]
@@ -142,7 +147,7 @@ class _Poll:
             before = known.get(name, NOTHING_SET)
             return await self._topic(name, wanted[name].union(before.by_subscription))
 
-        found = await self._each(list(wanted), read, known, path="topics")
+        found = await self._parts.each(list(wanted), read, known, path="topics")
         others = {name: topic for name, topic in known.items() if name not in wanted}
         return others | {name: topic for name, topic in found.items() if topic != NOTHING_SET}
 
@@ -156,14 +161,14 @@ class _Poll:
 
     async def _topic(self, name: str, subscriptions: Iterable[str]) -> StockTopic:
         domain, _, rest = name.partition("://")
-        base = f"{domain}/{_path_of(rest)}"
+        base = f"{domain}/{path_of(rest)}"
 
         async def get(what: str, decoder: Decoder[_Answer]) -> _Answer | None:
             return await self._client.get(f"{base}/{what}", decoder)
 
         publish = await get("publishRate", answers.PUBLISH_RATE)
         own = {
-            subscription: await get(f"{_quoted(subscription)}/dispatchRate", answers.DISPATCH_RATE)
+            subscription: await get(f"{quoted(subscription)}/dispatchRate", answers.DISPATCH_RATE)
             for subscription in sorted(subscriptions)
         }
         return answers.topic_of(
@@ -187,57 +192,3 @@ class _Poll:
             return await self._object(path, answers.NAMES)
         except Missing as exc:
             raise StockRefused(f"{exc}; is this Pulsar's admin API?") from exc
-
-    async def _each(
-        self,
-        names: Sequence[str],
-        read: Callable[[str], Awaitable[_Part]],
-        known: Mapping[str, _Part],
-        *,
-        path: str,
-    ) -> dict[str, _Part]:
-        """Read a part for each name; an unchanged part stays the same object."""
-        found: dict[str, _Part] = {}
-        pending = iter(dict.fromkeys(names))
-
-        async def work() -> None:
-            for name in pending:
-                if self._gave_up is not None:
-                    return
-                before = known.get(name)
-                try:
-                    part = await read(name)
-                except Missing:
-                    continue
-                except (StockError, InvalidName) as error:
-                    self._fault(f"{path}/{name}", error)
-                    if before is not None:
-                        found[name] = before
-                else:
-                    found[name] = part if before is None or part != before else before
-
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(min(self._client.settings.connections_max, len(names))):
-                tasks.create_task(work())
-        if self._gave_up is not None:
-            raise self._gave_up
-        return found
-
-    def _fault(self, what: str, error: RgdError) -> None:
-        if len(self.faults) < FAULTS_MAX:
-            self.faults[what] = str(error)
-        if isinstance(error, StockDown):
-            self._unreached += 1
-            if self._unreached == UNREACHED_MAX:
-                self._gave_up = StockDown(
-                    f"{self._unreached} calls without an answer, the last: {error}"
-                )
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
-
-
-def _path_of(full: str) -> str:
-    """`tenant/namespace/topic` as a path: slashes within the topic are part of its name."""
-    return "/".join(_quoted(part) for part in full.split("/", 2))

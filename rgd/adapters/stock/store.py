@@ -81,4 +81,4 @@ def _texts(url: str, policies: StockPolicies) -> Iterator[bytes]:
             yield (b"" if is_first else b",") + msgspec.json.encode(piece)[1:-1]
             is_first = False
         yield b"}"
-    yield b"}}"
+    yield b',"broker":' + msgspec.json.encode(policies.broker) + b"}}"

@@ -74,6 +74,15 @@ class _OpenSegment:
     size: int
     first_timestamp: int | None
     marks: MarkWriter
+    #: The caller's clock at the last entry, and how far it has moved on since the first; it may be set back.
+    offered_ms: int | None = None
+    aged_ms: int = 0
+
+    def age(self, now_ms: int) -> None:
+        """Let time pass: broker time stands still while a clock that was set back catches up."""
+        if self.offered_ms is not None:
+            self.aged_ms += max(0, now_ms - self.offered_ms)
+        self.offered_ms = now_ms
 
 
 def _behind(pieces: list[bytes | memoryview], count: int) -> list[bytes | memoryview]:
@@ -273,9 +282,11 @@ class Appender:
         """Encode an item behind `run`; answer with the run that is to be written now."""
         try:
             stored = self._encode(run, pending, item, is_offered=True)
+            if self._segment is not None:
+                self._segment.age(pending.timestamp_ms)
             if self._must_roll(run, stored.header):
                 self._put(run)
-                self._roll(stored.header.size)
+                self._roll(stored.header.size, pending.timestamp_ms)
                 run = self._first_entries(pending)
                 stored = self._encode(run, pending, item, is_offered=True)
         except (OSError, UsageLogError):
@@ -340,10 +351,10 @@ class Appender:
         first_timestamp = segment.first_timestamp
         if first_timestamp is None and run:
             first_timestamp = run[0].header.timestamp
-        is_old = (
-            first_timestamp is not None
-            and header.timestamp - first_timestamp >= self._settings.segment_age_s * _MS_PER_S
-        )
+        age_ms = segment.aged_ms
+        if first_timestamp is not None:
+            age_ms = max(age_ms, header.timestamp - first_timestamp)
+        is_old = age_ms >= self._settings.segment_age_s * _MS_PER_S
         return is_old or header.end > self._settings.segment_bytes
 
     def _put(self, run: list[_Stored]) -> None:
@@ -398,13 +409,13 @@ class Appender:
         self.unwritable += 1
         self._on_fault(error)
 
-    def _roll(self, needed: int) -> None:
+    def _roll(self, needed: int, now_ms: int) -> None:
         """Close the open segment, if any, and begin the next one, for an entry of `needed` bytes."""
         if self._segment is not None and self._is_syncing:
             self._sync(self._segment)
         self._close_segment()
         path = self._folder / segment_name(self.next_index)
-        self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0))
+        self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0)).age(now_ms)
         if self._is_syncing:
             sync_path(self._folder)
         # The new segment stands for the next index, so the log may lose every other one.
@@ -412,8 +423,10 @@ class Appender:
         half = self._settings.segment_bytes // 2
         self._make_room(self.next_index, half + max(needed, half))
 
-    def _open(self, end: OpenEnd) -> None:
-        descriptor = os.open(end.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    def _open(self, end: OpenEnd) -> _OpenSegment:
+        # Opening a FIFO of this name would wait for its reader.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(end.path, flags, 0o644)
         if os.fstat(descriptor).st_size != end.size:
             os.close(descriptor)
             raise FileExistsError(
@@ -421,6 +434,7 @@ class Appender:
             )
         marks = MarkWriter(end.path, since_mark=end.since_mark)
         self._segment = _OpenSegment(end.path, descriptor, end.size, end.first_timestamp, marks)
+        return self._segment
 
     def _sync(self, segment: _OpenSegment) -> None:
         try:

@@ -6,21 +6,33 @@ the daemon is no fault of a reader, and a clock that jumps changes nothing. Beyo
 passes the reader: its position stays and says how much it lost, or it is forgotten (`on_overrun`).
 """
 
+import contextlib
 import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.errors import LogUnwritable
 from rgd.adapters.usagelog.retention import ClosedSegment
+from rgd.adapters.usagelog.side_files import (
+    SetAside,
+    SideFileDamaged,
+    read_side_file,
+    set_aside,
+)
+from rgd.core.errors import InvalidName
+from rgd.core.policies.names import check_entity
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.ports.log_door import CURSORS_MAX, CursorRefused, UnknownCursor
 from rgd.ports.usagelog import OnOverrun
 
 CURSORS_NAME: Final = "cursors.json"
+#: Largest file that is read: 64 names of 512 characters take half of it.
+CURSORS_BYTES_MAX: Final = 64 << 10
+INDEX_MAX: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +60,23 @@ class Cursors:
     """The positions of one log's readers."""
 
     def __init__(self, folder: Path, settings: CursorSettings, clock: Callable[[], Nanos]) -> None:
-        """Read what is stored; what cannot be read is as good as none."""
+        """Read what is stored; a file that makes no sense is set aside, and what does in it is kept."""
         self._path = folder / CURSORS_NAME
         self._settings = settings
         self._clock = clock
         #: One change at a time; readers take the mapping as it is.
         self._changing = threading.Lock()
         now = clock()
+        stored, why = _read(self._path)
         self._known: Mapping[str, Cursor] = {
-            name: Cursor(name, index, now) for name, index in _read(self._path).items()
+            name: Cursor(name, index, now) for name, index in stored.items()
         }
+        #: The file that was found damaged.
+        self.set_aside: SetAside | None = None if why is None else set_aside(self._path, why)
+        if why is not None and stored:
+            # Where the disk refuses, the next position that is acknowledged stores all.
+            with contextlib.suppress(LogUnwritable):
+                self._set(self._known)
 
     def all(self) -> tuple[Cursor, ...]:
         """Every position, by name."""
@@ -99,6 +118,24 @@ class Cursors:
             self.get(name)
             self._set({one: cursor for one, cursor in self._known.items() if one != name})
 
+    def lower(self, end: int) -> list[tuple[str, int]]:
+        """Bring positions beyond the end of the log back to it; returns those by name, as they were.
+
+        A log that lost entries gives their indexes to new ones, which a reader would never get.
+        Blocks for the disk; where that refuses, the next position that is acknowledged stores all.
+        """
+        with self._changing:
+            beyond = [(one.name, one.index) for one in self.all() if one.index > end]
+            if beyond:
+                lowered = {
+                    name: replace(one, index=min(one.index, end))
+                    for name, one in self._known.items()
+                }
+                self._known = lowered
+                with contextlib.suppress(LogUnwritable):
+                    self._set(lowered)
+        return beyond
+
     def holds(self, cursor: Cursor, closed: Sequence[ClosedSegment]) -> bool:
         """Whether a position holds back deletion of these segments."""
         behind = sum(one.size for one in closed if one.last_index >= cursor.index)
@@ -107,35 +144,59 @@ class Cursors:
         return idle_ns <= settings.hold_s * NS_PER_S and behind <= settings.hold_bytes
 
     def holding(self, closed: Sequence[ClosedSegment]) -> dict[str, int]:
-        """The positions that hold back deletion, as `retention.removals` takes them.
+        """The positions that hold back deletion, as `retention.removals` takes them."""
+        return {one.name: one.index for one in self.all() if self.holds(one, closed)}
 
-        Those beyond a limit are forgotten here where the settings say so.
+    def forget_overrun(self, closed: Sequence[ClosedSegment]) -> None:
+        """Forget the positions beyond a limit, where the settings say so; blocks for the disk.
+
+        Where the disk refuses, they stay until the next time.
         """
-        held = {one.name: one.index for one in self.all() if self.holds(one, closed)}
-        if self._settings.on_overrun is OnOverrun.FORGET:
-            for cursor in self.all():
-                if cursor.name not in held:
+        if self._settings.on_overrun is not OnOverrun.FORGET:
+            return
+        for cursor in self.all():
+            if not self.holds(cursor, closed):
+                # Its reader may forget it at the same time.
+                with contextlib.suppress(UnknownCursor, LogUnwritable):
                     self.forget(cursor.name)
-        return held
 
     def _set(self, known: Mapping[str, Cursor]) -> None:
         draft = self._path.with_suffix(f".{os.getpid()}")
         positions = {name: cursor.index for name, cursor in known.items()}
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(positions), encoding="utf-8")
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump(positions, file)
+                file.flush()
+                # An empty file after a loss of power would be taken for a damaged one.
+                os.fsync(file.fileno())
             draft.replace(self._path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
             raise LogUnwritable(self._path, error) from error
         self._known = known
 
 
-def _read(path: Path) -> dict[str, int]:
+def _read(path: Path) -> tuple[dict[str, int], str | None]:
+    """The sound positions in a file, and what is wrong with the rest of it."""
     try:
-        stored = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
+        stored = read_side_file(path, CURSORS_BYTES_MAX)
+    except FileNotFoundError:
+        return {}, None
+    except SideFileDamaged as error:
+        return {}, str(error)
     if not isinstance(stored, dict):
-        return {}
-    sound = {name: index for name, index in stored.items() if type(index) is int and index >= 0}
-    return dict(list(sound.items())[:CURSORS_MAX])
+        return {}, "expected an object of names and indexes"
+    sound = {name: index for name, index in stored.items() if _is_sound(name, index)}
+    kept = dict(list(sound.items())[:CURSORS_MAX])
+    wrong = len(stored) - len(kept)
+    return kept, f"{wrong} of its positions make no sense" if wrong else None
+
+
+def _is_sound(name: str, index: object) -> bool:
+    try:
+        check_entity(name, "cursor")
+    except InvalidName:
+        return False
+    return type(index) is int and 0 <= index <= INDEX_MAX

@@ -4,6 +4,7 @@ Damage is not an error: it is found, named and skipped (`reader.DamagedEntry`). 
 is no error either: it stops logging and is tried again (`writer`).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rgd.ports.usagelog import UsageLogError
@@ -17,6 +18,15 @@ class LogNotFound(UsageLogError):
             "no such log folder or segment file" if isinstance(place, Path) else "no log is there"
         )
         super().__init__(f"{place}: {what}")
+
+
+class SeveralLogs(UsageLogError):
+    """A place holds more than one log, where one was expected."""
+
+    def __init__(self, place: Path | str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"{place}: expected one log, found {len(names)}: name one of them, for instance {names[0]}"
+        )
 
 
 class LogUnreadable(UsageLogError):

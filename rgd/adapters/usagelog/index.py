@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.headers import Header, Readable, header_at, walk
+from rgd.config.plain_files import open_plain_file, read_plain_file
 from rgd.wire.errors import WireError
 
 SUFFIX: Final = ".idx"
 #: Entries from one mark to the next.
 MARK_EVERY: Final = 128
+#: Most of an index that is read; what lies behind is found without it.
+INDEX_BYTES_MAX: Final = 24 << 20
 
 _MARK: Final = struct.Struct(">QQQ")
 
@@ -60,7 +63,7 @@ class MarkWriter:
         """Continue an index (`since_mark` as in `MarkCounter`), or begin one if it is 0."""
         self._counter = MarkCounter(since_mark)
         self._descriptor: int | None = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
         if since_mark == 0:
             flags |= os.O_TRUNC
         with contextlib.suppress(OSError):
@@ -95,7 +98,7 @@ def index_path(segment: Path) -> Path:
 def load_marks(segment: Path) -> list[Mark]:
     """The marks in the file, up to the first that cannot follow its predecessor."""
     try:
-        return decode_marks(index_path(segment).read_bytes())
+        return decode_marks(read_plain_file(index_path(segment), INDEX_BYTES_MAX)[:INDEX_BYTES_MAX])
     except OSError:
         return []
 
@@ -141,7 +144,7 @@ def mend(segment: Path) -> None:
     Raises:
         OSError: a file cannot be read or written.
     """
-    descriptor = os.open(segment, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_plain_file(segment)
     try:
         loaded = load_marks(segment)
         marks = true_marks(descriptor, loaded)
@@ -167,7 +170,7 @@ def replace_marks(segment: Path, marks: list[Mark]) -> None:
     path = index_path(segment)
     data = _encode(marks)
     with contextlib.suppress(OSError):
-        if path.read_bytes() == data:
+        if read_plain_file(path, len(data)) == data:
             return
     fresh = path.with_suffix(SUFFIX + ".new")
     fresh.write_bytes(data)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rgd.adapters.usagelog.errors import SeveralLogs
 from rgd.adapters.usagelog.headers import Header, Readable, pread, read_chunks, size_of, walk
 from rgd.adapters.usagelog.index import Mark, true_marks
 from rgd.adapters.usagelog.sources import FileSource, Source, folder_sources, logs_at
@@ -116,6 +117,7 @@ def seek_time(place: Path | str, timestamp_ms: int) -> Position | None:
 
     Raises:
         LogNotFound: there is no such place.
+        SeveralLogs: it holds more than one.
         LogUnreadable, TierError: it cannot be read.
     """
     return seek_time_in(_one_log(place), timestamp_ms)
@@ -126,6 +128,7 @@ def seek_index(place: Path | str, index: int) -> Position | None:
 
     Raises:
         LogNotFound: there is no such place.
+        SeveralLogs: it holds more than one.
         LogUnreadable, TierError: it cannot be read.
     """
     return seek_index_in(_one_log(place), index)
@@ -165,7 +168,10 @@ def _one_log(place: Path | str) -> Sequence[Source]:
     path = Path(place)
     if "://" not in str(place) and path.is_dir() and (own := folder_sources(path)):
         return own
-    return next(logs_at(place), [])
+    logs = [sources for sources in logs_at(place) if sources]
+    if len(logs) > 1:
+        raise SeveralLogs(place, [sources[0].name.rpartition("/")[0] for sources in logs])
+    return logs[0] if logs else []
 
 
 def _seek(

@@ -22,6 +22,7 @@ from rgd.adapters.usagelog.index import (
     replace_marks,
     true_marks,
 )
+from rgd.config.plain_files import open_plain_file
 from rgd.wire.errors import WireError
 from rgd.wire.segment import Damaged, Found, SegmentReader, Stored, Torn
 
@@ -81,7 +82,7 @@ def recover(folder: Path) -> Tail:
     if not segments:
         return Tail()
     last = segments[-1]
-    descriptor = os.open(last.path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = open_plain_file(last.path, os.O_RDWR)
     try:
         scan = _scan(descriptor, last)
         if os.fstat(descriptor).st_size > scan.end:
@@ -170,7 +171,7 @@ def _open_end(path: Path, scan: _Scan, first: Header | None) -> OpenEnd:
 def _last_of(segments: list[Segment]) -> Stored | None:
     """The last complete entry of the newest of these segments that has one."""
     for segment in reversed(segments):
-        descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_plain_file(segment.path)
         try:
             last = _scan(descriptor, segment).last
         finally:

@@ -1,4 +1,4 @@
-"""The settings of the usage log, with the names of design 11 where it has one.
+"""The settings of the usage log (docs/configuration.md).
 
 Law: every limit of the log has its name here, and the effect of reaching it.
 `rgd.config` reads settings from files.

@@ -16,7 +16,8 @@ from typing import Final, Protocol
 from rgd.adapters.usagelog.errors import LogNotFound, LogUnreadable
 from rgd.adapters.usagelog.files import list_logs, list_segments
 from rgd.adapters.usagelog.headers import Readable
-from rgd.adapters.usagelog.index import Mark, decode_marks, load_marks
+from rgd.adapters.usagelog.index import INDEX_BYTES_MAX, Mark, decode_marks, load_marks
+from rgd.config.plain_files import open_plain_file
 from rgd.storage.errors import ObjectMissing
 from rgd.storage.manifest import TieredSegment
 from rgd.storage.objects import Objects, folder_of, is_url
@@ -75,7 +76,7 @@ class FileSource:
     @contextlib.contextmanager
     def open(self) -> Iterator[Readable | None]:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_plain_file(self.path)
         except FileNotFoundError:
             yield None
             return
@@ -135,7 +136,7 @@ class TierRanges:
 
 @dataclass(frozen=True, slots=True)
 class TierSource:
-    """A segment in a tier."""
+    """A segment in a tier; one that is missing because the tier is gone is an error."""
 
     tier: LogTier
     segment: TieredSegment
@@ -160,6 +161,7 @@ class TierSource:
         try:
             ranges.read(1, 0)
         except ObjectMissing:
+            self.tier.check()
             yield None
             return
         yield ranges
@@ -167,7 +169,7 @@ class TierSource:
     def marks(self) -> list[Mark]:
         name = self.tier.name_of(self.segment.first_index, MARKS)
         with contextlib.suppress(ObjectMissing):
-            return decode_marks(self.tier.objects.read(name))
+            return decode_marks(self.tier.objects.read_range(name, 0, INDEX_BYTES_MAX))
         return []
 
     def may_grow(self) -> bool:
@@ -209,7 +211,7 @@ class MovingSource:
 
     def marks(self) -> list[Mark]:
         marks = self.file.marks()
-        moved = None if marks else self.moved()
+        moved = None if marks or self.file.path.exists() else self.moved()
         return marks if moved is None else moved.marks()
 
     def may_grow(self) -> bool:

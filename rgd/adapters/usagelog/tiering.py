@@ -1,7 +1,8 @@
 """The uploader: one thread that carries closed segments to the tier and deletes what retention gives up.
 
 Law: oldest first, one at a time, each step repeatable: a segment leaves the disk only once its manifest is
-in the tier, and the tier only once it was marked. Nothing here is waited for by whoever writes or limits.
+in the tier, and the tier only once it was marked. A place that does not hold the tier that is remembered is a
+tier that fails. Nothing here is waited for by whoever writes or limits.
 A tier that fails raises one alarm, is tried again after a growing pause, and its end is reported once.
 On average at most `bytes_per_s` go up, one segment in one piece: a segment is created whole or not at all.
 
@@ -10,15 +11,16 @@ What the tier holds is in `tier_state`, its objects are `rgd.storage`'s business
 """
 
 import contextlib
+import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from rgd.adapters.usagelog.files import list_segments
-from rgd.adapters.usagelog.index import index_path
+from rgd.adapters.usagelog.index import INDEX_BYTES_MAX, index_path
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits, ages_ms, removals
 from rgd.adapters.usagelog.tier_state import (
     TierLag,
@@ -30,18 +32,28 @@ from rgd.adapters.usagelog.tier_state import (
 )
 from rgd.adapters.usagelog.trimming import facts_of
 from rgd.backoff import Backoff
+from rgd.config.plain_files import read_plain_file
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
-from rgd.storage.errors import TierConflict
+from rgd.storage.errors import TierChanged, TierConflict
+from rgd.storage.identity import (
+    IDENTITY_BYTES,
+    MARKER,
+    REMEDY,
+    claim_identity,
+    read_identity,
+)
 from rgd.storage.manifest import TieredSegment
-from rgd.storage.objects import Objects, canonical
-from rgd.storage.tier import LogTier, checksum_of
+from rgd.storage.objects import TIMEOUT_S, Objects, canonical
+from rgd.storage.tier import Listing, LogTier, checksum_of
 from rgd.wire.segment import segment_name
 
 #: The cursor by which the uploader holds back retention on disk.
 CURSOR: Final = "tier"
 #: How long `stop` waits for what is under way; a request that hangs does not keep the process.
 STOP_WAIT_S: Final = 5.0
+#: A step that takes longer hangs: twice the longest request, because a segment has several.
+STUCK_S: Final = 2 * TIMEOUT_S
 
 _MS_PER_S: Final = 1000
 _NO_CURSORS: Final[Callable[[], Mapping[str, int]]] = dict
@@ -95,6 +107,8 @@ class TierParts:
     backoff: Backoff
     #: Called in the uploader's thread.
     on_event: Callable[[TierAlarm | TierDeleted], None]
+    #: The same objects for readers, with shorter timeouts; None: `objects`.
+    reading: Objects | None = None
 
 
 @dataclass(slots=True)
@@ -134,9 +148,11 @@ class Uploader:
         self._clock = parts.clock
         self._backoff = parts.backoff
         self._on_event = parts.on_event
-        self._state = load_state(folder, canonical(parts.objects.place), new_log)
+        #: `set_aside` is the stored state that was found damaged.
+        self._state, self.set_aside = load_state(folder, canonical(parts.objects.place), new_log)
         prefix = f"{settings.name}/{folder.name}/{self._state.log}"
-        self._tier = LogTier(parts.objects, prefix)
+        self._tier = LogTier(parts.objects, prefix, self._state.identity)
+        self._reading = parts.reading or parts.objects
         #: Whether the state on disk is older than the one here.
         self._is_unstored = False
         self._trouble: str | None = None
@@ -151,6 +167,8 @@ class Uploader:
         self._upload_at = parts.clock()
         #: When a drop or a deletion will be due.
         self._due_at: list[Nanos] = []
+        #: Since when the tier is asked for something; None: it is not.
+        self._asking_since: Nanos | None = None
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -165,9 +183,17 @@ class Uploader:
         """Where the log is in the tier."""
         return self._tier
 
+    def tier_to_read(self) -> LogTier:
+        """The same for readers."""
+        return LogTier(self._reading, self._tier.prefix, self._tier.identity)
+
     @property
     def trouble(self) -> str | None:
         """Why nothing goes up, in words; None: as far as is known, all is well."""
+        since = self._asking_since
+        asking_s = 0.0 if since is None else (self._clock() - since) / NS_PER_S
+        if asking_s > STUCK_S:
+            return f"{self._tier.objects.place}: expected an answer, waiting since {asking_s:.0f} s"
         return self._trouble
 
     def lag(self, now_ms: int) -> TierLag | None:
@@ -201,18 +227,22 @@ class Uploader:
         Raises:
             TierError, OSError: it did not work; what was done stays done.
         """
-        self._look()
+        closed = self._closed()
+        with self._asking():
+            self._look(closed)
         # Until all of it is done, it is not known what is there.
         self._is_listed = False
         uploads = []
-        for segment in self._state.waiting(self._closed()):
+        for segment in self._state.waiting(closed):
             self._rest()
             if self._stopping.is_set():
                 return
-            uploads.append(self._upload(segment))
+            with self._asking():
+                uploads.append(self._upload(segment))
         self._due_at = []
         self._drop_local()
-        self._delete()
+        with self._asking():
+            self._delete()
         # Once more, where it could not be stored.
         self._set(self._state)
         # What was not on disk any more was deleted there, or dropped by another uploader: look again.
@@ -224,8 +254,9 @@ class Uploader:
         Raises:
             TierError, OSError: it did not work; what was done stays done.
         """
-        self._look()
-        for segment in self._state.waiting(self._closed()):
+        closed = self._closed()
+        self._look(closed)
+        for segment in self._state.waiting(closed):
             self._rest()
             uploaded = self._upload(segment)
             if progress is not None and uploaded is not None:
@@ -246,22 +277,55 @@ class Uploader:
                 self._recover()
                 self._wake.wait(self._pause_s())
 
-    def _look(self) -> None:
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Note since when the tier is asked, so that a request that hangs can be told."""
+        self._asking_since = self._clock()
+        try:
+            yield
+        finally:
+            self._asking_since = None
+
+    def _look(self, closed: Sequence[ClosedSegment]) -> None:
         """Learn what is there: at the start and after a failure, whose outcome is not known."""
-        if self._is_listed:
-            return
-        known = {one.first_index: one for one in (*self._state.segments, *self._state.marked)}
-        listing = self._tier.list(known)
-        self._remnants = listing.remnants
-        self._set(self._state.with_listing(listing))
-        foreign = self._state.foreign(self._closed())
+        self._tier.check()
+        if not self._is_listed:
+            known = {one.first_index: one for one in (*self._state.segments, *self._state.marked)}
+            listing = self._tier.list(known)
+            self._identify(known, listing)
+            self._remnants = listing.remnants
+            self._set(self._state.with_listing(listing))
+        # Asked each time: what counts again may be closed only now.
+        foreign = self._state.foreign(closed)
+        self._is_listed = not foreign
         if foreign:
             raise TierConflict(
-                f"{self._tier.objects.place}: it holds other entries than this log from index "
+                f"{self._tier.objects.place}: it holds, or held, other entries than this log from index "
                 f"{foreign[0].first_index} on; move {state_path(self._folder, self._state.place).name} away, so "
                 "that the log continues under another number, or use another log.name"
             )
-        self._is_listed = True
+
+    def _identify(self, known: Mapping[int, TieredSegment], listing: Listing) -> None:
+        """Remember which tier it is, from its first use on."""
+        if self._tier.identity is not None:
+            return
+        objects = self._tier.objects
+        # Uploaded by an rgd that knew no identities: the tier has to hold some of it.
+        if known and not known.keys() & {
+            one.first_index for one in (*listing.segments, *listing.marked)
+        }:
+            raise TierChanged(
+                f"{objects.place}: expected some of the {len(known)} segments that were uploaded, found none; "
+                f"nothing is uploaded, dropped or deleted. {REMEDY}"
+            )
+        if self._state.is_regained and read_identity(objects) is None:
+            raise TierChanged(
+                f"{objects.place}: expected the tier that this log was uploaded to, but {MARKER} is missing, and "
+                f"what was remembered of it was damaged; nothing is uploaded, dropped or deleted. {REMEDY}"
+            )
+        identity = claim_identity(objects, secrets.token_hex(IDENTITY_BYTES))
+        self._tier.identity = identity
+        self._set(replace(self._state, identity=identity, is_regained=False))
 
     def _upload(self, segment: ClosedSegment) -> TieredSegment | None:
         """Upload a segment; None: it is not on disk any more."""
@@ -272,7 +336,7 @@ class Uploader:
             return None
         marks = b""
         with contextlib.suppress(FileNotFoundError):
-            marks = index_path(path).read_bytes()
+            marks = read_plain_file(index_path(path), INDEX_BYTES_MAX)[:INDEX_BYTES_MAX]
         uploaded = TieredSegment(
             segment.first_index,
             segment.last_index,
@@ -281,7 +345,10 @@ class Uploader:
             len(data),
             checksum_of(data),
         )
+        self._tier.check()
         self._tier.put(uploaded, data, marks)
+        # It may have vanished meanwhile, and parts of it may be below the mount point.
+        self._tier.check()
         self._set(self._state.with_uploaded(uploaded))
         now = self._clock()
         self._uploaded_at[segment.first_index] = now

@@ -20,6 +20,7 @@ from rgd.adapters.usagelog.headers import Header, walk
 from rgd.adapters.usagelog.index import SUFFIX, index_path, load_marks, true_marks
 from rgd.adapters.usagelog.retention import ClosedSegment, Reason, Removal, ages_ms, removals
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.config.plain_files import open_plain_file
 from rgd.core.units import NS_PER_MS, Nanos
 from rgd.wire.segment import segment_name
 
@@ -121,16 +122,15 @@ def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:
     Raises:
         OSError: it cannot be read.
     """
-    descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_plain_file(segment.path)
     try:
         size = os.fstat(descriptor).st_size
         first = next(walk(descriptor), None)
-        last = _last_header(segment.path, descriptor)
+        last, last_index = _last_of(segment, descriptor)
     finally:
         os.close(descriptor)
     if index_path(segment.path).exists():
         size += index_path(segment.path).stat().st_size
-    last_index = last.index if last is not None and last.index is not None else segment.first_index
     if following is not None:
         last_index = following.first_index - 1
     return ClosedSegment(
@@ -142,10 +142,10 @@ def facts_of(segment: Segment, following: Segment | None) -> ClosedSegment:
     )
 
 
-def _last_header(path: Path, descriptor: int) -> Header | None:
-    """The last whole entry, looked for behind the last true mark."""
-    marks = true_marks(descriptor, load_marks(path))
-    last = None
-    for last in walk(descriptor, marks[-1].offset if marks else 0):  # noqa: B007 -- the last one counts
-        pass
-    return last
+def _last_of(segment: Segment, descriptor: int) -> tuple[Header | None, int]:
+    """The last whole entry and its index, looked for behind the last true mark; counted where it has none."""
+    marks = true_marks(descriptor, load_marks(segment.path))
+    last, last_index = None, (marks[-1].index if marks else segment.first_index) - 1
+    for last in walk(descriptor, marks[-1].offset if marks else 0):
+        last_index = last_index + 1 if last.index is None else last.index
+    return last, max(last_index, segment.first_index)

@@ -6,16 +6,16 @@ waits (`flush`, `close`) and one more attempt has failed.
 A failing disk raises one alarm, is tried again every `retry_ms` while payloads wait,
 and its end is reported once too. Only a successful write proves that the disk works.
 
-What is offered is encoded in the thread too, so that `append` takes no longer for a large round.
-The queue holds what was offered and, between them, the marks of those who wait (`_Waiter`); only the thread
-takes from it, and only once a payload is written or lost.
+What is offered is encoded in the thread too, so that `append` takes no longer for a large round. It takes no lock
+either (`inbox`). The thread moves what is in the inbox into its own queue, where a payload stays until it is
+written or lost.
 """
 
 import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,12 @@ from typing import Final, TypeVar
 
 from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.inbox import Inbox, Waiter, size_of
 from rgd.adapters.usagelog.index import mend
 from rgd.adapters.usagelog.retention import ClosedSegment, Removal
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.adapters.usagelog.trimming import Trimmer
-from rgd.core.exchange.messages import Loggable, RoundRecord
+from rgd.core.exchange.messages import Loggable
 from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 
@@ -35,8 +36,6 @@ from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 BATCH_BYTES: Final = 1 << 20
 #: Most payloads of one write.
 BATCH_MAX: Final = 256
-#: About what a row or a peer of a round takes while it waits.
-ROW_BYTES: Final = 250
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
@@ -60,15 +59,6 @@ class Trimmed:
 
     folder: Path
     removals: tuple[Removal, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiter:
-    """A caller that waits until all earlier items in the queue are written or lost."""
-
-    settled: Future[None]
-    #: Whether the thread ends here.
-    is_end: bool = False
 
 
 class SegmentedLog:
@@ -122,15 +112,16 @@ class SegmentedLog:
         self._trouble: str | None = None
         self._retry_at: Nanos | None = None
         self._sync_at: Nanos | None = None
-        #: Guards everything below; held for a few instructions at a time.
-        self._changed = threading.Condition()
-        self._queue: deque[Pending | _Waiter] = deque()
-        self._queued = 0
-        self._queued_bytes = 0
+        self._inbox = Inbox(settings)
+        # The thread's own: what is in work, how many of it are waiters, and payloads that were lost.
+        self._queue: deque[Pending | Waiter] = deque()
         self._waiters = 0
-        self._offered = 0
-        self._dropped = 0
+        self._discarded = 0
+        #: Set by either, never cleared.
         self._is_closed = False
+        #: Nobody takes from the inbox any more.
+        self._is_over = False
+        self._ending = threading.Lock()
         self._ended: Future[None] = Future()
 
     @property
@@ -139,7 +130,12 @@ class SegmentedLog:
 
     @property
     def lost(self) -> int:
-        return self._dropped + self._appender.unwritable + self._appender.doubtful
+        return (
+            self._inbox.dropped
+            + self._discarded
+            + self._appender.unwritable
+            + self._appender.doubtful
+        )
 
     @property
     def damaged(self) -> int:
@@ -185,47 +181,35 @@ class SegmentedLog:
 
     def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
         timestamp_ms = min(max(broker_timestamp_ms, 0), TIMESTAMP_MAX)
-        size = size_of(item)
-        with self._changed:
-            ordinal = self._offered
-            self._offered += 1
-            # What is larger than the queue is kept where nothing else waits.
-            has_room = not self._queued or (
-                self._queued < self._settings.queue_max
-                and self._queued_bytes + size <= self._settings.queue_bytes_max
-            )
-            if self._is_closed or not has_room:
-                self._dropped += 1
-                return
-            self._queue.append(Pending(item, timestamp_ms, ordinal))
-            self._queued += 1
-            self._queued_bytes += size
-            self._changed.notify()
+        self._inbox.offer(item, timestamp_ms, is_closed=self._is_closed)
+        self._look_after_end()
 
     async def flush(self) -> None:
-        with self._changed:
-            if self._is_closed:
-                settled = self._ended
-            else:
-                assert self._thread is not None, "not open"
-                settled = Future()
-                self._put_waiter(_Waiter(settled))
+        if self._is_closed:
+            settled = self._ended
+        else:
+            assert self._thread is not None, "not open"
+            settled = Future()
+            self._put(Waiter(settled))
         await asyncio.shield(asyncio.wrap_future(settled))
 
     async def close(self) -> None:
-        with self._changed:
-            if not self._is_closed:
-                self._is_closed = True
-                if self._thread is not None:
-                    self._put_waiter(_Waiter(self._ended, is_end=True))
-                else:
-                    self._end()
+        if not self._is_closed:
+            self._is_closed = True
+            if self._thread is not None:
+                self._put(Waiter(self._ended, is_end=True))
+            else:
+                self._end()
         await asyncio.shield(asyncio.wrap_future(self._ended))
 
-    def _put_waiter(self, waiter: _Waiter) -> None:
-        self._queue.append(waiter)
-        self._waiters += 1
-        self._changed.notify()
+    def _put(self, waiter: Waiter) -> None:
+        self._inbox.put(waiter)
+        self._look_after_end()
+
+    def _look_after_end(self) -> None:
+        """Deal with what came after the thread had looked for the last time."""
+        if self._is_over:
+            self._end()
 
     # --- the thread ---------------------------------------------------------------------------------
 
@@ -240,10 +224,9 @@ class SegmentedLog:
             while self._step():
                 pass
         except LogLocked as error:
-            with self._changed:
-                self._thread = None
-                if self._is_closed:
-                    self._end()
+            self._thread = None
+            if self._is_closed:
+                self._end()
             opened.set_exception(error)
             return
         except Exception as error:  # noqa: BLE001 - nobody may wait for a thread that a bug ended
@@ -251,9 +234,8 @@ class SegmentedLog:
             if not opened.done():
                 opened.set_exception(error)
         self._appender.close()
-        with self._changed:
-            self._is_closed = True
-            self._end()
+        self._is_closed = True
+        self._end()
 
     def _open(self) -> None:
         try:
@@ -288,35 +270,40 @@ class SegmentedLog:
             self._trim_idle()
         return True
 
-    def _await_work(self) -> tuple[list[Pending], _Waiter | None]:
+    def _await_work(self) -> tuple[list[Pending], Waiter | None]:
         """Wait until work is due; returns the first payloads, or the waiter."""
-        with self._changed:
-            while (idle_s := self._idle_s()) is None or idle_s > 0:
-                self._changed.wait(idle_s)
-            batch: list[Pending] = []
-            batch_bytes = 0
-            for item in self._queue:
-                if isinstance(item, _Waiter):
-                    return batch, item
-                if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
-                    break
-                batch.append(item)
-                batch_bytes += size_of(item.item)
-            return batch, None
+        self._enter(self._inbox.take())
+        while (idle_s := self._idle_s()) is None or idle_s > 0:
+            self._enter(self._inbox.take(wait_s=idle_s))
+        batch: list[Pending] = []
+        batch_bytes = 0
+        for item in self._queue:
+            if isinstance(item, Waiter):
+                return batch, item
+            if len(batch) == BATCH_MAX or batch_bytes >= BATCH_BYTES:
+                break
+            batch.append(item)
+            batch_bytes += size_of(item.item)
+        return batch, None
+
+    def _enter(self, items: Sequence[Pending | Waiter]) -> None:
+        self._queue += items
+        self._waiters += sum(isinstance(item, Waiter) for item in items)
 
     def _idle_s(self) -> float | None:
         """The time until work is due; None: until an item is queued."""
-        if self._waiters or (self._queued and self._retry_at is None):
+        has_pending = len(self._queue) > self._waiters
+        if self._waiters or (has_pending and self._retry_at is None):
             return 0
         times = [due for due in (self._sync_at, self._trim_at) if due is not None]
-        if self._queued and self._retry_at is not None:
+        if has_pending and self._retry_at is not None:
             times.append(self._retry_at)
         return (min(times) - self._clock()) / NS_PER_S if times else None
 
     def _write(self, batch: list[Pending]) -> None:
         """Write payloads; those that cannot be written stay, unless somebody waits for the end of it."""
         before = self._appender.settled
-        self._appender.dropped = self._dropped
+        self._appender.dropped = self._inbox.dropped + self._discarded
         try:
             if not self._appender.is_ready:
                 self._appender.resume()
@@ -398,49 +385,40 @@ class SegmentedLog:
 
     def _take(self, count: int) -> None:
         """Remove written payloads from the queue and, if a caller waits, the lost ones."""
-        with self._changed:
-            for _ in range(count):
-                self._pop_pending()
-            if self._retry_at is None or not self._waiters:
-                return
-            while isinstance(self._queue[0], Pending):
-                self._pop_pending()
-                self._dropped += 1
+        for _ in range(count):
+            self._pop_pending()
+        if self._retry_at is None or not self._waiters:
+            return
+        while isinstance(self._queue[0], Pending):
+            self._pop_pending()
+            self._discarded += 1
 
     def _pop_pending(self) -> None:
         item = self._queue.popleft()
         assert isinstance(item, Pending)
-        self._queued -= 1
-        self._queued_bytes -= size_of(item.item)
+        self._inbox.left(item)
 
-    def _release(self, waiter: _Waiter) -> None:
-        with self._changed:
-            popped = self._queue.popleft()
-            assert popped is waiter
-            self._waiters -= 1
+    def _release(self, waiter: Waiter) -> None:
+        popped = self._queue.popleft()
+        assert popped is waiter
+        self._waiters -= 1
         waiter.settled.set_result(None)
 
     def _end(self) -> None:
-        """Count the rest as lost and wake all waiters; the caller holds `_changed`."""
-        for item in self._queue:
-            if isinstance(item, Pending):
-                self._dropped += 1
-            elif not item.is_end:
-                item.settled.set_result(None)
-        self._queue.clear()
-        self._queued = self._queued_bytes = self._waiters = 0
-        if not self._ended.done():
-            self._ended.set_result(None)
-
-
-def size_of(item: Loggable) -> int:
-    """About how much memory something takes that waits, in bytes."""
-    if isinstance(item, bytes):
-        return len(item)
-    if isinstance(item, RoundRecord):
-        return ROW_BYTES * (1 + len(item.rows) + len(item.peers))
-    # The snapshot is in memory anyway.
-    return ROW_BYTES
+        """Count the rest as lost and wake all waiters; the thread does, and the loop after it."""
+        with self._ending:
+            self._is_over = True
+            self._queue += self._inbox.take()
+            while self._queue:
+                item = self._queue.popleft()
+                if isinstance(item, Pending):
+                    self._inbox.left(item)
+                    self._discarded += 1
+                elif not item.is_end:
+                    item.settled.set_result(None)
+            self._waiters = 0
+            if not self._ended.done():
+                self._ended.set_result(None)
 
 
 def _ignore_closed() -> None:

@@ -6,7 +6,7 @@ policy, without floors; the daemons' view of themselves is not asked.
 `rounds` is the number of whole rounds from a phase's event until every broker
 is within `ERROR_MAX` of its part, for good if it ever is; `worst_error` is the
 largest deviation, relative to the part, over the rounds from then to the
-phase's end (design 13).
+phase's end.
 """
 
 from bisect import bisect_left

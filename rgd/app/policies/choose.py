@@ -18,7 +18,14 @@ from rgd.adapters.usagelog.files import log_folder
 from rgd.app.access import make_namespace, pulsar_settings, stock_settings
 from rgd.app.policies.file import FilePolicies, seed_of
 from rgd.app.policies.source import Policies
-from rgd.app.policies.stock import NamesAsked, Origins, PollSettings, PulsarAdminPolicies
+from rgd.app.policies.stock import (
+    NamesAsked,
+    Origins,
+    PollSettings,
+    PulsarAdminPolicies,
+    TopicsPolled,
+    nothing_polled,
+)
 from rgd.app.policies.table import TablePolicies
 from rgd.config.settings import PoliciesSource, Settings
 from rgd.config.values import EMBEDDED
@@ -44,11 +51,16 @@ PATIENCE_POLLS: Final = 3
 _log = structlog.get_logger("rgd.policies")
 
 
-def policies_of(settings: Settings, url: str, names_asked: NamesAsked) -> Policies:
+def policies_of(
+    settings: Settings,
+    url: str,
+    names_asked: NamesAsked,
+    topics_polled: TopicsPolled = nothing_polled,
+) -> Policies:
     """The source named in the settings."""
     file = settings.policies.file
     if settings.policies.source is PoliciesSource.PULSAR_ADMIN:
-        return _pulsar_admin(settings, names_asked)
+        return _pulsar_admin(settings, names_asked, topics_polled)
     if settings.policies.source is PoliciesSource.FILE:
         assert file is not None, "rgd.config.relations checks it"
         return FilePolicies(file)
@@ -82,7 +94,9 @@ def table_identity(settings: Settings) -> str:
     return f"{settings.cluster} {where} {settings.policies.topic}"
 
 
-def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPolicies:
+def _pulsar_admin(
+    settings: Settings, names_asked: NamesAsked, topics_polled: TopicsPolled
+) -> PulsarAdminPolicies:
     policies = settings.policies
     asked = stock_settings(settings.exchange)
     folder = log_folder(settings.log.dir, settings.broker.name)
@@ -91,6 +105,7 @@ def _pulsar_admin(settings: Settings, names_asked: NamesAsked) -> PulsarAdminPol
         store=StockFile(folder / STOCK_POLICIES_FILE, asked.url),
         stand_in=seed_of(policies.file),
         names_asked=names_asked,
+        topics_polled=topics_polled,
     )
     timing = PollSettings(policies.poll_ms / 1000, policies.topic_calls_max)
     return PulsarAdminPolicies(origins, timing, secrets.SystemRandom())

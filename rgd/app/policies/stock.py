@@ -9,7 +9,7 @@ it, otherwise with the groups file if there is one, and reports that. Without ei
 until Pulsar was read, and `policies.unknown` decides the answer to requests.
 
 Every poll reads all groups and namespaces. It reads only topics that callers asked this daemon
-about, and those known to have policies, because Pulsar has no bulk call and most topics have none. So
+about, those whose backlogs it polls, and those known to have policies, because Pulsar has no bulk call and most topics have none. So
 daemons know different topics, and topics are not part of the hash that they compare.
 """
 
@@ -28,6 +28,7 @@ from rgd.config.groups import policies_hash
 from rgd.core.buckets.decision import Name
 from rgd.core.errors import PoliciesReadOnly
 from rgd.core.policies.model import NOT_SET, Attachments, Backlogs, Limits
+from rgd.core.policies.names import partitioned_topic_of
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.ports.stock import (
@@ -47,7 +48,15 @@ JITTER: Final = 0.1
 #: Returns the names that callers asked for (`rgd.core.buckets.limiter.Limiter.names_asked`).
 NamesAsked = Callable[[], Sequence[Name]]
 
+#: Returns the topics (full names) whose backlogs are polled.
+TopicsPolled = Callable[[], Sequence[str]]
+
 _log = structlog.get_logger("rgd.policies")
+
+
+def nothing_polled() -> Sequence[str]:
+    """No backlogs are polled."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,7 @@ class Origins:
     #: In force until Pulsar was read once, by this run or an earlier one. None: there is none.
     stand_in: PolicySnapshot | None
     names_asked: NamesAsked
+    topics_polled: TopicsPolled = nothing_polled
 
 
 class PulsarAdminPolicies:
@@ -128,7 +138,8 @@ class PulsarAdminPolicies:
         """Read Pulsar once, and put changes in force."""
         asked = [*self._asked_before, *self._origins.names_asked()]
         self._asked_before = ()
-        topics = await asyncio.to_thread(self._topics_to_read, asked)
+        polled = self._origins.topics_polled()
+        topics = await asyncio.to_thread(self._topics_to_read, asked, polled)
         try:
             reading = await self._origins.stock.read(self._known, topics)
         except StockError as error:
@@ -196,11 +207,15 @@ class PulsarAdminPolicies:
         self._book, self._hash = snapshot, policies_hash
         await asyncio.to_thread(self._origins.store.store, reading.policies)
 
-    def _topics_to_read(self, asked: Sequence[Name]) -> dict[str, frozenset[str]]:
+    def _topics_to_read(
+        self, asked: Sequence[Name], polled: Sequence[str]
+    ) -> dict[str, frozenset[str]]:
         calls_max = self._settings.topic_calls_max
         if not calls_max:
             return {}
-        chosen, wanted = self._seen.choose(asked, self._known.topics, calls_max)
+        # A partition has the policies of its whole topic.
+        always = {*self._known.topics, *(partitioned_topic_of(name) or name for name in polled)}
+        chosen, wanted = self._seen.choose(asked, always, calls_max)
         if len(chosen) < wanted and not self._are_turns_logged:
             self._are_turns_logged = True
             _log.warning(
@@ -255,6 +270,7 @@ def snapshot_of(stock: StockPolicies) -> PolicySnapshot:
             }
         ),
         limits=Limits(
+            broker=stock.broker,
             topics={
                 name: policies.limit
                 for name, policies in topics.items()
@@ -305,7 +321,7 @@ def hash_of(stock: StockPolicies) -> int:
     """
     digest = hashlib.blake2b(digest_size=8)
     names = sorted(stock.namespaces)
-    pieces = [StockPolicies(groups=stock.groups)]
+    pieces = [StockPolicies(groups=stock.groups, broker=stock.broker)]
     pieces += [
         StockPolicies(namespaces={name: stock.namespaces[name] for name in names[at : at + PIECE]})
         for at in range(0, len(names), PIECE)

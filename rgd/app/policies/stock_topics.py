@@ -1,7 +1,7 @@
 """Selects the topics whose policies a poll reads from a stock Pulsar.
 
-Law: topics that callers asked this daemon about, and topics known to have policies, are read in
-every poll as long as they all fit. If they do not fit, they take turns, so each is read repeatedly.
+Law: topics that callers asked this daemon about, topics whose backlogs it polls, and topics known to have
+policies, are read in every poll as long as they all fit. If they do not fit, they take turns, so each is read repeatedly.
 
 The limiter forgets the requested names whenever a new snapshot comes into force, so topics are stored here for
 `KEEP_POLLS` polls. It works on plain values in a thread, because there may be many topics.
@@ -39,7 +39,7 @@ class SeenTopics:
 
         Args:
             asked: the names that callers asked for since the last call.
-            known: topics that are known to have policies.
+            known: topics that are known to have policies, or whose backlogs are polled.
             calls_max: at most so many calls, but at least one topic.
         """
         self._polls += 1

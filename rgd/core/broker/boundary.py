@@ -18,6 +18,10 @@ from typing import Final
 
 from rgd.core.broker.effects import Effect, Fault
 from rgd.core.broker.events import (
+    BacklogCheckAsked,
+    BacklogEvicted,
+    BacklogsReported,
+    BacklogsWithdrawn,
     DemandUnreported,
     Event,
     MessageReceived,
@@ -43,13 +47,15 @@ class Part(StrEnum):
     WOKEN = "woken"
     #: The work of a wake.
     NAME = "name"
-    STANDING = "exchange_state"
+    EXCHANGE_STATE = "exchange_state"
     MEMBERSHIP = "membership"
     ROUND = "round"
     REPORTS = "reports"
     SHARING = "sharing"
     LIMITS = "limits"
     SLOTS = "slots"
+    #: Takes reports of backlogs, and checks them.
+    BACKLOG = "backlog"
     #: Repairs the state after a fault, and checks it (`rgd.core.broker.recovery`).
     RECOVERY = "recovery"
     AUDIT = "audit"
@@ -63,30 +69,25 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
         StateAnnounced: Part.MESSAGE,
         PoliciesChanged: Part.POLICIES,
         DemandUnreported: Part.DEMAND,
+        BacklogsReported: Part.BACKLOG,
+        BacklogsWithdrawn: Part.BACKLOG,
+        BacklogEvicted: Part.BACKLOG,
+        BacklogCheckAsked: Part.BACKLOG,
         Stopping: Part.STOPPING,
     }
 )
 
-#: Parts that change only what is advertised.
+#: Parts that change only what is advertised; and recovery, which is repeated as it was.
 REPORTING_PARTS: Final = frozenset(
-    {Part.ROUND, Part.REPORTS, Part.DEMAND, Part.LIMITS, Part.STOPPING}
-)
-
-#: The part that each due time of a broker belongs to, in the order of `Broker._due`.
-DUE_PARTS: Final = (
-    Part.ROUND,
-    Part.REPORTS,
-    Part.DEMAND,
-    *(Part.REPORTS,) * 3,
-    Part.NAME,
-    Part.MEMBERSHIP,
-    Part.SHARING,
-    Part.STANDING,
-    Part.LIMITS,
-    Part.SLOTS,
-    Part.AUDIT,
-    Part.RECOVERY,
-    Part.POLICIES,
+    {
+        Part.ROUND,
+        Part.REPORTS,
+        Part.DEMAND,
+        Part.LIMITS,
+        Part.STOPPING,
+        Part.BACKLOG,
+        Part.RECOVERY,
+    }
 )
 
 
@@ -101,6 +102,8 @@ class Boundary:
         self._pause_ns = pause_ns
         #: When each part that raised may run again.
         self._resumes_at: dict[Part, Nanos] = {}
+        #: Parts that raised since the last recovery, which clears this.
+        self.faulty: set[Part] = set()
 
     @property
     def is_on_hold(self) -> bool:
@@ -136,11 +139,13 @@ class Boundary:
         except InvariantBroken:
             raise
         except Exception as error:  # noqa: BLE001 -- a part's boundary (docs/decisions/0023)
-            return [self.fault(part, error, now) if pauses else Fault(part, error)]
+            return [self.fault(part, error, now, pauses=pauses)]
 
-    def fault(self, part: Part, error: Exception, now: Nanos) -> Fault:
+    def fault(self, part: Part, error: Exception, now: Nanos, *, pauses: bool = True) -> Fault:
         """Pause a part because it raised; returns the fault."""
-        self._resumes_at[part] = Nanos(now + self._pause_ns)
+        self.faulty.add(part)
+        if pauses:
+            self._resumes_at[part] = Nanos(now + self._pause_ns)
         return Fault(part, error)
 
     def put_off(self, due: Iterable[tuple[Part, Nanos | None]]) -> Iterator[Nanos]:

@@ -11,13 +11,18 @@ peers do not know of, its full state when a peer asks for it, and a goodbye. The
 and `rounds` (reports).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rgd.core.broker.boundary import DUE_PARTS, EVENT_PARTS, REPORTING_PARTS, Boundary, Part
-from rgd.core.broker.due_messages import DueMessages
-from rgd.core.broker.effects import Append, Effect, Fault, Publish
+from rgd.core.backlog.store import BacklogStore
+from rgd.core.broker.backlog_work import BacklogWork
+from rgd.core.broker.boundary import EVENT_PARTS, REPORTING_PARTS, Boundary, Part
+from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import (
+    BacklogCheckAsked,
+    BacklogEvicted,
+    BacklogsReported,
+    BacklogsWithdrawn,
     DemandUnreported,
     Event,
     MessageReceived,
@@ -27,38 +32,34 @@ from rgd.core.broker.events import (
     Stopping,
     Woken,
 )
-from rgd.core.broker.exchange_state import NAME_CONFLICT_ROUNDS, ExchangeState
+from rgd.core.broker.exchange_state import ExchangeState
 from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
-from rgd.core.broker.mode import Mode
+from rgd.core.broker.mode import Mode, Signal
 from rgd.core.broker.name_claim import NameClaim
-from rgd.core.broker.own_name import OwnName, Voice
+from rgd.core.broker.own_name import OwnName
+from rgd.core.broker.parts import limiter_of, peers_of
 from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
-from rgd.core.broker.slots import Slots
+from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.turns import Turns
-from rgd.core.buckets.level import BucketSettings, GroupKey
-from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import (
     Ask,
     Hello,
-    Message,
-    Report,
 )
-from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
-from rgd.core.units import NS_PER_MS, Nanos
+from rgd.core.units import Nanos
 
 
 class Broker:
@@ -69,8 +70,10 @@ class Broker:
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
+        self._boundary = Boundary(pause_ns=settings.round_ns)
+        self._run = self._boundary.run
         self.identity = Identity(settings)
-        self.peers = _peers_of(settings)
+        self.peers = peers_of(settings)
         self.index = GroupIndex()
         self.usage = UsageMap(self.index)
         self.link = Link(settings.round_ns + settings.damping_max_ns, settings.damping_max_ns)
@@ -83,10 +86,12 @@ class Broker:
             count_brokers=self._count_brokers,
         )
         self._now = now
-        self.limiter = _limiter_of(settings, self.sharing)
+        self.limiter = limiter_of(settings, self.sharing)
+        self.backlogs = BacklogStore(settings.backlog, self.limiter.block)
+        self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
-        self.slots = Slots(self.index, self.usage, self.sharing, self.rounds)
+        self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
         self.membership = Membership(settings, self.peers, self.usage, self.sharing, self.identity)
         self.name = NameClaim(
             settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated
@@ -99,25 +104,11 @@ class Broker:
             limiter=self.limiter,
             now=now,
         )
-        self.publisher = Publisher(settings, self._sources(), now)
-        self.due_messages = DueMessages(
-            settings, self.publisher, self.rounds, self.sharing, self._run
-        )
-        self.own_name = OwnName(
-            settings, self.identity, self.name, self.exchange_state, _voice_of(self.publisher)
-        )
-        self._boundary = Boundary(pause_ns=settings.round_ns)
-        self.policy_change = PolicyChange(self.sharing, self.limiter, self._boundary)
-        self._recovery = Recovery(
-            rounds=self.rounds,
-            exchange_state=self.exchange_state,
-            membership=self.membership,
-            sharing=self.sharing,
-            usage=self.usage,
-            policy_change=self.policy_change,
-        )
-        #: Parts that raised since the last recovery.
-        self._faulty: set[str] = set()
+        sources = self._sources()
+        self.publisher = Publisher(settings, sources, self._boundary, now)
+        self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
+        self.policy_change = PolicyChange(self.slots, self.sharing, self.limiter, self._boundary)
+        self._recovery = Recovery(sources, self.exchange_state, self.usage, self.policy_change)
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
@@ -154,8 +145,8 @@ class Broker:
         if not self._is_started:
             return None
         if self._boundary.is_on_hold:
-            return min(self._boundary.put_off(zip(DUE_PARTS, self._due(), strict=True)))
-        return min(at for at in self._due() if at is not None)
+            return min(self._boundary.put_off(self._due()))
+        return min(at for _, at in self._due() if at is not None)
 
     @property
     def is_past_start(self) -> bool:
@@ -182,8 +173,8 @@ class Broker:
             raise
         except Exception as error:  # noqa: BLE001 -- the door's boundary (docs/decisions/0023)
             effects += self._contain(event, error)
-        if self._faulty:
-            effects += self._boundary.run(Part.RECOVERY, self._recover, event.now)
+        if self._boundary.faulty:
+            effects += self._run(Part.RECOVERY, self._recover, event.now)
         return tuple(effects)
 
     def shares(self, key: GroupKey) -> dict[str, Rates]:
@@ -212,25 +203,26 @@ class Broker:
             self.full_state,
         )
 
-    def _due(self) -> tuple[Nanos | None, ...]:
-        """[DUE_PARTS] when each part has work; None where it has none."""
-        now = self._now
+    def _due(self) -> tuple[tuple[Part, Nanos | None], ...]:
+        """When each part has work; None where it has none."""
+        now, publisher = self._now, self.publisher
         return (
-            now if self.rounds.is_ending else self._round_end,
-            now if self.full_state.is_pending else None,
-            self.rounds.tick_at,
-            self.publisher.early_at,
-            self.publisher.answer_at,
-            self.publisher.alive_at,
-            self.own_name.due_at,
-            self.membership.check_at,
-            self.sharing.due_at,
-            self.exchange_state.due_at,
-            now if self.limiter.is_behind else None,
-            now if self.slots.is_behind else None,
-            None if self._faulty else self._recovery.audit_due_at,
-            now if self._faulty else None,
-            now if self.policy_change.is_waiting else None,
+            (Part.ROUND, now if self.rounds.is_ending else self._round_end),
+            (Part.DEMAND, self.rounds.tick_at),
+            (Part.REPORTS, now if self.full_state.is_pending else None),
+            (Part.REPORTS, publisher.early_at),
+            (Part.REPORTS, publisher.answer_at),
+            (Part.REPORTS, publisher.alive_at),
+            (Part.NAME, self.own_name.due_at),
+            (Part.MEMBERSHIP, self.membership.check_at),
+            (Part.SHARING, self.sharing.due_at),
+            (Part.EXCHANGE_STATE, self.exchange_state.due_at),
+            (Part.LIMITS, now if self.limiter.is_behind else None),
+            (Part.SLOTS, now if self.slots.is_behind else None),
+            (Part.AUDIT, None if self._boundary.faulty else self._recovery.audit_due_at),
+            (Part.RECOVERY, now if self._boundary.faulty else None),
+            (Part.POLICIES, now if self.policy_change.is_waiting else None),
+            (Part.BACKLOG, self.backlogs.due_at(now)),
         )
 
     # Handlers, one for each event.
@@ -243,6 +235,10 @@ class Broker:
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             DemandUnreported: self._on_demand_unreported,
+            BacklogsReported: self._backlog_work.on_reported,
+            BacklogsWithdrawn: self._backlog_work.on_withdrawn,
+            BacklogEvicted: self._backlog_work.on_evicted,
+            BacklogCheckAsked: self._backlog_work.on_check_asked,
             Stopping: self._on_stopping,
         }
 
@@ -258,20 +254,34 @@ class Broker:
         if not self._is_started:
             return []
         effects = self._run(Part.NAME, self.own_name.check, now)
-        effects += self._run(Part.STANDING, self.exchange_state.check, now)
+        effects += self._run(Part.EXCHANGE_STATE, self.exchange_state.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
         # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
-        effects += self.due_messages.send(now, round_begins_to_end=begins)
+        effects += self.publisher.send_due(now, round_begins_to_end=begins)
         if begins:
             effects += self._step_round(self._begin_end, now)
+            if not self.rounds.is_small:
+                # To begin with thousands of groups is a slice of its own.
+                return effects
         if self.policy_change.is_waiting:
             effects += self._run(Part.POLICIES, self.policy_change.retry, now)
         return effects + self._turns.take(now)
 
     def _turns_of_work(self) -> Turns:
-        slices = (self._tick_slice, self._round_slice, self._share_slice, self._other_slices)
-        return Turns(slices, lambda: self.rounds.groups_worked + self.sharing.groups_worked)
+        slices = (
+            self._tick_slice,
+            self._round_slice,
+            self._share_slice,
+            self._other_slices,
+            self._backlog_slice,
+        )
+        return Turns(slices, self._worked)
+
+    def _worked(self) -> int:
+        """Groups, and topics with backlogs, that slices have worked on since the start."""
+        groups = self.rounds.groups_worked + self.sharing.groups_worked
+        return groups + self.backlogs.topics_checked
 
     def _tick_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.DEMAND, self._tick, now)
@@ -284,9 +294,12 @@ class Broker:
         if not self.sharing.is_reading or self._boundary.waits(Part.SHARING, now):
             effects += self._run(Part.LIMITS, self.limiter.work, now)
             effects += self._run(Part.SLOTS, self.slots.work, now)
-        if not self._faulty:
+        if not self._boundary.faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
+
+    def _backlog_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.BACKLOG, self._backlog_work.work, now)
 
     def _share_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.SHARING, self._share_out, now)
@@ -304,10 +317,10 @@ class Broker:
         message, now = event.message, event.now
         me = self.identity.sender
         if message.sender == me:
-            return self._read_back(message, now)
+            return self.own_name.read_back(message, now)
         if message.sender.broker == me.broker:
-            return self.own_name.hear(message, now)
-        effects = self.membership.hear(message, now)
+            return self.own_name.receive(message, now)
+        effects = self.membership.receive(message, now)
         if isinstance(message, Hello):
             self.publisher.answer_soon(message.sender.incarnation, now)
         elif isinstance(message, Ask) and message.broker == me.broker:
@@ -315,7 +328,7 @@ class Broker:
                 self.publisher.answer_soon(message.sender.incarnation, now)
             else:
                 self.publisher.show_life(now)
-        return [*effects, *self.exchange_state.maybe_go_live(now)]
+        return [*effects, *self.exchange_state.check_answers(now)]
 
     def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
         self.usage.introduce(event.rows, event.begin, event.end)
@@ -324,10 +337,9 @@ class Broker:
     def _on_policies_changed(self, event: PoliciesChanged) -> list[Effect]:
         self.membership.policies_hash = event.policies_hash
         self.limiter.unknown = None if event.known else self.settings.on_unknown
-        before, after = self.sharing.snapshot.groups, event.snapshot.groups
-        effects = self._run(Part.SLOTS, lambda _: self.slots.set_groups(before, after), event.now)
         self.membership.policies_changed()
-        return effects + self._noted(self.policy_change.put(event.snapshot, event.now))
+        self.backlogs.backlogs = event.snapshot.backlogs
+        return self.policy_change.put(event.snapshot, event.now)
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
@@ -360,7 +372,7 @@ class Broker:
         # Rounds that were missed are skipped.
         ended = 1 + (now - self._round_end) // self.settings.round_ns
         self._round_end = Nanos(self._round_end + ended * self.settings.round_ns)
-        self.rounds.begin()
+        self.rounds.begin(now)
 
     def _step_round(self, step: Callable[[Nanos], None], now: Nanos) -> list[Effect]:
         """Do a step of a round's end; if it raises, the block at hand is lost."""
@@ -374,9 +386,9 @@ class Broker:
         if self.rounds.is_ending:
             return effects
         effects += self._run(Part.LIMITS, self.limiter.end_round, now)
-        said = self._run(Part.ROUND, self._say_round, now, pauses=False)
-        effects += said
-        if not any(isinstance(effect, Publish) for effect in said):
+        sent = self._run(Part.ROUND, self._report_round, now, pauses=False)
+        effects += sent
+        if not any(isinstance(effect, Publish) for effect in sent):
             # The round's report failed; a heartbeat shows the peers that this broker lives.
             effects += self._run(Part.ROUND, self.publisher.report_nothing, now, pauses=False)
         if self.link.reached_at is None and not self.name.is_lost:
@@ -385,28 +397,11 @@ class Broker:
             )
         return effects + self._run(Part.SLOTS, self.slots.end_round, now)
 
-    def _say_round(self, now: Nanos) -> list[Effect]:
+    def _report_round(self, now: Nanos) -> list[Effect]:
         reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
         # Requests that no limit applied to are also worth a record.
         is_worth = len(record.rows) or record.ungoverned or record.unknown_refused
         return [Append(record), *reports] if is_worth else reports
-
-    # Messages under this broker's own name.
-
-    def _read_back(self, message: Message, now: Nanos) -> list[Effect]:
-        if self.identity.is_forged(message):
-            return self.own_name.catch_forger(now)
-        is_recent = False
-        if isinstance(message, Report):
-            is_recent = self.link.heard(message.sequence, now)
-            if not self.membership.read_back(message, now) and not message.full:
-                # An earlier report did not come back, so this broker's copy of its rows may differ
-                # from the peers' copies; it sends its full state.
-                self.publisher.answer_from(now)
-        elif isinstance(message, Hello):
-            is_recent = self.link.heard(0, now)
-        rejoined = self.exchange_state.rejoin(now) if is_recent else []
-        return self.own_name.come_back(rejoined, now)
 
     def _notice_gap(self, now: Nanos) -> list[Effect]:
         """Detect a suspended process: no event came for a round and `damping_max_ns`."""
@@ -419,24 +414,9 @@ class Broker:
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
         # The peers have dropped this broker, so they use its shares.
-        return self.own_name.come_back(self.exchange_state.doubt(now), now)
+        return self.own_name.come_back(Signal.DROPPED, now)
 
     # Faults and recovery.
-
-    def _run(
-        self,
-        part: Part,
-        work: Callable[[Nanos], Iterable[Effect] | None],
-        now: Nanos,
-        *,
-        pauses: bool = True,
-    ) -> list[Effect]:
-        return self._noted(self._boundary.run(part, work, now, pauses=pauses))
-
-    def _noted(self, effects: list[Effect]) -> list[Effect]:
-        """Record the parts of the faults among effects."""
-        self._faulty.update(effect.where for effect in effects if isinstance(effect, Fault))
-        return effects
 
     def _contain(self, event: Event, error: Exception) -> list[Effect]:
         """Go on after an event's handler raised; raise again if the start failed."""
@@ -445,46 +425,17 @@ class Broker:
         effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
         if isinstance(event, Stopping):
             effects += self.publisher.goodbye()
-        return self._noted(effects)
+        return effects
 
     def _recover(self, now: Nanos) -> None:
         """Repair the state after faults, and send the full state again."""
-        self._recovery.recover(now, only_advertised=not self._faulty - REPORTING_PARTS)
+        self._recovery.recover(now, only_advertised=not self._boundary.faulty - REPORTING_PARTS)
         if self._is_started:
             self.publisher.answer_soon(0, now)
-        self._faulty.clear()
+        self._boundary.faulty.clear()
 
     def _count_brokers(self, count: int) -> None:
         self.limiter.live_brokers = count
 
     def _apply_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         self.limiter.set_share(key, share, now)
-
-
-def _limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
-    buckets = BucketSettings(
-        settings.burst_ns,
-        settings.request_max_ms,
-        settings.round_ns // NS_PER_MS,
-        settings.min_interval_ns // NS_PER_MS,
-    )
-    return Limiter(buckets, sharing.share_of, topic_split=settings.topic_split)
-
-
-def _peers_of(settings: BrokerSettings) -> Peers:
-    # The owner of a name must have time to answer the hello of another daemon of that name.
-    listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns)
-    return Peers(
-        grace_ns=listen_ns + 2 * settings.damping_max_ns,
-        late_ns=settings.round_ns + 2 * settings.damping_max_ns,
-        peers_max=settings.peers_max,
-    )
-
-
-def _voice_of(publisher: Publisher) -> Voice:
-    return Voice(
-        show_life=publisher.show_life,
-        hello=publisher.hello,
-        heartbeat=lambda now: publisher.report(NO_USAGE, now),
-        everything=publisher.report_again,
-    )

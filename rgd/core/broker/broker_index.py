@@ -34,7 +34,7 @@ class SharedOut:
 
     def of_index(self, index: int) -> Ints:
         """[groups, 2] the shares of one broker in Milli per second, `NO_RATE` for unlimited."""
-        own = (self.rows.place == index).nonzero()[0]
+        own = (self.rows.broker_index == index).nonzero()[0]
         shares: Ints = self.columns.of_rows.take(own, 0)
         if len(own) < self.groups:
             shares_of_own = shares
@@ -49,7 +49,7 @@ class SharedOut:
         broker_index = np.tile(np.arange(self.brokers), self.groups)
         groups = np.repeat(np.arange(self.groups), self.brokers)
         shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
-        shares[self.rows.group, self.rows.place] = self.columns.of_rows
+        shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
         for slot, table in self.others:
             shares[slot] = table
         return shares
@@ -64,7 +64,7 @@ class BrokerIndex:
         self._peers = peers
         self._names: list[str] = []
         #: The index of each broker, by its number in the usage map; -1 where it is not live.
-        self._rank = np.zeros(0, np.int64)
+        self._index = np.zeros(0, np.int64)
         #: The weight of each broker, by its index.
         self._weight = np.zeros(0, np.int64)
         self.renew()
@@ -76,15 +76,15 @@ class BrokerIndex:
     @property
     def own(self) -> int:
         """This broker's index."""
-        return int(self._rank[self._usage.number_of(self._settings.sender.broker)])
+        return int(self._index[self._usage.number_of(self._settings.sender.broker)])
 
     def renew(self) -> None:
         """Read the live brokers and their weights again, because one of them changed."""
         me = self._settings.sender.broker
         self._names = sorted([*self._peers.names(), me])
         numbers = [self._usage.number_of(name) for name in self._names]
-        self._rank = np.full(self._usage.brokers_numbered, -1, np.int64)
-        self._rank[numbers] = np.arange(len(numbers))
+        self._index = np.full(self._usage.brokers_numbered, -1, np.int64)
+        self._index[numbers] = np.arange(len(numbers))
         peers = [self._peers.get(name) for name in self._names]
         own = self._settings.weight
         self._weight = np.array([own if peer is None else peer.weight for peer in peers], np.int64)
@@ -109,7 +109,7 @@ class BrokerIndex:
         rows = self._usage.gather(slots)
         if own is not None:
             rows = _with_own(rows, own, me)
-        broker_index = self._rank[rows.broker]
+        broker_index = self._index[rows.broker]
         table = Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
         columns = share_out(
             table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm

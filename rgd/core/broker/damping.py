@@ -1,8 +1,8 @@
 """Damping: a share that decreases is in force at once, one that increases after `damping_ns`.
 
 While reports travel, the brokers' usage maps differ, and shares computed from them may sum to more
-than the quota. So the rate in force is the least of the targets of the last `damping_ns` (design 3,
-law 6): a broker that must give up rate does so before another takes it.
+than the quota. So the rate in force is the least of the targets of the last `damping_ns` (law 6
+of docs/architecture.md): a broker that must give up rate does so before another takes it.
 
 Rates of all groups in use are columns, with one line for each group and dimension. A line holds the
 rate in force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait. A
@@ -17,12 +17,17 @@ from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.group_index import grown
+from rgd.core.pairs import either
+from rgd.core.runs import capacity_for
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
 #: Most increases of one rate that wait at once. Five reports of a round seldom fall within
 #: `damping_ns`.
 INCREASES_MAX: Final = 4
+
+#: A wait is remembered for at least so many rounds, and for at most twice as many.
+ROUNDS_REMEMBERED: Final = 10
 
 #: An unlimited rate in these columns, which compares as the largest; and a time that never comes.
 _UNLIMITED: Final = np.iinfo(np.int64).max
@@ -65,8 +70,9 @@ class Damping:
         if seat == self._seats:
             self._seats += 1
             self._slot = grown(self._slot, self._seats)
-            self._rate = grown(self._rate, 2 * self._seats)
-            self._since = grown(self._since, 2 * self._seats)
+            room = 2 * capacity_for(self._seats)
+            self._rate = grown(self._rate, 2 * self._seats, capacity=room)
+            self._since = grown(self._since, 2 * self._seats, capacity=room)
         lines = slice(2 * seat, 2 * seat + 2)
         self._rate[lines], self._since[lines] = _UNLIMITED, _NEVER
         self._rate[lines, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
@@ -124,7 +130,7 @@ class Damping:
         if self._least_since > waited_since:
             return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
         since = self._since[: 2 * self._seats, 1].reshape(-1, 2)
-        slots = self._slot[np.flatnonzero((since <= waited_since).any(axis=1))[:count_max]]
+        slots = self._slot[np.flatnonzero(either(since <= waited_since))[:count_max]]
         rates = self.in_force(slots, now, damping_ns)
         self._least_since = int(since.min(initial=_NEVER))
         return slots, rates
@@ -149,3 +155,29 @@ class Damping:
             self._rate[some, :-1] = self._rate[some, 1:]
             self._since[some, 1:-1] = self._since[some, 2:]
             self._rate[some, -1], self._since[some, -1] = _UNLIMITED, _NEVER
+
+
+class Waits:
+    """How long marked groups waited here lately until their shares were recomputed.
+
+    Marked groups are processed in slices with rests, so a peer may apply the decrease that makes
+    room for this broker's increase late. Peers do not report their waits. This broker's own
+    estimate them, because all brokers receive the same reports.
+    """
+
+    def __init__(self, round_ns: int) -> None:
+        self._span_ns = ROUNDS_REMEMBERED * round_ns
+        self._span_end = Nanos(0)
+        self._longest_now = self._longest_before = 0
+
+    def note(self, wait_ns: int, now: Nanos) -> None:
+        """Note that a group was recomputed after a wait, in nanoseconds."""
+        if now >= self._span_end:
+            self._longest_now, self._longest_before = 0, self._longest_now
+            self._span_end = Nanos(now + self._span_ns)
+        self._longest_now = max(self._longest_now, wait_ns)
+
+    @property
+    def longest_ns(self) -> int:
+        """The longest remembered wait, in nanoseconds."""
+        return max(self._longest_now, self._longest_before)

@@ -7,7 +7,9 @@ this broker's own report is read back from the exchange.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.units import Nanos
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +87,27 @@ class Fault:
     error: Exception
 
 
-Effect = Publish | Append | Remember | Alarm | Halt | Fault
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Skip the oldest messages of these subscriptions: their backlogs exceed a quota.
+
+    Whoever reported the topic carries it out; the poller where `backlog.enforce` is set. A check
+    names an eviction again until a report shows that it was carried out.
+    """
+
+    evictions: tuple[Eviction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogChecked:
+    """A check of all backlogs has ended."""
+
+    #: Checks so far, this one included.
+    number: int
+    #: When it began.
+    began_at: Nanos
+    #: Topics that were checked.
+    topics: int
+
+
+Effect = Publish | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked

@@ -6,6 +6,7 @@ broker's state.
 
 from dataclasses import dataclass
 
+from rgd.core.backlog.model import Eviction, Source, TopicBacklog
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -70,6 +71,43 @@ class DemandUnreported:
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogsReported:
+    """A source read the backlogs of some topics."""
+
+    now: Nanos
+    #: At most `rgd.core.backlog.model.EVENT_TOPICS_MAX`, each checked (`check_backlog`).
+    reports: tuple[TopicBacklog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogsWithdrawn:
+    """A source no longer reports some topics: they were deleted, or moved to another broker.
+
+    Reports of another source stay.
+    """
+
+    now: Nanos
+    source: Source
+    #: Full names, at most `rgd.core.backlog.model.EVENT_TOPICS_MAX`.
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogEvicted:
+    """An eviction of a polled topic was carried out."""
+
+    now: Nanos
+    eviction: Eviction
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogCheckAsked:
+    """Somebody wants all backlogs checked now; `BacklogChecked` says when that is done."""
+
+    now: Nanos
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """The daemon is about to leave."""
 
@@ -83,5 +121,9 @@ Event = (
     | StateAnnounced
     | PoliciesChanged
     | DemandUnreported
+    | BacklogsReported
+    | BacklogsWithdrawn
+    | BacklogEvicted
+    | BacklogCheckAsked
     | Stopping
 )

@@ -1,32 +1,23 @@
-"""The exchange state of this broker: whether it uses the usage map, and when that changes.
+"""Finds out how far this broker can rely on the exchange, and changes its mode accordingly.
 
-Law: shares from the usage map are granted only while this broker's own messages come back.
-
-- Starting: it grants its floor until the peers have answered its hello or two rounds are over.
-- Live: it grants its shares from the map.
-- Isolated: its messages stopped coming back. It keeps its shares for `isolation_hold_rounds` (the
-  isolation hold), then acts as `exchange.on_isolation` says.
-- Rejoining: its messages come back. During the isolation hold it uses the map again at once; later
-  it grants its equal part until the peers have sent their state.
-- Yielding: it yielded its name to another daemon and grants its floor (`name_claim`).
+`rgd.core.broker.mode` has the table of all transitions; here are the signals and their times.
 
 Only a message that was sent within the patience (`Link`) counts as coming back, and a broker
 rejoins at most once a round, so a delayed link that delivers old messages changes nothing.
-`rgd.core.broker.sharing` computes what each mode grants.
 """
 
 from typing import Final
 
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect
+from rgd.core.broker.effects import Alarm, Effect
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
-from rgd.core.broker.mode import Mode
+from rgd.core.broker.mode import TRANSITIONS, Mode, Signal
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.units import Nanos
 
-#: Rounds for which a starting broker waits for answers to its hello (design 3).
+#: Rounds for which a broker waits for its peers' states.
 HELLO_ROUNDS: Final = 2
 
 #: Rounds before the owner of a name answers the hello of a duplicate: longer than the last message
@@ -55,9 +46,9 @@ class ExchangeState:
         self._limiter = limiter
         self._hello_ns = HELLO_ROUNDS * settings.round_ns
         self._listen_ns = int(NAME_CONFLICT_ROUNDS * settings.round_ns) + settings.damping_max_ns
-        self.started_at: Nanos | None = None
-        #: When this broker last rejoined.
-        self._rejoined_at: Nanos | None = None
+        self._started_at: Nanos | None = None
+        #: When a message of this broker last came back after an isolation.
+        self._back_at: Nanos | None = None
         #: When the isolation hold ends.
         self._hold_until: Nanos | None = None
         self._become(Mode.STARTING, now)
@@ -65,11 +56,12 @@ class ExchangeState:
     @property
     def due_at(self) -> Nanos | None:
         """When `check` will change the mode if no message is received until then."""
-        if self._sharing.mode is Mode.LIVE:
+        mode = self._sharing.mode
+        if mode is Mode.LIVE:
             return self._link.silent_at
-        if self._sharing.mode is Mode.HOLDING:
+        if mode is Mode.HOLDING:
             return self._hold_until
-        if not self._sharing.mode.is_waiting or self._link.reached_at is None:
+        if not mode.is_waiting or self._link.reached_at is None:
             return None
         wait_ns = self._listen_ns if self._membership.is_complete else self._hello_ns
         ends_at = Nanos(self._link.reached_at + wait_ns)
@@ -84,63 +76,36 @@ class ExchangeState:
 
     def start(self, now: Nanos) -> None:
         """Begin to wait for the peers' answers."""
-        self.started_at = now
+        self._started_at = now
 
     def check(self, now: Nanos) -> list[Effect]:
-        """Change the mode where its time is over."""
-        alarms: list[Effect] = []
-        if self._sharing.mode is Mode.LIVE and self._is_due(now):
-            self._hold_until = self._hold_end(now)
-            self._become(Mode.HOLDING, now)
-            alarms.append(Alarm(AlarmCode.ISOLATED))
-        # After a long suspension the isolation hold may be over as it begins.
-        if self._sharing.mode is Mode.HOLDING and self._is_due(now):
-            self._become(Mode(self._settings.on_isolation), now)
-        return alarms + self.maybe_go_live(now)
+        """Change the mode where it is due; after a long suspension twice, as a hold begins and ends."""
+        effects: list[Effect] = []
+        while (signal := self._signal(now)) is not None:
+            effects += self.take(signal, now)
+        return effects
 
-    def maybe_go_live(self, now: Nanos) -> list[Effect]:
-        """End the wait for the peers' states if all have answered, or time is over."""
-        if not self._sharing.mode.is_waiting:
-            return []
-        if self._is_reached(now):
-            is_back = self._sharing.mode is Mode.REJOINING and self._membership.is_complete
-            if is_back or self._is_due(now):
-                self._become(Mode.LIVE, now)
-            return []
-        if self._sharing.mode is Mode.REJOINING:
-            # The exchange became unreachable before the peers answered.
-            self._become(Mode(self._settings.on_isolation), now)
-            return [Alarm(AlarmCode.ISOLATED)]
-        if self._sharing.known_brokers() == 1 or not self._has_waited(now):
-            # This broker knows no peers, so it cannot tell how many there are: it grants its floor.
-            return []
-        self._become(Mode(self._settings.on_isolation), now)
-        return [Alarm(AlarmCode.ISOLATED)]
+    def check_answers(self, now: Nanos) -> list[Effect]:
+        """End the wait for the peers' states if a message completed them."""
+        return self.check(now) if self._sharing.mode.is_waiting else []
 
-    def rejoin(self, now: Nanos) -> list[Effect]:
-        """Use the map again because messages come back; after the hold, wait for new states first.
+    def take(self, signal: Signal, now: Nanos) -> list[Effect]:
+        """Follow the table of transitions.
 
         Returns:
-            An alarm where this broker rejoins.
+            The transition's alarm, if it has one.
         """
-        if not self._sharing.mode.is_isolated or self._has_just_rejoined(now):
+        transition = TRANSITIONS.get((self._sharing.mode, signal))
+        if transition is None:
             return []
-        self._rejoined_at = now
-        was_holding = self._sharing.mode is Mode.HOLDING
-        self._membership.await_everybody(now)
-        if was_holding:
-            self._become(Mode.LIVE, now)
-        else:
-            self._ask_again(now)
-        return [Alarm(AlarmCode.REJOINED)]
-
-    def doubt(self, now: Nanos) -> list[Effect]:
-        """This broker was suspended so long that the peers dropped it: wait for their states."""
-        if self._sharing.mode is not Mode.LIVE:
-            return []
-        self._membership.await_everybody(now)
-        self._ask_again(now)
-        return [Alarm(AlarmCode.REJOINED)]
+        if signal is Signal.BACK:
+            if self._back_at is not None and now - self._back_at < self._settings.round_ns:
+                return []
+            self._back_at = now
+        if transition.expects_states:
+            self._membership.await_everybody(now)
+        self._become(transition.mode or Mode(self._settings.on_isolation), now)
+        return [] if transition.alarm is None else [Alarm(transition.alarm)]
 
     def recover(self, now: Nanos) -> None:
         """Set the buckets' depth to that of the mode, because a fault may have left another."""
@@ -151,22 +116,23 @@ class ExchangeState:
         # A daemon that knows no peers yet grants no bursts, because N daemons might do so at once.
         return 0 if self._sharing.mode.is_on_floor else self._settings.burst_ns
 
-    def yield_name(self, now: Nanos) -> None:
-        """Grant the floor only, because another daemon has this broker's name."""
-        self._become(Mode.YIELDING, now)
-
-    def take_back(self, now: Nanos) -> None:
-        """The name is this broker's again: wait for the peers' states."""
-        self._membership.await_everybody(now)
-        self._ask_again(now)
-
-    def _has_just_rejoined(self, now: Nanos) -> bool:
-        at = self._rejoined_at
-        return at is not None and now - at < self._settings.round_ns
-
-    def _ask_again(self, now: Nanos) -> None:
-        self._link.restart(now)
-        self._become(Mode.REJOINING, now)
+    def _signal(self, now: Nanos) -> Signal | None:
+        """The signal that time or the peers' answers give in the present mode."""
+        mode, due_at = self._sharing.mode, self.due_at
+        is_due = due_at is not None and now >= due_at
+        if mode is Mode.HOLDING:
+            return Signal.HOLD_OVER if is_due else None
+        if not mode.is_waiting:
+            return Signal.SILENT if is_due else None
+        if self._is_reached(now):
+            has_all = mode is Mode.REJOINING and self._membership.is_complete
+            return Signal.ANSWERED if has_all or is_due else None
+        if mode is Mode.STARTING and (
+            self._sharing.known_brokers() == 1 or not self._has_waited(now)
+        ):
+            # A broker that knows no peers cannot tell how many there are: it grants its floor.
+            return None
+        return Signal.SILENT
 
     def _hold_end(self, now: Nanos) -> Nanos:
         """When the isolation hold ends: at the latest when the peers expire this broker."""
@@ -176,17 +142,17 @@ class ExchangeState:
         expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
         return Nanos(min(hold_until, received_at + expiry_ns))
 
-    def _is_due(self, now: Nanos) -> bool:
-        due_at = self.due_at
-        return due_at is not None and now >= due_at
-
     def _is_reached(self, now: Nanos) -> bool:
         return self._link.reached_at is not None and not self._link.is_silent(now)
 
     def _has_waited(self, now: Nanos) -> bool:
-        return self.started_at is not None and now - self.started_at >= self._hello_ns
+        return self._started_at is not None and now - self._started_at >= self._hello_ns
 
     def _become(self, mode: Mode, now: Nanos) -> None:
+        if mode is Mode.HOLDING:
+            self._hold_until = self._hold_end(now)
+        elif mode is Mode.REJOINING:
+            self._link.restart(now)
         self._sharing.mode = mode
         self._limiter.set_group_burst(self._burst_ns, now)
         self._sharing.refresh_all(now)

@@ -7,20 +7,11 @@ ending, because the hash already covers the rows that a round has picked, and th
 the round's end.
 """
 
-from typing import NamedTuple
-
 from rgd.core.broker.rounds import Rounds
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import ALL_ROWS, Span
 from rgd.core.exchange.report_parts import part_of_state
-
-
-class Part(NamedTuple):
-    """Rows to send, and the span of hashes of which they are all rows."""
-
-    rows: UsageColumns
-    span: Span
 
 
 class FullState:
@@ -45,8 +36,11 @@ class FullState:
         """Drop the pass that is in progress, if any, because its parts are no longer needed."""
         self._begin = None
 
-    def next(self) -> Part | None:
-        """The next part; None where none is left, or the last one has to wait."""
+    def next(self) -> tuple[UsageColumns, Span] | None:
+        """The next part: its rows, and the span of hashes of which they are all rows.
+
+        None where none is left, or the last one has to wait.
+        """
         if self._begin is None:
             return None
         slots, span = part_of_state(self._index, self._rounds.advertised_slots(), self._begin)
@@ -54,4 +48,4 @@ class FullState:
         if is_last and span != ALL_ROWS and self._rounds.is_ending:
             return None
         self._begin = None if is_last else span.end
-        return Part(self._rounds.advertised_at(slots), span)
+        return self._rounds.advertised_at(slots), span

@@ -2,7 +2,7 @@
 
 Law: a broker relies on the exchange only while it receives its own messages. It is isolated if a
 message has not come back for longer than its patience, a round and `damping_max_ns`, whatever the
-client library reports (design 3, the unreachable exchange).
+client library reports.
 
 The usage maps of the brokers may differ for about as long as this delay, so increases wait for at
 least `damping_ns` (law 6).
@@ -39,11 +39,11 @@ class Link:
         #: When the last message came back.
         self.received_at: Nanos | None = None
 
-    def said(self, sequence: int, now: Nanos) -> None:
+    def sent(self, sequence: int, now: Nanos) -> None:
         """Note that a message was handed to the exchange."""
         self._unconfirmed.append((sequence, now))
 
-    def heard(self, sequence: int, now: Nanos) -> bool:
+    def received(self, sequence: int, now: Nanos) -> bool:
         """Note that a message came back; earlier ones that did not are lost.
 
         Returns:
@@ -55,10 +55,10 @@ class Link:
             self.reached_at = now
         self.received_at = now
         while self._unconfirmed and self._unconfirmed[0][0] <= sequence:
-            last, said_at = self._unconfirmed.popleft()
+            last, sent_at = self._unconfirmed.popleft()
             if last == sequence:
-                self._delays_ns.append(now - said_at)
-                is_recent |= now - said_at < self._patience_ns
+                self._delays_ns.append(now - sent_at)
+                is_recent |= now - sent_at < self._patience_ns
         return is_recent
 
     @property

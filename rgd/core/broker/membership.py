@@ -13,7 +13,8 @@ This broker's own rows are applied as they are read back, so that all brokers' m
 values. `rgd.core.broker.publisher` sends this broker's messages.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
@@ -48,6 +49,24 @@ _DROPPED: Final = {
 }
 
 
+@dataclass(slots=True)
+class _Notes:
+    """What is noted of one broker until it leaves or restarts."""
+
+    #: Whether its full state is held.
+    has_answered: bool = False
+    #: Whether its hash was equal at the last comparison.
+    is_equal: bool = False
+    #: Whether it sent more rows than are kept, and is to be asked again under the policies in force.
+    is_incomplete: bool = False
+    #: Whether its weight is out of bounds.
+    is_overweight: bool = False
+    #: Its policy hash if it is another than this broker's, since when, and whether for too long.
+    policies_hash: int = 0
+    differs_since: Nanos | None = None
+    differs: bool = False
+
+
 class Membership:
     """The peers that this broker has received messages from."""
 
@@ -66,55 +85,50 @@ class Membership:
         self._sharing = sharing
         #: Hash of the policies in force here; 0: not known.
         self.policies_hash = 0
-        #: Peers whose policies have differed for longer than `policies_patience_ns`.
-        self.differing: set[str] = set()
-        #: Peers with another policy hash than this broker's: the hash, and since when it differs.
-        self._differing_since: dict[str, tuple[int, Nanos]] = {}
+        #: What is noted of each live broker, this one included: at most `peers_max` and one.
+        self._notes: defaultdict[str, _Notes] = defaultdict(_Notes)
         self.reports_received = 0
         #: How many messages of peers were dropped, by reason.
         self.dropped: Counter[str] = Counter()
         #: How many reports had a weight out of bounds.
         self.weights_bounded = 0
-        #: Peers whose weight is out of bounds.
-        self._overweight: set[str] = set()
         #: How often names may still be stored before the next check, and whether some wait to be
         #: stored.
         self._remembers_left = REMEMBERS_A_CHECK
         self._is_to_remember = False
         #: The sequence number of this broker's last report that was read back.
         self._own_sequence = 0
-        #: Peers whose full state is expected, and those whose full state is held.
+        #: Peers whose full state is expected.
         self._awaited = settings.stored_peers
-        self._answered: set[str] = set()
-        #: Brokers, this one included, whose hash was equal at the last comparison.
-        self._equal: set[str] = set()
-        #: Peers that sent more rows than are kept and are to be asked again under the policies in
-        #: force.
-        self._incomplete: set[str] = set()
         #: The largest number of brokers that an answering peer knows of.
         self._members = 1
         #: When to search again for silent peers.
         self.check_at = Nanos(0)
 
-    def hear(self, message: Message, now: Nanos) -> list[Effect]:
+    @property
+    def differing(self) -> set[str]:
+        """Peers whose policies have differed for longer than `policies_patience_ns`."""
+        return {name for name, notes in self._notes.items() if notes.differs}
+
+    def receive(self, message: Message, now: Nanos) -> list[Effect]:
         """Apply a message of another broker."""
         broker = message.sender.broker
         if isinstance(message, Goodbye):
             return self._take_leave(message, now)
-        said = message if isinstance(message, Report) else None
-        heard = self._peers.hear(message.sender, now, said)
-        if heard in _DROPPED:
-            reason, code = _DROPPED[heard]
+        report = message if isinstance(message, Report) else None
+        receipt = self._peers.receive(message.sender, now, report)
+        if receipt in _DROPPED:
+            reason, code = _DROPPED[receipt]
             self.dropped[reason] += 1
             return [Alarm(code, broker)]
-        if not heard.is_news:
+        if not receipt.is_news:
             return []
-        effects = self._welcome(broker, heard, now)
-        if isinstance(message, Report):
-            effects += self._take_report(message, now)
-        elif isinstance(message, Hello) and heard is Receipt.JOINED:
+        effects = self._welcome(broker, receipt, now)
+        if report is not None:
+            effects += self._take_report(report, now)
+        elif isinstance(message, Hello) and receipt is Receipt.JOINED:
             # A broker that has just started has no rows, so its hello is its full state.
-            self._answered.add(broker)
+            self._notes[broker].has_answered = True
         return effects
 
     def read_back(self, report: Report, now: Nanos) -> bool:
@@ -159,7 +173,8 @@ class Membership:
 
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""
-        self._incomplete = {name for name in self._peers.names() if self._usage.is_partial(name)}
+        for name in self._peers.names():
+            self._notes[name].is_incomplete = self._usage.is_partial(name)
 
     def forgive(self, now: Nanos) -> None:
         """Restart the expiry time of all peers, because this broker was not receiving."""
@@ -170,8 +185,8 @@ class Membership:
         self._peers.forgive(now)
         # A broker that was isolated from its start knows only the peers that the last run stored.
         self._awaited = frozenset(self._peers.names()) or self._awaited
-        self._answered.clear()
-        self._equal.clear()
+        for notes in self._notes.values():
+            notes.has_answered = notes.is_equal = False
         self._members = 1
 
     def recover(self) -> None:
@@ -179,7 +194,10 @@ class Membership:
         live = {*self._peers.names(), self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
-        self._equal.clear()
+        for broker in self._notes.keys() - live:
+            del self._notes[broker]
+        for notes in self._notes.values():
+            notes.is_equal = False
 
     @property
     def is_complete(self) -> bool:
@@ -188,10 +206,9 @@ class Membership:
         if not self._awaited and expected <= 1:
             # The number of brokers is unknown, so the wait ends by time.
             return False
+        answered = {name for name, notes in self._notes.items() if notes.has_answered}
         return (
-            self._awaited <= self._answered
-            and self._answered >= set(self._peers.names())
-            and len(self._answered) + 1 >= expected
+            answered >= self._awaited.union(self._peers.names()) and len(answered) + 1 >= expected
         )
 
     def validate(self) -> None:
@@ -228,22 +245,21 @@ class Membership:
         not ask, because the answers to its hello are on their way.
         """
         broker = report.sender.broker
+        notes = self._notes[broker]
         if self._holds(report):
-            self._answered.add(broker)
+            notes.has_answered = True
             if report.full:
                 self._members = max(self._members, report.members)
             return []
         if self._sharing.mode is Mode.STARTING:
             return []
-        if not self._peers.may_ask(broker, now, self._ask_interval_ns(broker)):
+        is_soon = notes.is_incomplete or not self._usage.is_partial(broker)
+        interval_ns = (1 if is_soon else PARTIAL_ROUNDS) * self._settings.round_ns
+        if not self._peers.may_ask(broker, now, interval_ns):
             return []
-        self._incomplete.discard(broker)
+        notes.is_incomplete = False
         ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]
-
-    def _ask_interval_ns(self, broker: str) -> int:
-        is_due = broker in self._incomplete or not self._usage.is_partial(broker)
-        return (1 if is_due else PARTIAL_ROUNDS) * self._settings.round_ns
 
     def _is_compared(self, report: Report, steps: int) -> bool:
         """Whether to compare the hash of a report, `steps` after the one before; see the module."""
@@ -252,9 +268,9 @@ class Membership:
             # The hash covers rows that follow in further reports; after a gap the last of these is
             # compared.
             if steps > 1:
-                self._equal.discard(broker)
+                self._notes[broker].is_equal = False
             return False
-        if steps > 1 or report.full or broker not in self._equal:
+        if steps > 1 or report.full or not self._notes[broker].is_equal:
             return True
         # A report that could not be decoded has no rows, so it is compared here.
         if len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker):
@@ -265,48 +281,41 @@ class Membership:
 
     def _holds(self, report: Report) -> bool:
         broker = report.sender.broker
-        if self._usage.hash_of(broker) == report.rows_hash:
-            self._equal.add(broker)
-            return True
-        self._equal.discard(broker)
-        return False
+        is_equal = self._usage.hash_of(broker) == report.rows_hash
+        self._notes[broker].is_equal = is_equal
+        return is_equal
 
     def _look_at_weight(self, report: Report) -> list[Effect]:
         """Alert once when a peer's weight is out of bounds; the bounded weight counts."""
         broker = report.sender.broker
-        counts = self._peers.weight_of(broker)
-        if report.weight == counts:
-            self._overweight.discard(broker)
+        counts, notes = self._peers.weight_of(broker), self._notes[broker]
+        was_overweight, notes.is_overweight = notes.is_overweight, report.weight != counts
+        self.weights_bounded += notes.is_overweight
+        if was_overweight or not notes.is_overweight:
             return []
-        self.weights_bounded += 1
-        if broker in self._overweight:
-            return []
-        self._overweight.add(broker)
         reason = f"it says {report.weight} thousandths, {counts} count"
         return [Alarm(AlarmCode.WEIGHT_BOUNDED, broker, reason)]
 
     def _compare_policies(self, report: Report, now: Nanos) -> list[Effect]:
         """Alert when a peer's policies have differed for `policies_patience_ns`."""
-        broker, told = report.sender.broker, report.policies_hash
+        notes, its_hash = self._notes[report.sender.broker], report.policies_hash
         # A peer without a policy hash, such as an earlier rgd with a table, counts as equal.
-        if told == self.policies_hash or not told or not self.policies_hash:
-            self.differing.discard(broker)
-            self._differing_since.pop(broker, None)
+        if its_hash == self.policies_hash or not its_hash or not self.policies_hash:
+            notes.differs, notes.differs_since = False, None
             return []
-        known = self._differing_since.get(broker)
-        # A peer whose hash changes is loading new policies, so its time starts again.
-        since = now if known is None or known[0] != told else known[1]
-        self._differing_since[broker] = (told, since)
-        if broker in self.differing or now - since < self._settings.policies_patience_ns:
+        if notes.differs_since is None or notes.policies_hash != its_hash:
+            # A peer whose hash changes is loading new policies, so its time starts again.
+            notes.policies_hash, notes.differs_since = its_hash, now
+        if notes.differs or now - notes.differs_since < self._settings.policies_patience_ns:
             return []
-        self.differing.add(broker)
-        return [Alarm(AlarmCode.POLICIES_DIFFER, broker)]
+        notes.differs = True
+        return [Alarm(AlarmCode.POLICIES_DIFFER, report.sender.broker)]
 
-    def _welcome(self, broker: str, heard: Receipt, now: Nanos) -> list[Effect]:
-        if heard is Receipt.JOINED:
+    def _welcome(self, broker: str, receipt: Receipt, now: Nanos) -> list[Effect]:
+        if receipt is Receipt.JOINED:
             self._sharing.refresh_all(now)
             return [Alarm(AlarmCode.PEER_JOINED, broker), *self._remember()]
-        if heard is Receipt.RESTARTED:
+        if receipt is Receipt.RESTARTED:
             self._forget(broker, now)
             return [Alarm(AlarmCode.PEER_RESTARTED, broker)]
         return []
@@ -320,12 +329,7 @@ class Membership:
 
     def _forget(self, broker: str, now: Nanos) -> None:
         self._usage.remove(broker)
-        self.differing.discard(broker)
-        self._differing_since.pop(broker, None)
-        self._answered.discard(broker)
-        self._equal.discard(broker)
-        self._overweight.discard(broker)
-        self._incomplete.discard(broker)
+        self._notes.pop(broker, None)
         self._sharing.refresh_all(now)
 
     def _remember(self) -> list[Effect]:

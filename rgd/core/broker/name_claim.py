@@ -10,12 +10,12 @@ daemon with the lower (claim, incarnation) keeps the name. So a daemon that has 
 without a break wins over one that was suspended or isolated, and that one wins over one that has
 just started.
 
-The loser refuses to start if it is new. Otherwise it yields: it grants its floor for `yield_rounds`
-and then ends. If the other daemon goes first, the loser takes the name back.
+`RULINGS` says what this daemon does. One that yields grants its floor for `yield_rounds`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Final
 
 from rgd.core.broker.identity import Identity
@@ -34,23 +34,64 @@ RETURN_ROUNDS: Final = 2
 LOOKS_A_ROUND: Final = 4
 
 
-class Ruling(Enum):
-    """What this daemon does after a message under its name, or after a time."""
+class NameState(Enum):
+    """How far this daemon has its name."""
 
-    #: Nothing.
+    #: It has just started, so the owner of its name may still answer.
+    NEW = auto()
+    HELD = auto()
+    #: Another daemon has it, and this one waits for that one to go.
+    YIELDED = auto()
+    #: Another daemon has it, and this one ends.
+    LOST = auto()
+
+
+class Sign(Enum):
+    """What a message under the name, or the time, says about the other daemon."""
+
+    #: There may be another daemon, or it is known already.
+    SEEN = auto()
+    #: There is one that was not known.
+    FOUND = auto()
+    #: There is one, and it keeps the name.
+    OUTRANKED = auto()
+    #: It has gone, or leaves the name to this daemon.
+    GONE = auto()
+    #: It has not gone for `yield_rounds`.
+    STAYED = auto()
+
+
+class Ruling(Enum):
+    """What this daemon does."""
+
     NONE = auto()
-    #: Send a message soon, because another daemon uses the name.
+    #: Send a message soon, so that the other daemon learns of this one.
     ANSWER = auto()
     #: As `ANSWER`, and alert, because the conflict is new.
     CONFLICT = auto()
-    #: Refuse to start, because this daemon is new.
+    #: Refuse to start.
     REFUSED = auto()
     #: Yield the name.
     YIELD = auto()
-    #: Take the name back, because the other daemon is gone.
+    #: Take the name back.
     BACK = auto()
-    #: End, because `yield_rounds` are over.
+    #: End.
     END = auto()
+
+
+#: The ruling in each state on each sign; on all others, `NONE`.
+RULINGS: Final[Mapping[tuple[NameState, Sign], Ruling]] = MappingProxyType(
+    {
+        (NameState.NEW, Sign.SEEN): Ruling.ANSWER,
+        (NameState.NEW, Sign.FOUND): Ruling.CONFLICT,
+        (NameState.NEW, Sign.OUTRANKED): Ruling.REFUSED,
+        (NameState.HELD, Sign.SEEN): Ruling.ANSWER,
+        (NameState.HELD, Sign.FOUND): Ruling.CONFLICT,
+        (NameState.HELD, Sign.OUTRANKED): Ruling.YIELD,
+        (NameState.YIELDED, Sign.GONE): Ruling.BACK,
+        (NameState.YIELDED, Sign.STAYED): Ruling.END,
+    }
+)
 
 
 class NameClaim:
@@ -75,7 +116,7 @@ class NameClaim:
         self._returning_until = Nanos(0)
         #: The other incarnation received last under this name, and when; it may be a late message.
         self._rival = 0
-        self._rival_heard_at: Nanos | None = None
+        self._rival_seen_at: Nanos | None = None
         #: When another daemon last proved to be live, by naming this incarnation.
         self._proven_at: Nanos | None = None
         self._look_at = Nanos(0)
@@ -87,9 +128,9 @@ class NameClaim:
     @property
     def due_at(self) -> Nanos | None:
         """When `check` has something to decide."""
-        if self.yielded_at is None or self._rival_heard_at is None:
+        if self.yielded_at is None or self._rival_seen_at is None:
             return None
-        back_at = max(self._look_at, self._rival_heard_at + self._expiry_ns)
+        back_at = max(self._look_at, self._rival_seen_at + self._expiry_ns)
         return Nanos(min(back_at, self._end_at))
 
     @property
@@ -108,7 +149,7 @@ class NameClaim:
 
     def rival(self, now: Nanos) -> int:
         """The other incarnation that this daemon's reports name; 0: none."""
-        return self._rival if self._is_within_expiry(self._rival_heard_at, now) else 0
+        return self._rival if self._is_within_expiry(self._rival_seen_at, now) else 0
 
     def claim(self, now: Nanos) -> Claim:
         """The claim that this daemon's reports carry."""
@@ -130,17 +171,7 @@ class NameClaim:
 
     def meet(self, message: Message, now: Nanos) -> Ruling:
         """Decide on a message of another incarnation under this name."""
-        other = message.sender.incarnation
-        if isinstance(message, Goodbye):
-            return self._part(other)
-        if isinstance(message, Report):
-            return self._meet_report(message, now)
-        if self.is_lost:
-            # Only reports prove that the other daemon is live.
-            return Ruling.NONE
-        is_news = isinstance(message, Hello) and self.rival(now) != other
-        self._rival, self._rival_heard_at = other, now
-        return Ruling.CONFLICT if is_news else Ruling.ANSWER
+        return self._rule(self._sign_of(message, now), now)
 
     def check(self, now: Nanos) -> Ruling:
         """Decide whether a daemon that yielded takes the name back or ends."""
@@ -148,12 +179,12 @@ class NameClaim:
         if due_at is None or now < due_at:
             return Ruling.NONE
         if now >= self._end_at:
-            return Ruling.END
+            return self._rule(Sign.STAYED, now)
         if self._link.is_silent(now):
             # This daemon may be the one that receives nothing.
             self._look_at = Nanos(now + self._round_ns // LOOKS_A_ROUND)
             return Ruling.NONE
-        return Ruling.BACK
+        return self._rule(Sign.GONE, now)
 
     def lose(self, now: Nanos, *, ends: bool) -> None:
         """Give up the name; for good if this daemon ends."""
@@ -163,36 +194,51 @@ class NameClaim:
     def take_back(self, now: Nanos) -> None:
         """Use the name again."""
         self.is_lost = False
-        self.yielded_at = self._rival_heard_at = self._proven_at = None
+        self.yielded_at = self._rival_seen_at = self._proven_at = None
         self.doubt(now)
 
-    def _meet_report(self, report: Report, now: Nanos) -> Ruling:
+    def _rule(self, sign: Sign | None, now: Nanos) -> Ruling:
+        if sign is None:
+            return Ruling.NONE
+        return RULINGS.get((self._state(now), sign), Ruling.NONE)
+
+    def _state(self, now: Nanos) -> NameState:
+        if self.is_lost:
+            return NameState.LOST if self.yielded_at is None else NameState.YIELDED
+        return NameState.NEW if self._is_new(now) else NameState.HELD
+
+    def _sign_of(self, message: Message, now: Nanos) -> Sign | None:
+        """What a message says, and note its sender; only reports prove that it is live now."""
+        other = message.sender.incarnation
+        if isinstance(message, Report):
+            return self._sign_of_report(message, now)
+        if isinstance(message, Goodbye):
+            if other != self._rival:
+                return None
+            if self.yielded_at is None:
+                self._rival_seen_at = self._proven_at = None
+            return Sign.GONE
+        if self.is_lost:
+            return None
+        is_found = isinstance(message, Hello) and self.rival(now) != other
+        self._rival, self._rival_seen_at = other, now
+        return Sign.FOUND if is_found else Sign.SEEN
+
+    def _sign_of_report(self, report: Report, now: Nanos) -> Sign | None:
         other = report.sender.incarnation
         me = self._identity.sender.incarnation
         names_us = report.rival == me
         if report.claim is Claim.YIELDED:
-            # Both yielded, so the one with the lower incarnation takes the name back.
-            is_ours = self.yielded_at is not None and names_us and me < other
-            return Ruling.BACK if is_ours else Ruling.NONE
-        self._rival, self._rival_heard_at = other, now
-        if self.is_lost:
-            return Ruling.NONE
-        if not names_us:
-            return Ruling.ANSWER
+            # If both yielded, the one with the lower incarnation takes the name back.
+            return Sign.GONE if names_us and me < other else None
+        self._rival, self._rival_seen_at = other, now
+        if self.is_lost or not names_us:
+            return Sign.SEEN
         is_known = self.is_contested(now)
         self._proven_at = now
         if (report.claim, other) < (self.claim(now), me):
-            return Ruling.REFUSED if self._is_new(now) else Ruling.YIELD
-        return Ruling.ANSWER if is_known else Ruling.CONFLICT
-
-    def _part(self, other: int) -> Ruling:
-        """Decide on the goodbye of another incarnation."""
-        if other != self._rival:
-            return Ruling.NONE
-        if self.yielded_at is not None:
-            return Ruling.BACK
-        self._rival_heard_at = self._proven_at = None
-        return Ruling.NONE
+            return Sign.OUTRANKED
+        return Sign.SEEN if is_known else Sign.FOUND
 
     def _is_within_expiry(self, at: Nanos | None, now: Nanos) -> bool:
         return at is not None and now - at <= self._expiry_ns

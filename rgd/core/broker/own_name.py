@@ -1,23 +1,24 @@
-"""Handles messages of others under this broker's name: name conflicts and forged messages.
+"""Handles messages under this broker's name: its own, those of another daemon, and forged ones.
 
-Law: such messages change this broker's state only by the rules of `name_claim` and `identity`, and
-the answers are bounded: one message every `min_interval`, and one new incarnation a round.
+Law: messages of others under the name change this broker's state only by the rules of `name_claim`
+and `identity`, and the answers are bounded: one message every `min_interval`, and one new
+incarnation a round.
 
 A forged message, one under this name and incarnation that this broker did not send, makes it take
 another incarnation. It sends a goodbye for the former one, so that the peers drop the forged rows,
 and a hello and its full state for the new one.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Halt, Publish
 from rgd.core.broker.exchange_state import ExchangeState
-from rgd.core.broker.identity import Identity
-from rgd.core.broker.name_claim import NameClaim, Ruling
+from rgd.core.broker.mode import Signal
+from rgd.core.broker.name_claim import Ruling
+from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.messages import Goodbye, Message
+from rgd.core.exchange.columns import NO_USAGE
+from rgd.core.exchange.messages import Goodbye, Hello, Message, Report
 from rgd.core.units import Nanos
 
 #: The consequence for the daemon that yields, in alarms.
@@ -27,36 +28,24 @@ _YIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """The messages that are sent about the name."""
-
-    #: Make any message due soon.
-    show_life: Callable[[Nanos], None]
-    hello: Callable[[Nanos], Effect]
-    #: A report without rows.
-    heartbeat: Callable[[Nanos], Effect]
-    #: The first report of the full state; the others follow.
-    everything: Callable[[Nanos], list[Effect]]
-
-
 class OwnName:
-    """Carries out the rulings of `NameClaim`, and answers messages that `Identity` finds forged."""
+    """Handles this broker's own messages, and those of others under its name."""
 
     def __init__(
         self,
         settings: BrokerSettings,
-        identity: Identity,
-        claim: NameClaim,
+        sources: Sources,
         exchange_state: ExchangeState,
-        voice: Voice,
+        publisher: Publisher,
     ) -> None:
         self._settings = settings
         self._name = settings.sender.broker
-        self._identity = identity
-        self._claim = claim
+        self._identity = sources.identity
+        self._claim = sources.name
+        self._link = sources.link
+        self._membership = sources.membership
         self._exchange_state = exchange_state
-        self._voice = voice
+        self._publisher = publisher
         #: When the next new incarnation is due, and when the last one was taken.
         self._renew_at: Nanos | None = None
         self._renewed_at: Nanos | None = None
@@ -79,13 +68,39 @@ class OwnName:
             effects += self._renew(now)
         return effects
 
-    def hear(self, message: Message, now: Nanos) -> list[Effect]:
+    def read_back(self, message: Message, now: Nanos) -> list[Effect]:
+        """Handle a message in this broker's name and incarnation."""
+        if self._identity.is_forged(message):
+            return self._catch_forger(now)
+        is_recent = False
+        if isinstance(message, Report):
+            is_recent = self._link.received(message.sequence, now)
+            if not self._membership.read_back(message, now) and not message.full:
+                # An earlier report did not come back, so this broker's copy of its rows may differ
+                # from the peers' copies; it sends its full state.
+                self._publisher.answer_from(now)
+        elif isinstance(message, Hello):
+            is_recent = self._link.received(0, now)
+        return self.come_back(Signal.BACK, now) if is_recent else []
+
+    def receive(self, message: Message, now: Nanos) -> list[Effect]:
         """Handle a message of a former incarnation, or of another daemon under this name."""
         if self._identity.is_former(message.sender):
-            return self.catch_forger(now) if self._identity.is_forged(message) else []
+            return self._catch_forger(now) if self._identity.is_forged(message) else []
         return self._rule(self._claim.meet(message, now), now)
 
-    def catch_forger(self, now: Nanos) -> list[Effect]:
+    def come_back(self, signal: Signal, now: Nanos) -> list[Effect]:
+        """Rejoin the exchange if the signal calls for it: send a hello, and claim `RETURNING`.
+
+        Peers may have dropped this broker, and another daemon may have taken its name.
+        """
+        rejoined = self._exchange_state.take(signal, now)
+        if not rejoined:
+            return []
+        self._claim.doubt(now)
+        return [*rejoined, self._publisher.hello(now)]
+
+    def _catch_forger(self, now: Nanos) -> list[Effect]:
         """Take a new incarnation after a forged message, because the peers may hold forged rows."""
         self._identity.forged_total += 1
         alarm = Alarm(AlarmCode.FORGED, self._name)
@@ -95,19 +110,9 @@ class OwnName:
         if since is not None and now - since < self._settings.round_ns:
             # The forger may continue, so at most one new incarnation is taken a round.
             self._renew_at = Nanos(since + self._settings.round_ns)
-            self._voice.show_life(now)
+            self._publisher.show_life(now)
             return [alarm]
         return [alarm, *self._renew(now)]
-
-    def come_back(self, rejoined: list[Effect], now: Nanos) -> list[Effect]:
-        """Send a hello after a rejoin, and claim `RETURNING`.
-
-        Peers may have dropped this broker, and another daemon may have taken its name.
-        """
-        if not rejoined:
-            return []
-        self._claim.doubt(now)
-        return [*rejoined, self._voice.hello(now)]
 
     @property
     def _taken(self) -> str:
@@ -122,13 +127,13 @@ class OwnName:
             case Ruling.NONE:
                 pass
             case Ruling.ANSWER | Ruling.CONFLICT:
-                self._voice.show_life(now)
+                self._publisher.show_life(now)
                 if ruling is Ruling.CONFLICT:
                     effects = [Alarm(AlarmCode.NAME_CONFLICT, self._name)]
             case Ruling.BACK:
                 self._claim.take_back(now)
-                self._exchange_state.take_back(now)
-                effects = [Alarm(AlarmCode.NAME_BACK, self._name), self._voice.hello(now)]
+                self._exchange_state.take(Signal.NAME_BACK, now)
+                effects = [Alarm(AlarmCode.NAME_BACK, self._name), self._publisher.hello(now)]
             case Ruling.YIELD:
                 effects = self._yield(now)
             case Ruling.REFUSED | Ruling.END:
@@ -137,7 +142,7 @@ class OwnName:
 
     def _yield(self, now: Nanos) -> list[Effect]:
         self._claim.lose(now, ends=False)
-        self._exchange_state.yield_name(now)
+        self._exchange_state.take(Signal.NAME_LOST, now)
         reason = f"{self._taken}; {_YIELDS.format(rounds=self._settings.yield_rounds)}"
         return [Alarm(AlarmCode.NAME_YIELDED, self._name, reason), *self._release(now)]
 
@@ -152,11 +157,11 @@ class OwnName:
     def _release(self, now: Nanos) -> list[Effect]:
         """Send at once that this daemon gives up the name, so that others know its owner."""
         self._renew_at = None
-        return [self._voice.heartbeat(now)] if self._claim.is_started else []
+        return [self._publisher.report(NO_USAGE, now)] if self._claim.is_started else []
 
     def _renew(self, now: Nanos) -> list[Effect]:
         """Take another incarnation, and send the full state in it."""
         self._renew_at, self._renewed_at = None, now
         goodbye = Publish(Goodbye(self._identity.sender))
         self._identity.renew()
-        return [goodbye, self._voice.hello(now), *self._voice.everything(now)]
+        return [goodbye, self._publisher.hello(now), *self._publisher.report_again(now)]

@@ -4,7 +4,7 @@ When policies change, a few changed groups are read at once. If many changed, a 
 it is requested, and the others in slices, so a change of 100,000 groups keeps no request waiting.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,12 +14,8 @@ from rgd.core.exchange.columns import POLICIES, Codes, Flags, Ints, policy_code,
 from rgd.core.exchange.group_index import GroupIndex, grown
 from rgd.core.policies.model import UNLIMITED, Rates, SharePolicyName
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from rgd.core.policies.table import changed_keys
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
-
-#: Most groups whose policies are read at once when policies change: their shares fit one slice.
-CHANGES_MAX: Final = 32
 
 _MAX_MIN: Final = policy_code(SharePolicyName.MAX_MIN)
 
@@ -67,29 +63,19 @@ class PoliciesInUse:
             return ()
         return [POLICIES[code] for code in self._policy[slots].tolist()]
 
-    def change(
-        self, snapshot: PolicySnapshot, is_in_use: Flags, now: Nanos, *, is_whole: bool
-    ) -> Collection[str]:
+    def change(self, snapshot: PolicySnapshot, is_in_use: Flags | None, now: Nanos) -> None:
         """Put policies in force.
 
         Args:
             snapshot: the new policies.
-            is_in_use: [slots] whether a group in use has the slot id.
+            is_in_use: [slots] whether a group in use has the slot id; these are to be read again.
+                None where the caller reads those that changed at once.
             now: the current time.
-            is_whole: whether all groups are read again, as if all had changed.
-
-        Returns:
-            Names of the changed groups, to be read now. Empty if `is_whole`, if more than
-            `CHANGES_MAX` changed, or if comparing would take too long; then all groups in use are
-            read later.
         """
-        before, self.snapshot = self.snapshot, snapshot
-        changed = None if is_whole else changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
-        if changed is not None:
-            return changed
-        self.is_unread[:] = is_in_use
-        self._may_have_unread, self.unread_since = True, now
-        return ()
+        self.snapshot = snapshot
+        if is_in_use is not None:
+            self.is_unread[:] = is_in_use
+            self._may_have_unread, self.unread_since = True, now
 
     @property
     def has_unread(self) -> bool:

@@ -3,24 +3,28 @@
 Law: after each call the shares and the buckets hold the same snapshot: the new one or, while that
 cannot be put in force, the previous one.
 
-`set_policies` normally applies only what changed. If it raises, all groups are read again in
-slices, as if all had changed. If that raises too, the previous snapshot is put back in the same
-way, and the new one is tried again after a pause.
+What changed is computed once, and slot ids, shares and buckets update only that. If it raises, all
+groups are read again in slices, as if all had changed. If that raises too, the previous snapshot is
+put back in the same way, and the new one is tried again after a pause.
 """
 
 from rgd.core.broker.boundary import Boundary, Part
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.sharing import Sharing
+from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import InvariantBroken
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.snapshot import ALL_CHANGED, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Nanos
 
 
 class PolicyChange:
     """Puts policies in force, and keeps a snapshot that could not be put in force yet."""
 
-    def __init__(self, sharing: Sharing, limiter: Limiter, boundary: Boundary) -> None:
+    def __init__(
+        self, slots: SlotIds, sharing: Sharing, limiter: Limiter, boundary: Boundary
+    ) -> None:
+        self._slots = slots
         self._sharing = sharing
         self._limiter = limiter
         self._boundary = boundary
@@ -40,11 +44,17 @@ class PolicyChange:
         Raises:
             InvariantBroken: neither the snapshot nor the previous one can be put in force; a bug.
         """
-        before = self._sharing.snapshot
-        self._waiting = None
-        faults: list[Effect] = []
-        for attempt, is_whole in ((snapshot, False), (snapshot, True), (before, True)):
-            fault = self._try(attempt, now, is_whole=is_whole)
+        before, self._waiting = self._sharing.snapshot, None
+        changes = changes_between(before, snapshot)
+        faults = self._boundary.run(
+            Part.SLOTS, lambda _: self._slots.set_groups(snapshot.groups, changes.groups), now
+        )
+        for attempt, differing in (
+            (snapshot, changes),
+            (snapshot, ALL_CHANGED),
+            (before, ALL_CHANGED),
+        ):
+            fault = self._try(attempt, differing, now)
             if fault is None:
                 self._waiting = None if attempt is snapshot else snapshot
                 return faults
@@ -64,10 +74,10 @@ class PolicyChange:
         if self._sharing.snapshot is not self._limiter.snapshot:
             raise InvariantBroken("shares and buckets have different policies in force")
 
-    def _try(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool) -> Effect | None:
+    def _try(self, snapshot: PolicySnapshot, changes: Changes, now: Nanos) -> Effect | None:
         try:
-            self._sharing.set_policies(snapshot, now, is_whole=is_whole)
-            self._limiter.set_policies(snapshot, now, is_whole=is_whole)
+            self._sharing.set_policies(snapshot, now, changes)
+            self._limiter.set_policies(snapshot, now, changes)
         except InvariantBroken:
             raise
         except Exception as error:  # noqa: BLE001 -- a part's boundary (docs/decisions/0023)

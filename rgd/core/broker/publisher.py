@@ -2,6 +2,9 @@
 
 Laws:
 
+- A message that is due is sent before the next slice of work, so peers do not take a busy broker for
+  dead. Only early reports wait for the end of a round that is ending, because the hash of every
+  report already covers the rows that the round has picked, and these are sent only at its end.
 - Every report has its own sequence number and the hash of all rows advertised so far.
 - The full state is sent at most `ANSWERS_A_ROUND` times a round, however many peers ask for it.
 - A broker that lost its name to another daemon sends no full state, no hello and no goodbye,
@@ -13,11 +16,13 @@ large state into parts.
 
 from typing import Final, NamedTuple
 
+from rgd.core.broker.boundary import Boundary, Part
 from rgd.core.broker.effects import Effect, Publish
 from rgd.core.broker.full_state import FullState
 from rgd.core.broker.identity import Identity
 from rgd.core.broker.link import Link
 from rgd.core.broker.membership import Membership
+from rgd.core.broker.mode import Mode
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
@@ -32,9 +37,15 @@ from rgd.core.units import Nanos
 #: How often in a round a broker sends its full state, at most.
 ANSWERS_A_ROUND: Final = 4
 
+#: How many heartbeats a broker sends in a round while its own messages do not come back.
+HEARTBEATS_HOLDING: Final = 4
+
+#: A broker that is busy ending a round sends a heartbeat after so many rounds without a message.
+HEARTBEAT_ROUNDS_ENDING: Final = 1.5
+
 
 class Sources(NamedTuple):
-    """The parts of a broker that messages are made from."""
+    """The parts of a broker that messages are made from, and that recovery repairs."""
 
     identity: Identity
     name: NameClaim
@@ -49,9 +60,12 @@ class Sources(NamedTuple):
 class Publisher:
     """The messages of one broker."""
 
-    def __init__(self, settings: BrokerSettings, sources: Sources, now: Nanos) -> None:
+    def __init__(
+        self, settings: BrokerSettings, sources: Sources, boundary: Boundary, now: Nanos
+    ) -> None:
         self._settings = settings
         self._of = sources
+        self._run = boundary.run
         self.reports_sent = 0
         self.is_started = False
         self._round_began = now
@@ -102,10 +116,41 @@ class Publisher:
             self.answer_at = None
             self._of.full_state.abandon()
 
-    def is_state_due(self, now: Nanos) -> bool:
-        """Whether a part of the full state is to be sent."""
+    def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> list[Effect]:
+        """Send what is due between the reports of rounds.
+
+        Args:
+            now: the current time.
+            round_begins_to_end: whether a round begins to end in this wake. If its groups are few,
+                its report follows in the same wake and serves as the heartbeat.
+        """
+        effects: list[Effect] = []
+        self.settle()
+        self._plan_heartbeat()
+        is_early = self.early_at is not None and now >= self.early_at
+        if is_early and not (self._of.rounds.is_ending or round_begins_to_end):
+            effects += self._run(Part.REPORTS, self.report_early, now)
         is_asked = self.answer_at is not None and now >= self.answer_at
-        return is_asked or self._of.full_state.is_pending
+        if is_asked or self._of.full_state.is_pending:
+            effects += self._run(Part.REPORTS, self.report_state, now)
+        is_doubted = self.alive_at is not None and now >= self.alive_at
+        if is_doubted and not round_begins_to_end:
+            effects += self._run(Part.REPORTS, self.report_nothing, now)
+        return effects
+
+    def _plan_heartbeat(self) -> None:
+        """Schedule a heartbeat where the reports of rounds are too rare."""
+        if self.alive_at is not None:
+            return
+        if self._of.sharing.mode is Mode.HOLDING:
+            # Messages may be lost or delayed; one of several comes back during the isolation hold.
+            between_ns = self._settings.round_ns // HEARTBEATS_HOLDING
+        elif self._of.rounds.is_ending:
+            # The end of a round of tens of thousands of groups may take more than a round.
+            between_ns = int(self._settings.round_ns * HEARTBEAT_ROUNDS_ENDING)
+        else:
+            return
+        self.alive_at = Nanos(self.reported_at + between_ns)
 
     # Messages.
 
@@ -124,7 +169,10 @@ class Publisher:
             self.answer_at, self._answered_at = None, now
             self._of.full_state.begin()
         part = self._of.full_state.next()
-        return [] if part is None else [self.report(part.rows, now, span=part.span)]
+        if part is None:
+            return []
+        rows, span = part
+        return [self.report(rows, now, span=span)]
 
     def report_again(self, now: Nanos) -> list[Effect]:
         """Send the full state from its beginning."""
@@ -167,12 +215,12 @@ class Publisher:
             rival=self._of.name.rival(now),
         )
         self._of.identity.sent(report)
-        self._of.link.said(report.sequence, now)
+        self._of.link.sent(report.sequence, now)
         return Publish(report)
 
     def hello(self, now: Nanos) -> Effect:
         """Make a hello, sent at a start or rejoin; every peer answers with its full state."""
-        self._of.link.said(0, now)
+        self._of.link.sent(0, now)
         return Publish(Hello(self._of.identity.sender))
 
     def goodbye(self) -> list[Effect]:

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from rgd.core.broker.exchange_state import ExchangeState
-from rgd.core.broker.membership import Membership
 from rgd.core.broker.policy_change import PolicyChange
-from rgd.core.broker.rounds import Rounds
-from rgd.core.broker.sharing import Sharing
+from rgd.core.broker.publisher import Sources
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.jobs import Job
 from rgd.core.units import NS_PER_MS, Nanos
@@ -31,20 +29,17 @@ class Recovery:
 
     def __init__(
         self,
-        *,
-        rounds: Rounds,
+        sources: Sources,
         exchange_state: ExchangeState,
-        membership: Membership,
-        sharing: Sharing,
         usage: UsageMap,
         policy_change: PolicyChange,
     ) -> None:
-        self._rounds = rounds
+        self._rounds = sources.rounds
+        self._membership = sources.membership
+        self._sharing = sources.sharing
         self._exchange_state = exchange_state
-        self._membership = membership
-        self._sharing = sharing
         self._usage = usage
-        self._book_change = policy_change
+        self._policy_change = policy_change
         self._audit = Job(self._check_shares)
         #: When `audit` has work; None: none.
         self.audit_due_at: Nanos | None = None
@@ -76,7 +71,7 @@ class Recovery:
         """
         self._usage.validate()
         self._membership.validate()
-        self._book_change.validate()
+        self._policy_change.validate()
 
     def audit(self, now: Nanos) -> None:
         """Check the shares of some groups, if that is due.

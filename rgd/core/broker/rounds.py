@@ -12,9 +12,9 @@ This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core
 decides when a round ends. In names, "slots" are slot ids.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,8 +28,8 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
+from rgd.core.exchange.blocks import ShareBlocks, UsageBlocks
 from rgd.core.exchange.columns import (
-    KINDS,
     NO_USAGE,
     REFUSED_BY,
     Codes,
@@ -41,13 +41,14 @@ from rgd.core.exchange.columns import (
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
+from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
 #: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs:
 #: each under 2 ms of one core.
 SLICE_GROUPS: Final = 64
-BLOCK_ROWS: Final = 256
+BLOCK_ROWS: Final = 512
 
 #: How often a round continues after a fault; after one more, the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
@@ -86,23 +87,26 @@ class Rounds:
             sharing.moves_share,
         )
         #: The counters whose windows are still to be closed in the round that ends.
-        self._pending: deque[Counters] = deque()
-        self._is_small = True
+        self._pending: list[Counters] = []
+        #: Whether the round that ends has few groups, and ends in one call.
+        self.is_small = True
         #: The block that is closed and not logged yet.
         self._block: _Block | None = None
         #: The slot ids that were closed in the round that ends.
         self._closed: list[Ints] = []
         #: The policy snapshot when the round began to end.
-        self._book = sharing.snapshot
-        self._shown: list[ShareColumns] = []
-        self._picked: list[UsageColumns] = []
+        self._snapshot = sharing.snapshot
+        #: The rows of the round that ends: for the log, for the peers, and of groups that are gone.
+        self._shown = ShareBlocks()
+        self._picked = UsageBlocks()
+        self._gone = NO_USAGE
         #: Slot ids advertised early in the open round; the log marks them as sent.
-        self._told_early: set[int] = set()
+        self._sent_early: set[int] = set()
         #: Groups advertised for the first time by the last early report; they are sent once more.
         self._follow_up: list[GroupState] = []
         #: When the last tick began, and the counters whose time slots it still has to close.
         self._ticked_at = Nanos(-(1 << 62))
-        self._ticking: deque[Counters] = deque()
+        self._ticking: list[Counters] = []
         self.is_ending = False
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
@@ -123,12 +127,8 @@ class Rounds:
         """Whether another early report should follow the last one."""
         return bool(self._follow_up or self._limiter.urgent)
 
-    def told(self) -> UsageColumns:
-        """The rows that are advertised and not taken back."""
-        return self._suppression.told()
-
     def advertised_slots(self) -> Ints:
-        """The slot ids of the rows of `told`."""
+        """The slot ids of the rows that are advertised and not taken back."""
         return self._suppression.advertised_slots()
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
@@ -160,7 +160,7 @@ class Rounds:
             self._ticked_at = now
             self._ticking.extend(self._limiter.touched)
             self._limiter.touched.clear()
-        block = [self._ticking.popleft() for _ in range(min(BLOCK_ROWS, len(self._ticking)))]
+        block = _next(self._ticking)
         for counters in block:
             counters.is_touched = False
         self.groups_worked += len(block)
@@ -189,29 +189,33 @@ class Rounds:
         counters = self._counters(states)
         measured = self.demand.measure(counters, now)
         kinds = np.array([kind_code(state.key.kind) for state in states], np.uint8)
-        rows = _rows(states, kinds, measured)
+        rows = self._suppression.steadied(slots, _rows(states, kinds, measured))
         picked = self._suppression.pick(slots, rows, anyway=False)
-        self._told_early.update(slots[picked].tolist())
+        self._sent_early.update(slots[picked].tolist())
         self._advertise(states, slots, short, measured)
         return rows.take(picked)
 
-    def begin(self) -> None:
+    def begin(self, now: Nanos) -> None:
         """Begin the end of a round."""
         self.is_ending = True
         self._follow_up = []
         self._suppression.next_round()
-        self._book = self._sharing.snapshot
+        self._snapshot = self._sharing.snapshot
         self._faults_in_round = 0
-        for counters in (*self._ticking, *self._limiter.touched):
-            self.demand.row_of(counters)
-        self._pending = deque(one for one in self.demand.counters if one is not None)
-        self._pending.rotate(-self._faults * FAULT_SHIFT)
-        self._is_small = len(self._pending) <= SLICE_GROUPS
+        if self._row_slots.are_outdated:
+            # Rows of groups that were deleted are freed when they are found.
+            self.demand.recover()
+        touched = (*self._ticking, *self._limiter.touched)
+        pending = self.demand.begin(touched, now)
+        first = self._faults * FAULT_SHIFT % max(1, len(pending))
+        self._pending = pending[first:] + pending[:first]
+        self._shown, self._picked = ShareBlocks(len(pending)), UsageBlocks(len(pending))
+        self.is_small = len(self._pending) <= SLICE_GROUPS
 
     def step(self, now: Nanos) -> None:
         """End the round for a slice of the groups; `is_ending` is False after the last slice."""
         self._step(now)
-        while self._is_small and self.is_ending:
+        while self.is_small and self.is_ending:
             # A round of few groups ends in one call.
             self._step(now)
 
@@ -231,8 +235,9 @@ class Rounds:
             self.is_ending = False
 
     def recover(self) -> None:
-        """Compute the hash of the advertised rows again after a fault."""
+        """Compute the hash of the advertised rows, and read all counters, again after a fault."""
         self._suppression.rehash()
+        self.demand.recover()
 
     def _step(self, now: Nanos) -> None:
         """Close the windows of a block, or pick the rows of the closed block and log it."""
@@ -248,9 +253,12 @@ class Rounds:
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
-        picked, shown = UsageColumns.join(self._picked), ShareColumns.join(self._shown)
-        self._picked, self._shown = [], []
-        self._told_early.clear()
+        picked, shown = self._picked.join(), self._shown.join()
+        if len(self._gone):
+            # Of some of these, rows were picked before they were deleted.
+            picked = UsageColumns.join([_without(picked, self._gone), self._gone])
+        self._picked, self._shown, self._gone = UsageBlocks(), ShareBlocks(), NO_USAGE
+        self._sent_early.clear()
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
 
@@ -260,13 +268,12 @@ class Rounds:
 
     def forget(self, slots: Ints) -> None:
         """Reset slot ids that are freed."""
-        self._told_early.difference_update(slots.tolist())
+        self._sent_early.difference_update(slots.tolist())
 
     def _close(self, now: Nanos) -> None:
         """Close the windows of a block of groups."""
-        count = min(BLOCK_ROWS, len(self._pending))
-        counters = [self._pending.popleft() for _ in range(count)]
-        self.groups_worked += count
+        counters = _next(self._pending)
+        self.groups_worked += len(counters)
         rows = _column([one.row for one in counters])
         slots = self._row_slots.find(rows, counters)
         has_slot = slots != NO_SLOT
@@ -290,12 +297,13 @@ class Rounds:
     def _log(self, block: _Block) -> None:
         """Pick the rows that are worth a report, note what is advertised, and log the block."""
         rows = _rows(block.states, block.kinds, block.closed.measured)
+        rows = self._suppression.steadied(block.slots, rows)
         picked = self._suppression.pick(block.slots, rows)
-        self._picked.append(rows.take(picked))
+        self._picked.add(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
-        sent = np.isin(block.slots, list(self._told_early))
+        sent = np.isin(block.slots, list(self._sent_early))
         sent[picked] = True
-        self._shown.append(self._show(block, rows, sent))
+        self._shown.add(self._show(block, rows, sent))
 
     def _show(self, block: _Block, rows: UsageColumns, sent: Flags) -> ShareColumns:
         """The log rows of a block: the counts, and the shares and quotas in force."""
@@ -307,17 +315,17 @@ class Rounds:
             policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
-            refused_by=_refused_by(block.states, closed.refused),
+            refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
         )
 
     def _advertise(
         self, states: Sequence[GroupState], slots: Ints, short: Flags, measured: Measured
     ) -> None:
         """Give the demand table what is advertised, so that it detects the next jump."""
-        told = self._suppression.advertised_demand(slots)
+        advertised = self._suppression.advertised_demand(slots)
         limited = self._sharing.quotas(slots) != NO_RATE
         counters = [state.counters for state in states]
-        self.demand.advertise(counters, told, measured.estimates, limited, short)
+        self.demand.advertise(counters, advertised, measured.estimates, limited, short)
         is_advertised = self._suppression.is_advertised(slots).tolist()
         for state, known in zip(states, is_advertised, strict=True):
             state.reported = known
@@ -336,20 +344,24 @@ class Rounds:
     def _take_back_the_gone(self) -> None:
         """Take back what was advertised of groups that are deleted."""
         keys = self._index.keys
-        told = self._suppression.advertised_slots()
-        if self._sharing.snapshot is self._book:
+        advertised = self._suppression.advertised_slots()
+        if self._sharing.snapshot is self._snapshot:
             # While the policies stay, only groups that were not closed can be deleted.
             is_closed = np.zeros(len(self._index), np.bool_)
             for closed in self._closed:
                 is_closed[closed] = True
-            told = told[~is_closed[told]]
+            advertised = advertised[~is_closed[advertised]]
         self._closed = []
-        gone = [slot for slot in told.tolist() if self._limiter.state(keys[slot]) is None]
+        gone = [slot for slot in advertised.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
-            slots = np.array(gone, np.int64)
-            names = {keys[slot] for slot in gone}
-            self._picked = [_without(rows, names) for rows in self._picked]
-            self._picked.append(self._suppression.forget(slots))
+            self._gone = self._suppression.forget(np.array(gone, np.int64))
+
+
+def _next(waiting: list[Counters]) -> list[Counters]:
+    """Remove the next block from what waits."""
+    block = waiting[:BLOCK_ROWS]
+    del waiting[:BLOCK_ROWS]
+    return block
 
 
 def _column(numbers: Sequence[int]) -> Ints:
@@ -369,28 +381,35 @@ def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> Usa
     )
 
 
-def _refused_by(states: Sequence[GroupState], refused: Ints) -> Ints:
+def _refused_by(states: Sequence[GroupState], refused: Ints, blocked: dict[GroupKey, None]) -> Ints:
     """[states, REFUSED_BY, 2] work that each level refused since the last log record, or empty.
 
     Only groups with refused work are read, because the sums of each take a microsecond.
+
+    Args:
+        states: the groups.
+        refused: [states, 2] what was refused of each and is its demand.
+        blocked: groups with work that backlogs refused, which is no demand; those read are removed.
     """
-    asked = np.flatnonzero(refused.any(axis=1))
+    is_asked = either(refused != 0)
+    if blocked:
+        is_asked = np.logical_or(is_asked, [state.key in blocked for state in states])
+        for state in states:
+            blocked.pop(state.key, None)
+    asked = np.flatnonzero(is_asked)
     if not len(asked):
         return np.zeros((0, len(REFUSED_BY), 2), np.int64)
     levels = np.zeros((len(states), len(REFUSED_BY), 2), np.int64)
-    taken = [states[place].take_refused() for place in asked.tolist()]
-    levels[asked, : len(Level)] = (
-        np.array(taken, np.int64).reshape(-1, 2, len(Level)).swapaxes(1, 2)
-    )
+    taken = chain.from_iterable([states[place].take_refused() for place in asked.tolist()])
+    # Numpy takes twice as long to read lists.
+    numbers = np.fromiter(taken, np.int64, len(asked) * 2 * len(Level))
+    levels[asked, : len(Level)] = numbers.reshape(-1, 2, len(Level)).swapaxes(1, 2)
     return levels
 
 
-def _without(rows: UsageColumns, keys: set[GroupKey]) -> UsageColumns:
-    """The rows without those of some groups, which were deleted after their rows were picked."""
-    kinds = rows.kinds.tolist()
-    kept = [
-        slot
-        for slot, (group, kind) in enumerate(zip(rows.groups, kinds, strict=True))
-        if GroupKey(group, KINDS[kind]) not in keys
-    ]
-    return rows if len(kept) == len(rows) else rows.take(np.array(kept, np.int64))
+def _without(rows: UsageColumns, gone: UsageColumns) -> UsageColumns:
+    """The rows of all groups but some."""
+    keys = set(zip(gone.groups, gone.kinds.tolist(), strict=True))
+    rest = enumerate(zip(rows.groups, rows.kinds.tolist(), strict=True))
+    kept = [at for at, key in rest if key not in keys]
+    return rows.take(np.array(kept, np.int64))

@@ -30,6 +30,12 @@ class RowSlots:
         #: The policy snapshots of limiter and sharing that the slot ids were found with.
         self._snapshots = (limiter.snapshot, sharing.snapshot)
 
+    @property
+    def are_outdated(self) -> bool:
+        """Whether groups may have lost their state or their slot id since slot ids were found."""
+        limiter, sharing = self._snapshots
+        return limiter is not self._limiter.snapshot or sharing is not self._sharing.snapshot
+
     def find(self, rows: Ints, counters: Sequence[Counters]) -> Ints:
         """[rows] the slot id of each row, `NO_SLOT` for none; rows of deleted groups are freed."""
         self._make_room(int(rows.max(initial=-1)) + 1)
@@ -54,8 +60,7 @@ class RowSlots:
         return self._sharing.slot_of(state.key)
 
     def _make_room(self, count: int) -> None:
-        limiter, sharing = self._snapshots
-        if limiter is not self._limiter.snapshot or sharing is not self._sharing.snapshot:
+        if self.are_outdated:
             self._slot[:] = NO_SLOT
             self._snapshots = (self._limiter.snapshot, self._sharing.snapshot)
         before = len(self._slot)

@@ -1,8 +1,9 @@
 """The settings of a broker in the core; they do not change while it runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
@@ -22,7 +23,7 @@ class OnIsolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """Settings of `broker`, `exchange` and `shares` in the core's units (design 11)."""
+    """Settings of `broker`, `exchange` and `shares` in the core's units."""
 
     sender: Sender
     weight: int = WEIGHT_ONE
@@ -51,5 +52,6 @@ class BrokerSettings:
     yield_rounds: int = 10
     #: Most other brokers.
     peers_max: int = PEERS_MAX
+    backlog: BacklogSettings = field(default_factory=BacklogSettings)
     #: The seed of the incarnations after the first; secret and random in a daemon.
     incarnation_seed: int = 0

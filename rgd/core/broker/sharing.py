@@ -19,13 +19,12 @@ from typing import Final
 import numpy as np
 
 from rgd.core.broker.broker_index import BrokerIndex
-from rgd.core.broker.damping import Damping
+from rgd.core.broker.damping import Damping, Waits
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.waits import Waits
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
@@ -33,8 +32,9 @@ from rgd.core.exchange.group_index import NO_SLOT, grown
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import OwnRates
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.pairs import either
 from rgd.core.policies.model import Group, Rates, SharePolicyName
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
@@ -42,8 +42,12 @@ from rgd.core.units import Kind, Nanos
 #: each row costs half as much again.
 SLICE_ROWS: Final = 2_000
 
-#: Most groups whose rates one slice changes, for the same reason.
-SLICE_GROUPS: Final = 192
+#: What the calls of a slice cost, in rows. After some small slices, reports are processed together.
+SLICE_COST_ROWS: Final = 400
+
+#: Most groups whose rates one slice changes, and most that it looks at one by one.
+SLICE_GROUPS: Final = 320
+SINGLE_GROUPS: Final = 192
 
 #: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
 REST_NS: Final = 1_000
@@ -83,6 +87,7 @@ class Sharing:
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
         self._policies = PoliciesInUse(settings.policy, usage.index)
+        usage.shares_by_admitted = self._shares_by_admitted
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
         #: limiter has; Milli per second, `NO_RATE` for unlimited.
         self._target = np.zeros((64, 2), np.int64)
@@ -214,14 +219,22 @@ class Sharing:
         self._applied[slot] = self._damping.in_force(slots, now, self._damping_ns)[0]
         return _rates(self._applied[slot].tolist())
 
-    def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
+    def set_policies(
+        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
+    ) -> None:
         """Put policies in force; deleted groups are no longer in use.
 
-        A few changed groups are read at once. If many changed, or if `is_whole`, each group is read
-        when it is requested, and the others in slices (`work`).
+        A few changed groups are read at once. If any may have changed, each group is read when it
+        is requested, and the others in slices (`work`).
+
+        Args:
+            snapshot: the new policies.
+            now: the current time.
+            changes: those since the snapshot in force; without them, both are compared.
         """
-        changed = self._policies.change(snapshot, self._is_in_use, now, is_whole=is_whole)
-        keys = [GroupKey(name, kind) for name in sorted(changed) for kind in Kind]
+        changed = (changes or changes_between(self.snapshot, snapshot)).groups
+        self._policies.change(snapshot, self._is_in_use if changed is None else None, now)
+        keys = [GroupKey(name, kind) for name in sorted(changed or ()) for kind in Kind]
         slots = [slot for key in keys if (slot := self.slot_of(key)) != NO_SLOT]
         for slot in slots:
             self._read(slot, now)
@@ -272,9 +285,7 @@ class Sharing:
             self._has_marks = False
             return
         first = int(np.searchsorted(marked, self._next_slot))
-        slots = np.concatenate((marked[first : first + SLICE_GROUPS], marked[:first]))[
-            :SLICE_GROUPS
-        ]
+        slots = np.roll(marked, -first)[:SLICE_GROUPS]
         rows = np.cumsum(self._usage.counts(slots) + 1)
         count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
         slots = slots[:count]
@@ -285,7 +296,8 @@ class Sharing:
         self.groups_worked += len(slots)
         self._aim(slots, now)
         # Up to `SLICE_ROWS` rows are computed ahead of their rests: a little work is done at once.
-        rested_at = max(self._rested_at, now) + int(rows[len(slots) - 1]) * REST_NS
+        cost = int(rows[len(slots) - 1]) + SLICE_COST_ROWS
+        rested_at = max(self._rested_at, now) + cost * REST_NS
         self._rested_at = Nanos(rested_at)
         self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
 
@@ -301,7 +313,7 @@ class Sharing:
 
     def retry(self, now: Nanos) -> None:
         """Try again to give slot ids to a slice of the groups without one."""
-        for key in list(self._slotless)[:SLICE_GROUPS]:
+        for key in list(self._slotless)[:SINGLE_GROUPS]:
             del self._slotless[key]
             group = self.snapshot.groups.get(key.group)
             if group is not None:
@@ -359,7 +371,7 @@ class Sharing:
         """
         slots = slots[~self._policies.is_unread[slots]]
         settled = slots[~self._is_marked[slots]]
-        differing = np.flatnonzero((self._targets(settled) != self._target[settled]).any(axis=1))
+        differing = np.flatnonzero(either(self._targets(settled) != self._target[settled]))
         for slot in settled[differing].tolist():
             raise InvariantBroken(
                 f"{self._usage.index.keys[slot]} settles on {self._target[slot]}, not the map's share"
@@ -367,7 +379,7 @@ class Sharing:
         quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
         shares = self._broker_index.share_out(slots, quota, self._policies.others(slots)).of_all()
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
-        for slot in slots[is_off.any(axis=1)].tolist():
+        for slot in slots[either(is_off)].tolist():
             raise InvariantBroken(
                 f"{self._usage.index.keys[slot]}: the shares of all do not sum to {self._policies.quotas[slot].tolist()}"
             )
@@ -384,6 +396,11 @@ class Sharing:
         waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
         return min(waits_ns, self._settings.damping_max_ns)
 
+    def _shares_by_admitted(self, slots: Ints) -> Flags:
+        """[slots] whether a group's shares depend on admitted work."""
+        self._make_room()
+        return ~self._policies.is_max_min(slots)
+
     def _mark(self, slots: Ints, now: Nanos) -> None:
         fresh = slots[~self._is_marked[slots]]
         self._marked_at[fresh] = now
@@ -393,7 +410,7 @@ class Sharing:
     def _aim(self, slots: Ints, now: Nanos) -> None:
         """Recompute shares, and put them in force as damping allows."""
         targets = self._targets(slots)
-        differs = (targets != self._target[slots]).any(axis=1) | self._is_adrift[slots]
+        differs = either(targets != self._target[slots]) | self._is_adrift[slots]
         slots, targets = slots[differs], targets[differs]
         if len(slots):
             self._target[slots] = targets
@@ -404,7 +421,7 @@ class Sharing:
         """Give the limiter the rates in force that it does not have yet."""
         if not len(slots):
             return
-        differs = (in_force != self._applied[slots]).any(axis=1) | self._is_adrift[slots]
+        differs = either(in_force != self._applied[slots]) | self._is_adrift[slots]
         slots, in_force = slots[differs], in_force[differs]
         self._applied[slots] = in_force
         keys = self._usage.index.keys
@@ -438,7 +455,7 @@ class Sharing:
         self._is_short[slots] = short
 
     def _read_slice(self, now: Nanos) -> None:
-        slots = self._policies.next_unread(SLICE_GROUPS)
+        slots = self._policies.next_unread(SINGLE_GROUPS)
         self.groups_worked += len(slots)
         for slot in slots.tolist():
             self._read_lazily(slot, now)

@@ -1,6 +1,6 @@
 """A pair of token buckets with debt, for messages and for bytes, in exact integers.
 
-Law (design 2): under any interleaving of takes and rate changes, a bucket
+Law: under any interleaving of takes and rate changes, a bucket
 grants at most its depth + the integral of its rate + one request.
 
 A token is 1 / `PICO` of a unit: a rate in Milli per second times a time in

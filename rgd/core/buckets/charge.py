@@ -27,6 +27,8 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
                 part.charge_group(messages, size)
         for counters in chain.counters:
             counters.admit(messages, size, attempt, topic, now)
+        if chain.unsettled is not None:
+            chain.unsettled.add(messages, size, now)
     except Exception:
         give_back(chain, messages, size)
         raise

@@ -1,7 +1,7 @@
 """What a level would have granted a group if the group had refused nothing.
 
 A refusal is demand for a group only as far as all other levels would have
-granted it (design 3). The present state of their buckets does not show this:
+granted it (docs/decisions/0012). The present state of their buckets does not show this:
 while the group refuses, nothing is taken from a topic's bucket, so that bucket
 always looks full. Each other level therefore keeps a counterfactual pair of buckets for
 the group: the same buckets, from which the refused work is taken as well.

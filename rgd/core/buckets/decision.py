@@ -1,6 +1,6 @@
 """Requests and answers; a refusal is an answer, not an error.
 
-The fields are those of `POST /v1/acquire` (design 5), with names already
+The fields are those of `POST /v1/acquire` (docs/http.md), with names already
 checked and made full. Requests and decisions are named tuples, because a named
 tuple is made in less than half the time of a frozen dataclass.
 """
@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from rgd.core.backlog.model import QuotaType
 from rgd.core.units import Dimension, Kind, Pair
 
 
 class Level(StrEnum):
-    """The levels of a decision, in their order (design 2)."""
+    """The levels of a decision, in their order."""
 
     BROKER = "broker"
     RESOURCE_GROUP = "resource_group"
     TOPIC = "topic"
     SUBSCRIPTION = "subscription"
+    #: A topic's backlog exceeds its quota. It has no bucket, and is looked at first.
+    BACKLOG = "backlog"
 
 
 #: The `held` of a caller that holds nothing back. The fast path compares by identity.
@@ -98,9 +101,19 @@ class PoliciesUnknown:
     retry_after_ms: int
 
 
-Answer = Decision | TooLarge | PoliciesUnknown
+class OverBacklog(NamedTuple):
+    """Publishing is held or refused, because the topic's backlog exceeds its quota (HTTP 429)."""
+
+    quota_type: QuotaType
+    #: Whether the caller should hold its messages and retry. Otherwise it should give them up.
+    held: bool
+    #: Milliseconds until the next check of backlogs.
+    retry_after_ms: int
+
+
+Answer = Decision | TooLarge | PoliciesUnknown | OverBacklog
 
 
 def ungoverned(messages: int, size: int) -> Decision:
-    """Grant everything to a name that is attached to no group and has no limit (design 5)."""
+    """Grant everything to a name that is attached to no group and has no limit."""
     return Decision(granted=True, messages=messages, bytes=size, governed=False)

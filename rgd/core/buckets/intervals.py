@@ -43,7 +43,7 @@ class Division(NamedTuple):
 class Stream:
     """The divisions of a share in one dimension since the last round ended."""
 
-    __slots__ = ("_cuts", "_epochs", "newcomer", "weight")
+    __slots__ = ("_divisions", "_generations", "newcomer", "weight")
 
     def __init__(self, newcomer: int = 1) -> None:
         self.weight = 0
@@ -51,8 +51,8 @@ class Stream:
         self.newcomer = newcomer
         #: The present division and, before it, each past one that gave less than all later ones;
         #: and the generation of each.
-        self._cuts: list[Division] = []
-        self._epochs: list[int] = []
+        self._divisions: list[Division] = []
+        self._generations: list[int] = []
 
     def join(self) -> Steps:
         """Allocate the interval of a new part."""
@@ -60,26 +60,26 @@ class Stream:
 
     def divide(self, share: Rate, generation: int) -> None:
         """Divide `share` from this generation on."""
-        cut = Division(share, self.weight)
-        while self._cuts and self._cuts[-1].is_above(cut):
-            self._cuts.pop()
-            self._epochs.pop()
-        self._cuts.append(cut)
-        self._epochs.append(generation)
+        division = Division(share, self.weight)
+        while self._divisions and self._divisions[-1].is_above(division):
+            self._divisions.pop()
+            self._generations.pop()
+        self._divisions.append(division)
+        self._generations.append(generation)
 
     def forget(self, generation: int) -> None:
         """Drop divisions up to a generation; all parts must have applied it."""
-        count = min(bisect_right(self._epochs, generation), len(self._epochs) - 1)
-        del self._cuts[:count], self._epochs[:count]
+        count = min(bisect_right(self._generations, generation), len(self._generations) - 1)
+        del self._divisions[:count], self._generations[:count]
 
     def part(self, steps: Steps) -> Rate:
         """The present rate of an interval."""
-        return self._cuts[-1].part(steps)
+        return self._divisions[-1].part(steps)
 
     def lowest(self, steps: Steps, generation: int) -> Rate:
         """The lowest rate of an interval after a generation; None if nothing changed since then."""
-        at = bisect_right(self._epochs, generation)
-        return self._cuts[at].part(steps) if at < len(self._cuts) else None
+        at = bisect_right(self._generations, generation)
+        return self._divisions[at].part(steps) if at < len(self._divisions) else None
 
     def next(self, weight: int) -> Steps:
         """Allocate the next interval, of the given weight."""

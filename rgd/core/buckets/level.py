@@ -1,7 +1,7 @@
 """One level of the chain: a pair of buckets, the limit they enforce, and what they refused.
 
 A level does not know the other levels. `rgd.core.buckets.limiter` visits
-them in the order broker, resource group, topic, subscription (design 2).
+them in the order broker, resource group, topic, subscription.
 `GroupState` is the level of a resource group, with the group's demand.
 """
 
@@ -129,6 +129,32 @@ class LevelState(Buckets):
         self.short_until = Nanos(now + wait_ns) if self.share.of(self.short_of) else NEVER
         return rounded_ms(wait_ns), self.short_of
 
+    def give(self, messages: int, size: int, now: Nanos) -> None:
+        """Put back units that were taken and not used, as far as the bucket has room."""
+        self.refill(now)
+        self.short_until = NEVER
+        if self.messages_rate is not None:
+            tokens = self.messages_tokens + messages * PICO
+            self.messages_tokens = min(tokens, self.messages_depth)
+            if self.spilled is not None:
+                self.spilled[0] += tokens - self.messages_tokens
+        if self.bytes_rate is not None:
+            tokens = self.bytes_tokens + size * PICO
+            self.bytes_tokens = min(tokens, self.bytes_depth)
+            if self.spilled is not None:
+                self.spilled[1] += tokens - self.bytes_tokens
+
+    def lacks(self, messages: int, size: int) -> tuple[bool, bool]:
+        """By dimension, whether the tokens at the last refill refuse a whole request."""
+        lacks_messages = lacks_bytes = False
+        if messages and (rate := self.messages_rate) is not None:
+            least = min(messages * PICO, self.messages_depth if rate else messages * PICO)
+            lacks_messages = self.messages_tokens < least
+        if size and (rate := self.bytes_rate) is not None:
+            least = min(size * PICO, self.bytes_depth if rate else size * PICO)
+            lacks_bytes = self.bytes_tokens < least
+        return lacks_messages, lacks_bytes
+
     def flows_faster(self, live_brokers: int) -> bool:
         """Whether a counterfactual bucket, which gets at least an even part, has a higher rate."""
         if self._live_brokers != live_brokers:
@@ -251,7 +277,7 @@ class GroupState(LevelState):
 
     def _refused_totals(self) -> list[int]:
         """Messages refused by each level since the start, then bytes."""
-        totals = [*self.refused_messages, *self.refused_bytes]
+        totals = self.refused_messages + self.refused_bytes
         if self.refusals is not None:
             messages, size = self.refusals.since_start()
             totals[self.order] += messages

@@ -17,17 +17,14 @@ from typing import Final, NamedTuple
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
 from rgd.core.buckets.split import SplitShare
+from rgd.core.buckets.throttled import ThrottledTable
 from rgd.core.demand.counters import Touched
 from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit, lower
 from rgd.core.policies.precedence import subscription_limit, topic_limit
-from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from rgd.core.policies.table import changed_keys
+from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
 
-#: Most changed groups that are updated at once: well under 2 ms of one core.
-CHANGES_MAX: Final = 32
-
-#: Levels, or topics' parts, that are processed in one slice: also well under 2 ms of one core.
+#: Levels, or topics' parts, that are processed in one slice: well under 2 ms of one core.
 SLICE_LEVELS: Final = 64
 
 #: Limit buckets that are kept even if no chain refers to them. Above it, unused full buckets are
@@ -94,7 +91,7 @@ class Levels:
         self._share_of = share_of
         #: The mode of groups whose policy does not set one.
         self._topic_split = topic_split
-        self._book = EMPTY_SNAPSHOT
+        self._snapshot = EMPTY_SNAPSHOT
         self._groups: dict[GroupKey, GroupState] = {}
         self._limits: dict[LimitKey, LimitState] = {}
         #: Each level once, in processing order.
@@ -117,6 +114,8 @@ class Levels:
         #: Groups that ask for an early report, in order: their demand jumped (`Rounds.tick`), or
         #: they refused work and no report has told the peers. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
+        #: What throttled the dispatch of each subscription.
+        self.throttled = ThrottledTable()
         #: Called when a group becomes urgent because it refused work that no report has shown.
         self.on_unreported: Callable[[], None] = _nobody_listens
 
@@ -125,7 +124,7 @@ class Levels:
     @property
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
-        return self._book
+        return self._snapshot
 
     @property
     def is_behind(self) -> bool:
@@ -134,7 +133,7 @@ class Levels:
 
     def states(self) -> Iterator[GroupState]:
         """Every (group, kind) of the snapshot in force that was requested since it exists."""
-        groups = self._book.groups
+        groups = self._snapshot.groups
         # A copy: a caller that iterates in slices sees each state once, whatever is added
         # meanwhile.
         states = list(self._groups.values())
@@ -142,7 +141,7 @@ class Levels:
 
     def state(self, key: GroupKey) -> GroupState | None:
         """The level of a group in a kind, if it was requested."""
-        return self._groups.get(key) if key.group in self._book.groups else None
+        return self._groups.get(key) if key.group in self._snapshot.groups else None
 
     def split_of(self, key: GroupKey) -> SplitShare | None:
         """The division of a group's share over topics; None if it is not divided."""
@@ -168,7 +167,7 @@ class Levels:
         """The level of a limit, up to date; None if nothing is limited."""
         level = self._limits.get(key)
         if level is None:
-            rates = _limit_of(self._book.limits, key)
+            rates = _limit_of(self._snapshot.limits, key)
             if rates.is_unlimited:
                 return None
             level = LimitState(key, self._settings)
@@ -188,33 +187,31 @@ class Levels:
 
     # Changes.
 
-    def set_policies(self, snapshot: PolicySnapshot, now: Nanos, *, is_whole: bool = False) -> None:
+    def set_policies(
+        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
+    ) -> None:
         """Put a policy snapshot in force; buckets that stay keep their tokens and debt.
 
-        `is_whole` treats everything as changed, to repair what a failed change left behind.
+        `changes` are those since the snapshot in force; without them, both are compared.
         """
         self._drop_chains()
-        before, self._book = self._book, snapshot
-        if is_whole:
-            self._group_change.happen(len(self._group_order), now)
-            self._limit_change.happen(len(self._limit_order), now)
-            return
-        changed = changed_keys(before.groups, snapshot.groups, CHANGES_MAX)
-        if changed is None:
+        changes = changes or changes_between(self._snapshot, snapshot)
+        self._snapshot = snapshot
+        if changes.groups is None:
             self._group_change.happen(len(self._group_order), now)
         else:
-            keys = (GroupKey(name, kind) for name in sorted(changed) for kind in Kind)
+            keys = (GroupKey(name, kind) for name in sorted(changes.groups) for kind in Kind)
             for key in keys:
                 if (state := self._groups.get(key)) is not None:
-                    self._hear(state, now)
-        if _differ(before.limits, snapshot.limits):
+                    self._follow(state, now)
+        if changes.limits:
             self._limit_change.happen(len(self._limit_order), now)
 
     def set_share(self, key: GroupKey, share: Rates, now: Nanos) -> None:
         """Change this broker's share of a group, if the group is in use."""
         state = self._groups.get(key)
         if state is None or (
-            state.generation != self._group_change.generation and not self._hear(state, now)
+            state.generation != self._group_change.generation and not self._follow(state, now)
         ):
             return
         if state.share != share:
@@ -227,7 +224,7 @@ class Levels:
         if burst_ns < before:
             # Tokens above the lower depth are spilled now, not at the next use.
             for state in list(self.states()):
-                self._hear(state, now)
+                self._follow(state, now)
         elif burst_ns > before:
             self._group_change.happen(len(self._group_order), now)
 
@@ -239,7 +236,7 @@ class Levels:
         self._weigh(SLICE_LEVELS, now)
         ready = [key for key in self._unsplit if not self._groups[key].owes(now)]
         for key in ready:
-            self._hear(self._groups[key], now)
+            self._follow(self._groups[key], now)
         if ready:
             self._drop_chains()
 
@@ -281,12 +278,12 @@ class Levels:
         state = self._group_order.popleft()
         if self._groups.get(state.key) is not state:
             return
-        if state.generation == self._group_change.generation or self._hear(state, now):
+        if state.generation == self._group_change.generation or self._follow(state, now):
             self._group_order.append(state)
 
-    def _hear(self, state: GroupState, now: Nanos) -> bool:
+    def _follow(self, state: GroupState, now: Nanos) -> bool:
         """Apply the policy in force to a group; False if the group no longer exists."""
-        group = self._book.groups.get(state.key.group)
+        group = self._snapshot.groups.get(state.key.group)
         if group is None:
             del self._groups[state.key]
             self._unsplit.pop(state.key, None)
@@ -356,7 +353,7 @@ class Levels:
         change = self._limit_change
         if level.generation == change.generation:
             return self._limits.get(level.key) is level
-        rates = _limit_of(self._book.limits, level.key)
+        rates = _limit_of(self._snapshot.limits, level.key)
         if rates.is_unlimited:
             del self._limits[level.key]
             return False
@@ -378,17 +375,3 @@ def _limit_of(limits: Limits, key: LimitKey) -> Rates:
     if key.level is Level.TOPIC:
         return topic_limit(limits, key.topic, key.kind).rates
     return subscription_limit(limits, key.topic, key.subscription, key.kind).rates
-
-
-def _differ(before: Limits, after: Limits) -> bool:
-    """Whether the limits of two snapshots may differ."""
-    return before.broker != after.broker or any(
-        old is not new and (old or new)
-        for old, new in (
-            (before.topics, after.topics),
-            (before.subscriptions, after.subscriptions),
-            (before.namespaces, after.namespaces),
-            (before.namespace_subscriptions, after.namespace_subscriptions),
-            (before.topic_subscriptions, after.topic_subscriptions),
-        )
-    )

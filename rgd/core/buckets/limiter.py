@@ -1,6 +1,6 @@
 """Decides requests: finds a name's compiled chain of levels and takes all or nothing.
 
-Laws (design 2): all levels apply and the most stringent wins. Nothing is taken
+Laws: all levels apply and the most stringent wins. Nothing is taken
 from any bucket unless the whole request is granted, or the part of it if the
 caller accepts a part. Each distinct group of topic, namespace and tenant is
 charged once. A shadow group counts what it would refuse and refuses nothing.
@@ -11,10 +11,12 @@ and sets it here. `refusal` handles refusals and parts.
 """
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from rgd.core.backlog.quota import Blocked
+from rgd.core.buckets.blocked import BlockedTopics
 from rgd.core.buckets.bucket import NEVER, PICO
-from rgd.core.buckets.chain import Chain
+from rgd.core.buckets.chain import BlockedTopic, Chain
 from rgd.core.buckets.charge import charge, note
 from rgd.core.buckets.decision import (
     NOTHING,
@@ -30,7 +32,9 @@ from rgd.core.buckets.decision import (
 from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
 from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
+from rgd.core.buckets.settle import settle
 from rgd.core.buckets.together import grant_together
+from rgd.core.buckets.unsettled import Unsettled
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import OnUnknown, TopicSplit
 from rgd.core.units import Kind, Nanos, Pair
@@ -69,8 +73,10 @@ class Limiter(Levels):
     ) -> None:
         super().__init__(settings, share_of, topic_split)
         self._chains: dict[Name, Chain] = {}
+        #: Topics whose backlogs block publishing.
+        self.blocked = BlockedTopics()
         #: Dropped chains still to be freed.
-        self._dropped: list[dict[Name, Chain]] = []
+        self._dropped: list[dict[Any, Any]] = []
         #: Names resolved so far; to resolve a name costs some twenty times as much as another
         #: request.
         self.resolved_total = 0
@@ -128,8 +134,7 @@ class Limiter(Levels):
                 refusing += (level,)
         if refusing:
             return refuse(self, chain, refusing, messages, size, topic, attempt, now)
-        if chain.is_plain and attempt <= 1:
-            # `charge`, inlined.
+        if chain.is_plain and attempt <= 1:  # `charge`, inlined.
             for level in chain.deciding:
                 level.messages_tokens -= messages_cost
                 level.bytes_tokens -= bytes_cost
@@ -143,6 +148,7 @@ class Limiter(Levels):
                     note(chain, messages, size, topic, now)
         else:
             charge(chain, messages, size, topic, attempt, now)
+        chain.granted_at = now
         if messages != chain.messages or size != chain.bytes:
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
             chain.messages, chain.bytes = messages, size
@@ -151,6 +157,36 @@ class Limiter(Levels):
     def grant_together(self, asked: Collection[Together], now: Nanos) -> bool:
         """Grant all of these requests, or change nothing; if False, decide each by itself."""
         return self.unknown is None and grant_together(self._chains, asked, now)
+
+    def block(self, topic: str, blocked: Blocked | None) -> None:
+        """Hold or refuse publishing to a topic (full name), or end that (None)."""
+        for name in self.blocked.put(topic, blocked):
+            self._chains.pop(name, None)
+
+    def settle(self, name: Name, unused: Pair, now: Nanos) -> Pair:
+        """Give back what a name did not use of its grants, or charge what it used beyond them.
+
+        Args:
+            name: as it was asked for.
+            unused: whole units; below 0 what was used beyond the grants.
+            now: the current time.
+
+        Returns:
+            What was given back; below 0 what was charged. Nothing if no limit applies, or if the
+            name was not asked for since the policies came into force.
+
+        Raises:
+            UnknownGroup: the name is of a group that does not exist.
+        """
+        group = name[1]
+        if group is not None and group not in self.snapshot.groups:
+            raise UnknownGroup(group)
+        chain = self._chains.get(name)
+        if chain is None or not chain.levels:
+            return NOTHING
+        if not all(part.ask(1, NOTHING, now) for part in chain.parts):
+            return NOTHING
+        return settle(chain, name[3], unused, now)
 
     @property
     def is_behind(self) -> bool:
@@ -189,7 +225,9 @@ class Limiter(Levels):
     # Internals.
 
     def _decide_apart(self, chain: Chain, asked: Asked, now: Nanos, *, is_partial: bool) -> Answer:
-        """Decide a request that is ungoverned, partial or too large."""
+        """Decide a request that is blocked, ungoverned, partial or too large."""
+        if chain.blocked is not None:
+            return self.blocked.refuse(chain.blocked, asked, now)
         if not chain.levels:
             self.ungoverned_total += 1
             return ungoverned(asked.messages, asked.bytes)
@@ -223,6 +261,7 @@ class Limiter(Levels):
         self._free(CHAINS_PER_NEW)
         self.look_at_limits(LIMITS_PER_NEW, now)
         chain = self._chains[name] = self._compiled(name, attempt, held, now)
+        self.blocked.note(name)
         return chain
 
     def _compiled(self, name: Name, attempt: int, held: Pair, now: Nanos) -> Chain:
@@ -234,6 +273,8 @@ class Limiter(Levels):
         else:
             raise UnknownGroup(group_name)
         states = tuple(self.group(group, kind, now) for group in groups)
+        if kind is Kind.PUBLISH and topic is not None and (why := self.blocked.get(topic)):
+            return Chain((), (), blocked=BlockedTopic(topic, why, states))
         levels: list[LevelState | None] = [self.limit_of(LimitKey(kind, Level.BROKER), now)]
         for state in states:
             step: LevelState = state
@@ -246,12 +287,20 @@ class Limiter(Levels):
             if subscription is not None:
                 key = LimitKey(kind, Level.SUBSCRIPTION, topic, subscription)
                 levels.append(self.limit_of(key, now))
-        return Chain(tuple(level for level in levels if level is not None), states)
+        throttled_name = unsettled = None
+        if kind is Kind.DISPATCH:
+            unsettled = Unsettled(NOTHING, now)
+            if topic is not None and subscription is not None:
+                throttled_name = topic, subscription
+        present = tuple(level for level in levels if level is not None)
+        return Chain(present, states, throttled_name=throttled_name, unsettled=unsettled)
 
     def _drop_chains(self) -> None:
         if self._chains:
             self._dropped.append(self._chains)
         self._chains = {}
+        if names := self.blocked.forget_names():
+            self._dropped.append(names)
         super()._drop_chains()
 
     def _free(self, count: int) -> None:

@@ -11,7 +11,7 @@ refuses all the time keeps `REFUSAL_SLOTS` pairs of counts: about 1.5 KB.
 from collections import deque
 from typing import Final, NamedTuple
 
-from rgd.core.units import NS_PER_S, Dimension, Nanos, Pair
+from rgd.core.units import NS_PER_S, Dimension, Nanos
 
 #: Length of a slot, and number of slots kept: together the last minute.
 REFUSAL_SLOT_NS: Final = 10 * NS_PER_S
@@ -39,7 +39,14 @@ def window_ns(now: Nanos) -> int:
 class RecentRefusals:
     """What one level refused in the last minute, by the dimension that was short."""
 
-    __slots__ = ("_before", "_slots", "by_bytes", "by_messages", "ends_at")
+    __slots__ = (
+        "_bytes_before",
+        "_messages_before",
+        "_slots",
+        "by_bytes",
+        "by_messages",
+        "ends_at",
+    )
 
     def __init__(self) -> None:
         #: End of the open slot, and its counts by the dimension that was short.
@@ -48,7 +55,7 @@ class RecentRefusals:
         #: The last slot is the open one.
         self._slots: deque[_Slot] = deque()
         #: Totals of all slots before the open one, since the start.
-        self._before = Pair()
+        self._messages_before = self._bytes_before = 0
 
     def count(
         self, messages: int, size: int, dimension: Dimension, attempt: int, now: Nanos
@@ -76,18 +83,18 @@ class RecentRefusals:
             sum(counts.bytes for counts in found),
         )
 
-    def since_start(self) -> Pair:
-        """Everything refused since the start, in whole units."""
-        by_messages, by_bytes, before = self.by_messages, self.by_bytes, self._before
-        return Pair(
-            before.messages + by_messages.messages + by_bytes.messages,
-            before.bytes + by_messages.bytes + by_bytes.bytes,
+    def since_start(self) -> tuple[int, int]:
+        """Messages and bytes refused since the start, in whole units."""
+        by_messages, by_bytes = self.by_messages, self.by_bytes
+        return (
+            self._messages_before + by_messages.messages + by_bytes.messages,
+            self._bytes_before + by_messages.bytes + by_bytes.bytes,
         )
 
     def open(self, now: Nanos) -> None:
         """Open the slot that contains `now`."""
         number = _slot_of(now)
-        self._before = self.since_start()
+        self._messages_before, self._bytes_before = self.since_start()
         self.by_messages, self.by_bytes = _Counts(), _Counts()
         self._slots.append(_Slot(number, self.by_messages, self.by_bytes))
         if len(self._slots) > REFUSAL_SLOTS:

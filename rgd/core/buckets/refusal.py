@@ -1,6 +1,6 @@
 """Answers requests that are refused or granted in part, and counts their demand for the groups.
 
-Laws (design 3): a refusal is demand for a group as far as all other levels would have granted it. A
+Laws (docs/decisions/0012): a refusal is demand for a group as far as all other levels would have granted it. A
 retry is no new demand, and counts as refused only for the group that refused it. The answer names
 the limit that makes the caller wait longest.
 
@@ -12,11 +12,12 @@ few calls.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rgd.core.buckets.chain import Chain
+from rgd.core.buckets.chain import Chain, Unmet
 from rgd.core.buckets.charge import charge, give_back
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
+from rgd.core.buckets.throttled import lowered, lowering
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
 _MESSAGES: Final = Dimension.MESSAGES
@@ -46,7 +47,7 @@ class _Unmet(NamedTuple):
     partial: bool = False
 
 
-def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
+def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
     levels: Levels,
     chain: Chain,
     refusing: Sequence[LevelState],
@@ -83,6 +84,9 @@ def refuse(  # noqa: C901, PLR0913, PLR0917 -- see above
             more = _unmet_by(chain, group, unmet, levels.live_brokers, now)
             if more != _NONE:
                 _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
+    if chain.throttled_name is not None:
+        mask = lowering(refusing, messages, size, now)
+        levels.throttled.count(chain.throttled_name, mask, messages, size, wait_ms, now)
     units = messages if dimension is _MESSAGES else size
     return _refused(chain, level, dimension, units, wait_ms, now)
 
@@ -133,8 +137,9 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
     """Grant as much as every level has to a caller that accepts a part."""
     _, _, topic, attempt = asked
-    messages, size, cutter, dimension = _largest_part(chain, asked, now)
-    if cutter is None:
+    messages, size, limiting, dimension, mask = _largest_part(chain, asked, now)
+    chain.unmet = ()
+    if limiting is None:
         charge(chain, messages, size, topic, attempt, now)
         return Decision(granted=True, messages=messages, bytes=size)
     # Such a caller can retry as soon as there is one unit of what it needs.
@@ -142,14 +147,23 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
     longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     if messages < needs_messages or size < needs_bytes:
         messages = size = 0
-        cutter, dimension = longest, waits_for
+        limiting, dimension = longest, waits_for
     else:
         charge(chain, messages, size, topic, attempt, now)
         _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     try:
         unmet = _Unmet(asked.messages, asked.bytes, messages, size, partial=True)
-        _count_part(levels, chain, cutter, dimension, unmet, asked, wait_ms, now)
-        return _decision(cutter, dimension, messages, size, wait_ms, now)
+        _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
+        if chain.throttled_name is not None:
+            levels.throttled.count(
+                chain.throttled_name,
+                mask,
+                asked.messages - messages,
+                asked.bytes - size,
+                wait_ms,
+                now,
+            )
+        return _decision(limiting, dimension, messages, size, wait_ms, now)
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -169,6 +183,7 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     _, _, topic, attempt = asked
     messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
     (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
+    counted: list[Unmet] = []
     for group in chain.groups:
         if group.group != level.group:
             group.refused_messages[level.order] += messages
@@ -181,21 +196,28 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
             more = _unmet_by(chain, group, unmet, levels.live_brokers, now)
         if more != _NONE:
             _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
+            counted.append((group, *more, attempt))
+    chain.unmet = counted
 
 
 def _largest_part(
     chain: Chain, asked: Asked, now: Nanos
-) -> tuple[int, int, LevelState | None, Dimension]:
-    """What every level would grant, with the last level that reduced it and its dimension."""
+) -> tuple[int, int, LevelState | None, Dimension, int]:
+    """What every level would grant, the last level that reduced it and its dimension, and a mask.
+
+    The mask has the events of all levels that reduced it (`rgd.core.buckets.throttled`).
+    """
     messages, size = asked.messages, asked.bytes
-    cutter, dimension = None, _MESSAGES
+    limiting, dimension, mask = None, _MESSAGES, 0
     for level in chain.deciding:
         has_messages, has_bytes = level.available(now)
         if has_messages < messages:
-            messages, cutter, dimension = has_messages, level, _MESSAGES
+            messages, limiting, dimension = has_messages, level, _MESSAGES
+            mask |= lowered(level, messages=True, size=False)
         if has_bytes < size:
-            size, cutter, dimension = has_bytes, level, _BYTES
-    return messages, size, cutter, dimension
+            size, limiting, dimension = has_bytes, level, _BYTES
+            mask |= lowered(level, messages=False, size=True)
+    return messages, size, limiting, dimension, mask
 
 
 def _longest_wait(

@@ -15,7 +15,7 @@ starts short of what they are short of (docs/decisions/0009). After a round the 
 in slices, and the new intervals take effect for all topics at once.
 """
 
-from collections import deque
+from collections.abc import Iterator
 from copy import copy
 from typing import Final
 
@@ -33,6 +33,9 @@ SPLIT_TOPICS_MAX: Final = 10_000
 IDLE_ROUNDS: Final = 2
 #: Part of the share split evenly under `proportional`, so that a new topic can start.
 TOPIC_FLOOR_PPM: Final = PPM // 100
+
+#: The end of a weighing.
+_DONE: Final = object()
 
 _NO_STEPS: Final = (Steps(0, 0), Steps(0, 0))
 
@@ -116,10 +119,25 @@ class TopicPart(LevelState):
         if self._attempt <= 1:
             _add(self._new, messages, size)
 
+    def give(self, messages: int, size: int, now: Nanos) -> None:
+        """Put units back into the part and the whole group."""
+        assert self._split is not None, "a part that went idle was given back to"
+        super().give(messages, size, now)
+        self._split.whole.give(messages, size, now)
+        for counted in (self._admitted, self._new):
+            counted[0] = max(0, counted[0] - messages)
+            counted[1] = max(0, counted[1] - size)
+
     def refuse(self, messages: int, size: int) -> None:
         """Count work that only groups refused: a larger share would have helped."""
         if self._attempt <= 1:
             _add(self._new, messages, size)
+
+    def retract(self, messages: int, size: int) -> None:
+        """Take back what `refuse` counted in this round."""
+        if self._attempt <= 1:
+            self._new[0] = max(0, self._new[0] - messages)
+            self._new[1] = max(0, self._new[1] - size)
 
     def count_shadow(self, messages: int, size: int) -> None:
         """Count on the group what this part, as a shadow, would have refused."""
@@ -150,42 +168,6 @@ class TopicPart(LevelState):
         self._split = None
 
 
-class _Weighing:
-    """Progress of weighing the topics after a round."""
-
-    __slots__ = (
-        "each",
-        "generation",
-        "has_left",
-        "is_round",
-        "joined",
-        "mode",
-        "staying",
-        "streams",
-        "to_look_at",
-        "to_place",
-        "used",
-    )
-
-    def __init__(self, parts: list[TopicPart], generation: int, *, is_round: bool) -> None:
-        #: True if a round ended, False if only the mode changed.
-        self.is_round = is_round
-        #: First every part is measured, then each gets its interval in the next layout.
-        self.to_look_at = deque(parts)
-        self.to_place: deque[TopicPart] | None = None
-        #: The division that all parts have applied once they were measured.
-        self.generation = generation
-        self.mode: TopicSplit | None = None
-        self.staying: list[TopicPart] = []
-        #: Parts that joined during the weighing.
-        self.joined: list[TopicPart] = []
-        self.has_left = False
-        self.used = [0, 0]
-        #: The next layout, and by dimension a part's weight: a constant, and a factor of its usage.
-        self.streams = (Stream(), Stream())
-        self.each = [(1, 0), (1, 0)]
-
-
 class SplitShare:
     """The division over topics of one group's share in one kind."""
 
@@ -193,7 +175,10 @@ class SplitShare:
         "_before",
         "_common",
         "_divided_at",
+        "_joined",
         "_laid_out",
+        "_laid_out_for",
+        "_now",
         "_parts",
         "_settings",
         "_streams",
@@ -222,7 +207,12 @@ class SplitShare:
         self._parts: dict[str | None, TopicPart] = {}
         #: The shared part of all topics beyond `SPLIT_TOPICS_MAX`.
         self._common: TopicPart | None = None
-        self._weighing: _Weighing | None = None
+        #: The mode that the present layout is for; the first topics join with equal weights.
+        self._laid_out_for = TopicSplit.EVEN
+        #: The weighing in progress, the parts that joined during it, and the time of its slice.
+        self._weighing: Iterator[None] | None = None
+        self._joined: list[TopicPart] = []
+        self._now = now
 
     @property
     def is_weighed(self) -> bool:
@@ -273,7 +263,7 @@ class SplitShare:
         if mode is not self.mode:
             self.mode = mode
             if self._weighing is None:
-                self._weighing = _Weighing(self._all_parts(), self.generation, is_round=False)
+                self._begin_weighing(is_round=False)
 
     def end_round(self) -> None:
         """Begin to free idle topics, and to weigh the others by their demand.
@@ -283,23 +273,20 @@ class SplitShare:
         """
         self.round += 1
         if self._weighing is None:
-            self._weighing = _Weighing(self._all_parts(), self.generation, is_round=True)
+            self._begin_weighing(is_round=True)
 
     def weigh(self, count: int, now: Nanos) -> int:
         """Process at most `count` parts; returns how many were processed."""
-        done = 0
-        while done < count and (weighing := self._weighing) is not None:
-            if weighing.to_look_at:
-                self._look_at(weighing, weighing.to_look_at.popleft(), now)
-            elif weighing.to_place is None:
-                self._begin_layout(weighing)
-            elif weighing.to_place:
-                part = weighing.to_place.popleft()
-                part.next_steps = _placed(weighing, part)
-            else:
-                self._lay_out(weighing, now)
-            done += 1
-        return done
+        self._now = now
+        for done in range(count):
+            if self._weighing is None:
+                return done
+            if next(self._weighing, _DONE) is _DONE:
+                self._weighing = None
+                if self._laid_out_for is not self.mode:
+                    # The mode changed during the weighing.
+                    self._begin_weighing(is_round=False)
+        return count
 
     def catch_up(self, part: TopicPart, now: Nanos) -> None:
         """Update a part's buckets.
@@ -330,7 +317,7 @@ class SplitShare:
         part, whole = TopicPart(self, topic, self._settings, now), self.whole
         part.steps = (self._streams[0].join(), self._streams[1].join())
         if self._weighing is not None:
-            self._weighing.joined.append(part)
+            self._joined.append(part)
         self.redivide(now)
         part.generation = self.generation
         rates = self._rates(part)
@@ -354,19 +341,57 @@ class SplitShare:
         parts = [*self._parts.values()]
         return parts if self._common is None else [*parts, self._common]
 
-    def _look_at(self, weighing: _Weighing, part: TopicPart, now: Nanos) -> None:
-        """Measure the usage of one part, or free it if it is idle."""
+    def _begin_weighing(self, *, is_round: bool) -> None:
+        self._joined = []
+        self._weighing = self._weigh_all(self._all_parts(), self.generation, is_round=is_round)
+
+    def _weigh_all(
+        self, parts: list[TopicPart], generation: int, *, is_round: bool
+    ) -> Iterator[None]:
+        """Measure each part, then give each its interval in the next layout; one part a slice.
+
+        Args:
+            parts: all parts.
+            generation: the present division.
+            is_round: True if a round ended, False if only the mode changed.
+        """
+        staying, messages, size = list[TopicPart](), 0, 0
+        for part in parts:
+            if self._is_staying(part, is_round=is_round):
+                staying.append(part)
+                messages += part.usage.messages
+                size += part.usage.bytes
+            yield
+        for stream in self._streams:
+            stream.forget(generation)
+        mode = self.mode
+        is_even = mode is not TopicSplit.PROPORTIONAL
+        if is_even and self._laid_out_for is mode and len(staying) == len(parts):
+            return
+        # A part's weight in each dimension is a constant, and a factor of its usage.
+        (each, of_messages), (each_size, of_bytes) = (
+            _weight(0 if is_even else used, len(staying)) for used in (messages, size)
+        )
+        streams = (Stream(each), Stream(each_size))
+        yield
+        for part in staying:
+            part.next_steps = (
+                streams[0].next(each + of_messages * part.usage.messages),
+                streams[1].next(each_size + of_bytes * part.usage.bytes),
+            )
+            yield
+        self._lay_out(streams, mode)
+
+    def _is_staying(self, part: TopicPart, *, is_round: bool) -> bool:
+        """Bring one part up to date, and close its round; frees it if it is idle."""
         if part.generation != self.generation:
-            self.catch_up(part, now)
-        if weighing.is_round:
+            self.catch_up(part, self._now)
+        if is_round:
             part.close_round()
-            if self.round - 1 - part.asked_in >= IDLE_ROUNDS and not part.owes(now):
-                weighing.has_left = True
+            if self.round - 1 - part.asked_in >= IDLE_ROUNDS and not part.owes(self._now):
                 self._release(part)
-                return
-        weighing.staying.append(part)
-        weighing.used[0] += part.usage.messages
-        weighing.used[1] += part.usage.bytes
+                return False
+        return True
 
     def _release(self, part: TopicPart) -> None:
         part.leave()
@@ -375,34 +400,15 @@ class SplitShare:
         else:
             del self._parts[part.topic]
 
-    def _begin_layout(self, weighing: _Weighing) -> None:
-        """Compute the weight of each part after all were measured."""
-        for stream in self._streams:
-            stream.forget(weighing.generation)
-        is_proportional = self.mode is TopicSplit.PROPORTIONAL
-        if weighing.is_round and not weighing.has_left and not is_proportional:
-            self._weighing = None
-            return
-        weighing.mode = self.mode
-        weighing.to_place = deque(weighing.staying)
-        for place, used in enumerate(weighing.used):
-            if is_proportional and used:
-                # floor / count + (1 - floor) * usage / used, in whole numbers.
-                each = (PPM - TOPIC_FLOOR_PPM) * len(weighing.staying)
-                weighing.each[place] = (TOPIC_FLOOR_PPM * used, each)
-        weighing.streams = (Stream(weighing.each[0][0]), Stream(weighing.each[1][0]))
-
-    def _lay_out(self, weighing: _Weighing, now: Nanos) -> None:
+    def _lay_out(self, streams: tuple[Stream, Stream], mode: TopicSplit) -> None:
         """Put the new intervals in force; each part applies them when it is next used."""
-        for part in weighing.joined:
-            part.next_steps = (weighing.streams[0].join(), weighing.streams[1].join())
-        self._before, self._streams = self._streams, weighing.streams
+        for part in self._joined:
+            part.next_steps = (streams[0].join(), streams[1].join())
+        self._before, self._streams = self._streams, streams
+        self._laid_out_for = mode
         self.layout += 1
-        self.redivide(now)
-        self._laid_out = (now, self.generation)
-        self._weighing = None
-        if weighing.mode is not self.mode:
-            self._weighing = _Weighing(self._all_parts(), self.generation, is_round=False)
+        self.redivide(self._now)
+        self._laid_out = (self._now, self.generation)
 
     def _share(self) -> tuple[Rate, Rate]:
         return self.whole.share.messages, self.whole.share.bytes
@@ -412,13 +418,9 @@ class SplitShare:
         return Rates(self._streams[0].part(messages), self._streams[1].part(size))
 
 
-def _placed(weighing: _Weighing, part: TopicPart) -> tuple[Steps, Steps]:
-    """The intervals of one part in the next layout."""
-    (messages, of_messages), (size, of_bytes) = weighing.each
-    return (
-        weighing.streams[0].next(messages + of_messages * part.usage.messages),
-        weighing.streams[1].next(size + of_bytes * part.usage.bytes),
-    )
+def _weight(used: int, count: int) -> tuple[int, int]:
+    """Floor / count + (1 - floor) * usage / used, in whole numbers: a constant, a factor of usage."""
+    return (TOPIC_FLOOR_PPM * used, (PPM - TOPIC_FLOOR_PPM) * count) if used else (1, 0)
 
 
 def _lowest(streams: tuple[Stream, Stream], part: TopicPart, generation: int) -> Rates:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.runs import Places
+from rgd.core.runs import Places, capacity_for
 
 
 class Columns:
@@ -31,13 +31,31 @@ class Columns:
             column[places] = 0
 
     def extend(self, more: int) -> None:
-        """Append `more` rows of zeros."""
+        """Append `more` rows of zeros; not to what `rows` gave, which may share its memory."""
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             column = getattr(self, field.name)
-            fresh = np.zeros((more, *column.shape[1:]), column.dtype)
-            setattr(self, field.name, np.concatenate((column, fresh)))
+            setattr(self, field.name, _extended(column, len(column) + more))
 
     def _columns(self) -> Iterable[NDArray[Any]]:
         # Twice as fast as `dataclasses.fields`.
         names: Iterable[str] = self.__dataclass_fields__  # type: ignore[attr-defined]
         return [getattr(self, name) for name in names]
+
+
+def _extended(column: NDArray[Any], count: int) -> NDArray[Any]:
+    """A column with `count` rows, the new ones zero: more of the same memory where it has room."""
+    room = column.base
+    if room is None or not _has_room(room, column, count):
+        room = np.zeros((capacity_for(count), *column.shape[1:]), column.dtype)
+        room[: len(column)] = column
+    return room[:count]
+
+
+def _has_room(room: Any, column: NDArray[Any], count: int) -> bool:
+    """Whether `room` is what `_extended` made for this column, and has so many rows."""
+    return (
+        isinstance(room, np.ndarray)
+        and room.shape[1:] == column.shape[1:]
+        and room.ctypes.data == column.ctypes.data
+        and len(room) >= count
+    )

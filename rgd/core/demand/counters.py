@@ -6,7 +6,7 @@ each one's last request (`Counters.at`). No request closes a slot, and evenly sp
 measured exactly.
 
 Counts are whole units since the start and are never reset, so the difference of two readings counts
-everything once. Only `topics` and `held` belong to the open window: closing it replaces them.
+everything once. Only `topics` and `held` belong to the open window: closing it empties them.
 """
 
 from collections.abc import Callable
@@ -39,9 +39,12 @@ class Counters:
     __slots__ = (
         "at",
         "bytes",
+        "has_unnetted",
         "held",
         "is_touched",
         "messages",
+        "netted_bytes",
+        "netted_messages",
         "refusals",
         "refused_bytes",
         "refused_messages",
@@ -51,6 +54,8 @@ class Counters:
         "retried_bytes",
         "retried_messages",
         "retries",
+        "returned_bytes",
+        "returned_messages",
         "row",
         "state",
         "topics",
@@ -73,6 +78,12 @@ class Counters:
         #: Admitted units, and the part of them that was marked as retries.
         self.messages = self.bytes = 0
         self.retried_messages = self.retried_bytes = 0
+        #: Admitted units that were given back, and the part of them that readings leave out. A unit
+        #: is given back after its grant, perhaps after a round with that grant was reported. Then a
+        #: later grant is left out instead, so that no reading is below an earlier one.
+        self.returned_messages = self.returned_bytes = 0
+        self.netted_messages = self.netted_bytes = 0
+        self.has_unnetted = False
         #: Refused units including retries; refused with attempt 1; refused with attempt 0.
         self.refused_messages = self.refused_bytes = 0
         self.refused_new_messages = self.refused_new_bytes = 0
@@ -130,6 +141,40 @@ class Counters:
         else:
             self.retries += 1
         self.note(topic)
+
+    def give_back(self, messages: int, size: int) -> None:
+        """Count admitted work that was given back."""
+        self.returned_messages += messages
+        self.returned_bytes += size
+        self.has_unnetted = True
+
+    def retract(self, messages: int, size: int, attempt: int) -> None:
+        """Take back what `refuse` counted: it turned out that it was not needed."""
+        self.refused_messages -= messages
+        self.refused_bytes -= size
+        if attempt == 1:
+            self.refused_new_messages -= messages
+            self.refused_new_bytes -= size
+        elif attempt == 0:
+            self.unsaid_messages -= messages
+            self.unsaid_bytes -= size
+        self.has_unnetted = True
+
+    def net(self, floor_messages: float, floor_bytes: float) -> None:
+        """Leave out of readings what was given back, as far as they stay at or above a floor."""
+        room = self.messages - self.netted_messages - int(floor_messages)
+        self.netted_messages += max(0, min(room, self.returned_messages - self.netted_messages))
+        room = self.bytes - self.netted_bytes - int(floor_bytes)
+        self.netted_bytes += max(0, min(room, self.returned_bytes - self.netted_bytes))
+        self.has_unnetted = (self.netted_messages, self.netted_bytes) != (
+            self.returned_messages,
+            self.returned_bytes,
+        )
+
+    @property
+    def returned(self) -> Pair:
+        """Units given back since the start, bounded as `admitted`."""
+        return Pair(min(self.returned_messages, COUNT_MAX), min(self.returned_bytes, COUNT_MAX))
 
     @property
     def admitted(self) -> Pair:

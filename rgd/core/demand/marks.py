@@ -7,6 +7,7 @@ are exact up to 2**53, which is a hundred days of ns, and lose precision beyond.
 """
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,10 @@ SCALE: Final = MILLI * NS_PER_S
 AT, SINCE, REQUESTS, RETRIES, REFUSALS = range(5)
 ADMITTED, RETRIED, REFUSED, REFUSED_NEW, UNSAID = (slice(at, at + 2) for at in range(5, 15, 2))
 FIELDS: Final = 15
+#: All refused work.
+ALL_REFUSED: Final = slice(9, 15)
+
+_MARK: Final = Struct(f"{FIELDS}d")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,15 +35,17 @@ Flags = NDArray[np.bool_]
 
 def read(counters: Sequence[Counters]) -> Floats:
     """[rows, FIELDS] the present readings of some counters."""
+    # Numpy takes half as long again to read tuples.
+    pack = _MARK.pack
     rows = [
-        (
+        pack(
             of.at,
             of.touched_at,
             of.requests,
             of.retries,
             of.refusals,
-            of.messages,
-            of.bytes,
+            of.messages - of.netted_messages,
+            of.bytes - of.netted_bytes,
             of.retried_messages,
             of.retried_bytes,
             of.refused_messages,
@@ -50,7 +57,7 @@ def read(counters: Sequence[Counters]) -> Floats:
         )
         for of in counters
     ]
-    return np.array(rows, np.float64).reshape(-1, FIELDS)
+    return np.frombuffer(bytearray().join(rows), np.float64).reshape(-1, FIELDS)
 
 
 def counted(begin: Floats, end: Floats, fields: slice) -> Floats:

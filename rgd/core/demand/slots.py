@@ -34,6 +34,7 @@ from rgd.core.demand.marks import (
     per_second,
 )
 from rgd.core.demand.settings import DemandSettings
+from rgd.core.pairs import either
 
 #: A silence of more than this many usual gaps, and a slot, counts as time without demand.
 GAPS_QUIET: Final = 2
@@ -66,6 +67,12 @@ _DIFFERENCE_OF_SIGMA: Final = 1.128
 class Slots(Columns):
     """State of each group's slots; marks are [rows, FIELDS], rates [rows, 2] Milli per second."""
 
+    #: The last reading of the counters; whether it holds, unless they are touched; whether the row
+    #: rests (`DemandTable.begin`); demand since the start without the open window, in whole units.
+    mark: Floats
+    is_read: Flags
+    rests: Flags
+    wanted_total: Ints
     #: Marks: begin of the open window, begin of the newest segment, the mark with which the next
     #: slot is compared, end of the newest slot, begin of the open half of a round.
     window: Floats
@@ -112,6 +119,9 @@ class Slots(Columns):
         mark, pair = (rows, FIELDS), (rows, 2)
         ints, flags, floats = np.int64, np.bool_, np.float64
         shapes = [
+            (mark, floats),
+            *[((rows,), flags)] * 2,
+            (pair, ints),
             *[(mark, floats)] * 5,
             *[((rows,), floats)] * 2,
             *[((rows,), flags)] * 6,
@@ -121,6 +131,10 @@ class Slots(Columns):
             ((rows,), flags),
         ]
         return cls(*(np.zeros(shape, dtype) for shape, dtype in shapes))
+
+    def inside_window(self) -> tuple[Floats, ...]:
+        """The marks that lie in the open window."""
+        return self.begin, self.base, self.end, self.half
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +204,7 @@ def close_half(of: Slots, where: Flags, settings: DemandSettings) -> Flags:
     off = np.abs(rates(of, half, mark) - of.told)
     # A slot detects larger steps.
     shows = (of.told > 0) & (off > far) & (off <= _far(of, settings))
-    is_step = where & shows.any(axis=1)
+    is_step = where & either(shows)
     _assign(of.begin, half, is_step)
     _assign(of.base, half, is_step)
     of.is_half_step |= is_step & ~was_step
@@ -296,29 +310,29 @@ def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
     with np.errstate(divide="ignore"):
         part = np.where(of.told > 0, of.threshold / np.maximum(of.told, 1), FRESH_PART)
     far = np.maximum(unit, part * np.maximum(slot, before))
-    is_change: Flags = np.any(np.abs(slot - before) > far, axis=1)
+    is_change: Flags = either(np.abs(slot - before) > far)
     return is_change
 
 
 def _is_told_wrong(of: Slots, slot: Floats) -> Flags:
     """Whether the first slot after a step's slot shows that the advertised rate was wrong."""
     is_off = np.abs(slot - of.told) * CORRECTED_PART > of.told
-    is_wrong: Flags = np.any(is_off & (of.told > 0), axis=1)
+    is_wrong: Flags = either(is_off & (of.told > 0))
     return is_wrong
 
 
 def _is_jump(of: Slots, slot: Floats, refuses: Flags, settings: DemandSettings) -> Flags:
     far = _far(of, settings)
-    rises: Flags = np.any(slot > of.told + far, axis=1)
-    falls: Flags = np.any(slot < of.told - far, axis=1)
+    rises: Flags = either(slot > of.told + far)
+    falls: Flags = either(slot < of.told - far)
     return refuses & rises | ~refuses & of.hungry & falls
 
 
 def _is_steady(of: Slots) -> Flags:
     """Whether a slot without a request would be a change from what was advertised."""
     is_advertised = of.told > 0
-    is_above: Flags = np.all(~is_advertised | (of.threshold < of.told), axis=1)
-    is_steady: Flags = np.any(is_advertised, axis=1) & is_above
+    is_above: Flags = ~either(is_advertised & (of.threshold >= of.told))
+    is_steady: Flags = either(is_advertised) & is_above
     return is_steady
 
 

@@ -10,8 +10,9 @@ The estimator (`rgd.core.demand.estimator`) turns the rates into the demand that
 peers. `advertise` stores what was sent, so that a slot that differs much from it triggers a report.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from rgd.core.demand.credit import learn_credit
 from rgd.core.demand.estimator import Estimates, Estimator, Seen
 from rgd.core.demand.marks import (
     ADMITTED,
+    ALL_REFUSED,
     AT,
     REFUSED,
     REQUESTS,
@@ -38,8 +40,11 @@ from rgd.core.demand.marks import (
 )
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.slots import Slots
+from rgd.core.pairs import either
 from rgd.core.runs import run_of
 from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
+
+_ROW: Final = attrgetter("row")
 
 #: Initial number of rows of the table.
 _ROWS: Final = 64
@@ -91,7 +96,8 @@ class DemandTable:
         self._settings = settings
         self.estimator = Estimator(settings)
         self._slots = Slots.empty(_ROWS)
-        self._wanted_total = np.zeros((_ROWS, 2), np.int64)
+        #: When the last round began to end: the windows of rows that rest are as old.
+        self._began = Nanos(0)
         #: By row; None if the row is free.
         self.counters: list[Counters | None] = []
         self._free: list[int] = []
@@ -104,10 +110,8 @@ class DemandTable:
             row = self._free.pop() if self._free else len(self.counters)
             if row == len(self.counters):
                 self.counters.append(None)
-                if row == len(self._wanted_total):
+                if row == len(self._slots.rests):
                     self._slots.extend(row)
-                    more = np.zeros_like(self._wanted_total)
-                    self._wanted_total = np.concatenate((self._wanted_total, more))
             window = self._slots.window[row]
             if counters.row == FREED:
                 # Earlier requests were counted in its former row.
@@ -123,18 +127,48 @@ class DemandTable:
         self.counters[row] = None
         self._free.append(row)
         self._slots.reset(np.array([row]))
-        self._wanted_total[row] = 0
         self.estimator.forget(np.array([row]))
         self._held_before.pop(row, None)
 
     def wanted_total(self, counters: Counters) -> Pair:
         """Demand since the start, without the open window, in whole units."""
-        return Pair() if counters.row < 0 else Pair(*self._wanted_total[counters.row].tolist())
+        if counters.row < 0:
+            return Pair()
+        return Pair(*self._slots.wanted_total[counters.row].tolist())
+
+    def begin(self, touched: Iterable[Counters], now: Nanos) -> list[Counters]:
+        """Begin the end of a round; returns the counters whose windows are to be closed.
+
+        A row rests while its window was closed without a request, the peers have no row of it, and
+        nothing touched its counters since: closing it again would change nothing.
+
+        Args:
+            touched: the counters that requests added to since the last tick.
+            now: the current time.
+        """
+        self._wake(np.array([self.row_of(one) for one in touched], np.int64))
+        self._began = now
+        pending = np.flatnonzero(~self._slots.rests[: len(self.counters)]).tolist()
+        return [one for row in pending if (one := self.counters[row]) is not None]
+
+    def recover(self) -> None:
+        """Read all counters again and let no row rest, because a fault may have cut a tick short.
+
+        Also called when groups may have been deleted: `begin` returns all rows then.
+        """
+        self._wake(np.arange(len(self.counters)))
+        self._slots.is_read[:] = False
 
     def tick(self, touched: Sequence[Counters]) -> list[Counters]:
         """Close a slot of each as of its last request; returns those whose demand has jumped."""
-        touched = sorted(touched, key=self.row_of)
+        for one in touched:
+            if one.row < 0:
+                self.row_of(one)
+        touched = sorted(touched, key=_ROW)
+        self._net(touched)
         marks, rows = read(touched), _rows_of(touched)
+        self._slots.mark[rows] = marks
+        self._slots.is_read[rows] = True
         self._start(rows, marks)
         # A slot that is too short to give a rate continues.
         lasts = marks[:, AT] - self._slots.end[:, AT].take(rows)
@@ -156,12 +190,13 @@ class DemandTable:
             counters: the groups' counters, all of which have a row.
             now: time of the measurement.
         """
+        self._net(counters)
         rows, marks = _rows_of(counters), read(counters)
         self._start(rows, marks)
         of = self._slots.rows(rows)
         held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
         moment = _Moment(now, held, is_round=False)
-        measured = self._measure(counters, of, marks, moment)
+        measured = self._measure(counters, rows, of, marks, moment)
         self._slots.put(rows, of)
         return measured
 
@@ -173,10 +208,13 @@ class DemandTable:
             is_advertised: [rows] whether the peers have a row, and must learn that it is idle.
             now: end of the window.
         """
-        rows, marks = _rows_of(counters), read(counters)
+        self._net(counters)
+        rows = _rows_of(counters)
+        marks = self._read(counters, rows)
         is_asked = marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
         self._rest(counters, rows, ~is_asked, now)
         kept = np.flatnonzero(is_asked | is_advertised)
+        self._slots.rests[rows] = ~is_asked & ~is_advertised
         if not len(kept):
             return None
         if len(kept) < len(counters):
@@ -190,12 +228,12 @@ class DemandTable:
         ended = _as_of(marks, now)
         window_ns = elapsed(of.window, ended)
         wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
-        total = self._wanted_total[rows]
+        total = of.wanted_total.copy()
         total += np.minimum(whole(wanted), COUNT_MAX - total)
         moment = _Moment(now, held, is_round=True)
-        measured = self._measure(counters, of, marks, moment)
+        measured = self._measure(counters, rows, of, marks, moment)
         # Assigned last, so that an earlier exception leaves the windows open.
-        self._wanted_total[rows] = measured.wanted_total[...] = total
+        of.wanted_total[...] = measured.wanted_total[...] = total
         admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
         unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
         refused = whole(counted(of.window, marks, REFUSED))
@@ -231,14 +269,47 @@ class DemandTable:
         of.half_threshold[rows] = np.where(limited, estimates.half_threshold, COUNT_MAX)
         of.hungry[rows] = short
 
+    def _net(self, counters: Sequence[Counters]) -> None:
+        """Leave out what was given back, as far as it was granted in the open window."""
+        for one in [one for one in counters if one.has_unnetted]:
+            one.net(*self._slots.window[one.row, ADMITTED].tolist())
+            self._slots.is_read[one.row] = False
+            [now] = read([one])
+            inside = self._slots.inside_window()
+            # Slots that ended before it was given back, and windows before it was retracted.
+            for marks in inside:
+                admitted = marks[one.row, ADMITTED]
+                np.minimum(admitted, now[ADMITTED], out=admitted)
+            for marks in (self._slots.window, *inside):
+                refused = marks[one.row, ALL_REFUSED]
+                np.minimum(refused, now[ALL_REFUSED], out=refused)
+
     def _start(self, rows: Ints, marks: Floats) -> None:
         """Begin the flow of rows that were idle and now have requests."""
         is_new = ~self._slots.flows[rows]
         is_new &= marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
         if is_new.any():
+            self._wake(rows[is_new])
             of = self._slots.rows(rows[is_new])
             slots_.start(of, marks[is_new])
             self._slots.put(rows[is_new], of)
+
+    def _wake(self, rows: Ints) -> None:
+        """Give rows that rest the window that closing them in each round would have opened."""
+        rows = rows[self._slots.rests[rows]]
+        begun = np.maximum(self._slots.window[rows, AT], self._began)
+        self._slots.window[rows, AT] = begun
+        self._slots.rests[rows] = False
+
+    def _read(self, counters: Sequence[Counters], rows: Ints) -> Floats:
+        """[rows, FIELDS] present readings: those of the last tick where nothing happened since."""
+        touched = np.array([one.is_touched for one in counters], np.bool_)
+        stale = np.flatnonzero(touched | ~self._slots.is_read[rows])
+        if len(stale):
+            at = rows[stale]
+            self._slots.mark[at] = read([counters[place] for place in stale.tolist()])
+            self._slots.is_read[at] = True
+        return self._slots.mark.take(rows, 0)
 
     def _rest(self, counters: Sequence[Counters], rows: Ints, is_idle: Flags, now: int) -> None:
         """Open the next window of rows without requests; their next request begins a new flow."""
@@ -255,8 +326,7 @@ class DemandTable:
         """Open the next window of what counters keep by topic."""
         held_before = self._held_before
         for one, idle in zip(counters, is_idle, strict=True):
-            if one.topics:
-                one.topics = set()
+            one.topics.clear()
             if one.held:
                 held_before[one.row], one.held = one.held, {}
             elif held_before:
@@ -268,7 +338,12 @@ class DemandTable:
                     one.unsaid.open()
 
     def _measure(
-        self, counters: Sequence[Counters], of: Slots, marks: Floats, moment: "_Moment"
+        self,
+        counters: Sequence[Counters],
+        rows: Ints,
+        of: Slots,
+        marks: Floats,
+        moment: "_Moment",
     ) -> Measured:
         ended, is_round = _as_of(marks, moment.now), moment.is_round
         span = slots_.span(of, ended, marks[:, AT], self._settings, is_round=is_round)
@@ -284,7 +359,6 @@ class DemandTable:
             slot_noise=np.where(sounds[:, None], slots_.sigma(of), np.nan),
             settled=slots_.settled(of, span.begin, offered) * sounds[:, None],
         )
-        rows = _rows_of(counters)
         estimates = self.estimator.update(rows, seen, is_round=is_round)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
         return Measured(
@@ -294,7 +368,7 @@ class DemandTable:
             requests=requests,
             topics=np.array([len(one.topics) for one in counters], np.int64),
             admitted_total=whole(marks[:, ADMITTED]),
-            wanted_total=self._wanted_total[rows],
+            wanted_total=of.wanted_total.copy(),
         )
 
 
@@ -314,9 +388,11 @@ def _offered(
     """[rows, 2] whole units of new work between two marks; unsaid refusals as far as they count."""
     offered = arrived(begin, end)
     unsaid = counted(begin, end, UNSAID)
-    for at in np.flatnonzero(unsaid.any(axis=1)).tolist():
+    for at in np.flatnonzero(either(unsaid != 0)).tolist():
         bound = counters[at].unsaid
-        assert bound is not None, "there are unsaid refusals"
+        if bound is None:
+            # They followed the last slot of a flow that has been idle since; it has no rate.
+            continue
         most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
         # Integers beyond 2^63 would make a column of objects.
         most_units = np.array(most, np.float64)
@@ -327,9 +403,6 @@ def _offered(
 def _totals(held: Sequence[dict[str | None, Pair]]) -> Floats:
     """[rows, 2] the sums of what callers hold back."""
     totals = np.zeros((len(held), 2))
-    for at, pairs in enumerate(held):
-        if pairs:
-            totals[at] = [
-                min(sum(amounts), RATE_MAX) for amounts in zip(*pairs.values(), strict=True)
-            ]
+    for at, pairs in [(at, pairs) for at, pairs in enumerate(held) if pairs]:
+        totals[at] = [min(sum(amounts), RATE_MAX) for amounts in zip(*pairs.values(), strict=True)]
     return totals

@@ -32,7 +32,7 @@ KINDS: Final = (Kind.PUBLISH, Kind.DISPATCH)
 POLICIES: Final = tuple(SharePolicyName)
 
 #: Where work of a group can be refused; the second axis of `ShareColumns.refused_by`.
-REFUSED_BY: Final = (*(level.value for level in Level), "backlog")
+REFUSED_BY: Final = tuple(level.value for level in Level)
 _NO_LEVELS: Final = np.zeros((0, len(REFUSED_BY), 2), np.int64)
 
 _KIND_CODE: Final = {kind: code for code, kind in enumerate(KINDS)}

@@ -1,7 +1,7 @@
 """Assigns a slot id to every group and kind in use: its row number in columns kept by slot.
 
 Law: a slot belongs to one group and kind from its assignment until it is freed. It is freed only
-when no column holds anything in it (`rgd.core.broker.slots` decides this). Arrays by slot therefore
+when no column holds anything in it (`rgd.core.broker.slot_ids` decides this). Arrays by slot therefore
 stay valid while groups come and go.
 
 Peers may send names that no policy has, and may invent them. All such names together get at most
@@ -207,10 +207,17 @@ class GroupIndex:
         self.unknown += sum(unknown)
 
 
-def grown(column: NDArray[_Column], count: int) -> NDArray[_Column]:
-    """The column with room for `count` entries along its first axis; new ones are 0."""
+def grown(column: NDArray[_Column], count: int, *, capacity: int | None = None) -> NDArray[_Column]:
+    """The column with room for `count` entries along its first axis; new ones are 0.
+
+    Args:
+        column: what is to grow.
+        count: entries that are needed.
+        capacity: entries to allocate where it has to grow; None: half more than there were.
+    """
     if count <= len(column):
         return column
-    larger = np.zeros((max(count, len(column) * 3 // 2), *column.shape[1:]), column.dtype)
+    room = max(count, len(column) * 3 // 2) if capacity is None else capacity
+    larger = np.zeros((room, *column.shape[1:]), column.dtype)
     larger[: len(column)] = column
     return larger

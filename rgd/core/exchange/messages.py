@@ -114,7 +114,7 @@ Message = Report | Hello | Goodbye | Ask
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:
-    """One round of one broker for the usage log (design 6)."""
+    """One round of one broker for the usage log."""
 
     sender: Sender
     sequence: int
@@ -149,7 +149,7 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class PoliciesInForce:
-    """The policies in force on a broker, for the usage log (design 6)."""
+    """The policies in force on a broker, for the usage log."""
 
     sender: Sender
     snapshot: PolicySnapshot

@@ -110,21 +110,21 @@ class Peers:
         #: Peers that came back from a goodbye, and when; at most `peers_max`.
         self._doubted: dict[str, Nanos] = {}
 
-    def hear(self, sender: Sender, now: Nanos, said: Report | None = None) -> Receipt:
+    def receive(self, sender: Sender, now: Nanos, report: Report | None = None) -> Receipt:
         """Record a message of a sender.
 
         Args:
             sender: the sender of the message.
             now: its arrival time.
-            said: the message, if it was a report.
+            report: the message, if it was a report.
         """
         peer = self._peers.get(sender.broker)
         if peer is not None and sender.incarnation == peer.incarnation:
-            return self._receive_again(peer, said, now)
-        if said is not None and said.claim is Claim.YIELDED:
+            return self._receive_again(peer, report, now)
+        if report is not None and report.claim is Claim.YIELDED:
             return Receipt.CLAIMED
         if peer is None:
-            return self._receive_new(sender, said, now)
+            return self._receive_new(sender, report, now)
         if peer.claim is not Claim.YIELDED and peer.goodbye_at is None:
             if sender.incarnation == peer.former and now - peer.since < self._late_ns:
                 return Receipt.STALE
@@ -229,30 +229,30 @@ class Peers:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def _receive_again(self, peer: Peer, said: Report | None, now: Nanos) -> Receipt:
-        if said is None:
+    def _receive_again(self, peer: Peer, report: Report | None, now: Nanos) -> Receipt:
+        if report is None:
             is_late = False
         else:
-            if self._is_beyond(peer, said, now):
+            if self._is_beyond(peer, report, now):
                 # Its silence continues. A genuine sender expires, and rejoins with any sequence.
                 return Receipt.BEYOND
-            if said.claim is Claim.YIELDED:
+            if report.claim is Claim.YIELDED:
                 peer.claim = Claim.YIELDED
                 return Receipt.YIELDED
-            is_late = said.sequence <= peer.sequence
+            is_late = report.sequence <= peer.sequence
         peer.received_at = now
         if peer.goodbye_at is not None and not is_late:
             peer.goodbye_at = None
         return Receipt.KNOWN
 
-    def _receive_new(self, sender: Sender, said: Report | None, now: Nanos) -> Receipt:
+    def _receive_new(self, sender: Sender, report: Report | None, now: Nanos) -> Receipt:
         """Process a message of a name that no member has at present."""
         left = self._left.get(sender.broker)
         is_former = left is not None and sender.incarnation in (
             left.peer.former,
             left.peer.incarnation,
         )
-        if left is not None and is_former and self._is_late(left, sender, said, now):
+        if left is not None and is_former and self._is_late(left, sender, report, now):
             return Receipt.STALE
         if len(self._peers) >= self._peers_max:
             return Receipt.EXCESS
@@ -266,17 +266,17 @@ class Peers:
         self._peers[sender.broker] = Peer(sender.incarnation, now, now, former=former)
         return Receipt.JOINED
 
-    def _is_late(self, left: _Left, sender: Sender, said: Report | None, now: Nanos) -> bool:
+    def _is_late(self, left: _Left, sender: Sender, report: Report | None, now: Nanos) -> bool:
         """Whether the message was sent before its sender's goodbye."""
         if now - left.at <= self._late_ns or sender.incarnation == left.peer.former:
             return True
-        return said is None or said.sequence <= left.peer.sequence
+        return report is None or report.sequence <= left.peer.sequence
 
-    def _is_beyond(self, peer: Peer, said: Report, now: Nanos) -> bool:
+    def _is_beyond(self, peer: Peer, report: Report, now: Nanos) -> bool:
         if peer.sequence == 0:
             return False
         reach = REACH_SLACK + (now - peer.received_at) // NS_PER_MS * REACH_A_MS
-        return said.sequence - peer.sequence > reach
+        return report.sequence - peer.sequence > reach
 
     def _leave(self, broker: str, now: Nanos) -> None:
         if len(self._left) >= self._peers_max:

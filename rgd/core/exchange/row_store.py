@@ -89,15 +89,12 @@ class RowStore:
         # Sorted, so that rows reported together next are stored together.
         self._free = np.sort(np.concatenate((self._free, rows)))
 
-    def differs(self, rows: Places, amounts: Amounts) -> Flags:
-        """[rows] whether the stored rates of rows differ from these."""
-        # Flags are written side by side whatever the memory order of the amounts, and both flags of
-        # a row are then read as one number, because numpy is slow along an axis of two.
-        different = np.empty(amounts.wanted.shape, np.bool_)
-        np.not_equal(_taken(self.admitted, rows), amounts.admitted, out=different)
-        different |= _taken(self.wanted, rows) != amounts.wanted
-        flags: Flags = different.view(np.uint16)[:, 0] != 0
-        return flags
+    def differs(self, rows: Places, amounts: Amounts) -> tuple[Flags, Flags]:
+        """[rows] whether the demand in rows differs from this; and whether admitted work does."""
+        return (
+            _are_different(_taken(self.wanted, rows), amounts.wanted),
+            _are_different(_taken(self.admitted, rows), amounts.admitted),
+        )
 
     def write(self, rows: Places, amounts: Amounts) -> None:
         """Write values into rows."""
@@ -198,6 +195,16 @@ class BrokerRows:
         self._slots = np.delete(self._slots, at)
         self._rows = np.delete(self._rows, at)
         self.version += 1
+
+
+def _are_different(left: Ints, right: Ints) -> Flags:
+    """[rows] whether pairs differ."""
+    # Flags are written side by side whatever the memory order of the pairs, and both flags of a row
+    # are then read as one number, because numpy is slow along an axis of two.
+    different = np.empty(left.shape, np.bool_)
+    np.not_equal(left, right, out=different)
+    flags: Flags = different.view(np.uint16)[:, 0] != 0
+    return flags
 
 
 def _taken(column: Ints, rows: Places) -> Ints:

@@ -1,4 +1,4 @@
-"""Decides which rows to report: change suppression by effect (design 3, "Reports").
+"""Decides which rows to report: change suppression by effect.
 
 Law: the peers' view of this broker differs by at most the tolerance of a row, half
 a percent of the quota, or what would change any broker's share by a percent. A drop
@@ -11,7 +11,7 @@ percentage misses small rows that matter.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from rgd.core.exchange.columns import (
 )
 from rgd.core.exchange.group_index import GroupIndex, grown
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
+from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
 
@@ -33,6 +34,10 @@ QUOTA_PPM: Final = 5_000
 
 #: A change that alters a share by more than this part of it is reported, in millionths.
 EFFECT_PPM: Final = 10_000
+
+#: Demand that differs by less than this part of what is advertised counts as the same, in
+#: millionths: it is rounding, and peers would compute all shares of the group again.
+SAME_PPM: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ class Suppression:
         self._index = index
         self._quota_of = quota_of
         self._moves_share = moves_share
-        self._is_told = np.zeros(64, np.bool_)
+        self._is_advertised = np.zeros(64, np.bool_)
         self._topics = np.zeros(64, np.int64)
         #: Each [slots, 2].
         self._admitted = np.zeros((64, 2), np.int64)
@@ -91,31 +96,39 @@ class Suppression:
         """Hash of every row advertised at present, 63 bits."""
         return self._hash & HASH_MASK
 
-    def told(self) -> UsageColumns:
-        """Every row advertised at present: sent to the peers and not removed since."""
-        return self._rows(np.flatnonzero(self._is_told))
-
     def advertised_at(self, slots: Ints) -> UsageColumns:
         """The advertised rows of these groups, all of which are among `advertised_slots`."""
         return self._rows(slots)
 
     def advertised_slots(self) -> Ints:
-        """The slots of `told`."""
-        return np.flatnonzero(self._is_told)
+        """The slots of the rows that are advertised and not taken back."""
+        return np.flatnonzero(self._is_advertised)
 
     def is_advertised(self, slots: Ints) -> Flags:
         """[slots] whether a row of these groups is advertised."""
         self._make_room()
-        return self._is_told[slots]
+        return self._is_advertised[slots]
 
     def advertised_demand(self, slots: Ints) -> Ints:
         """[slots, 2] advertised demand, Milli per second; 0 where none is advertised."""
         self._make_room()
-        return np.where(self._is_told[slots, None], self._wanted[slots], 0)
+        return np.where(self._is_advertised[slots, None], self._wanted[slots], 0)
 
     def next_round(self) -> None:
         """Begin another round, which determines the rows that are due for a mandatory report."""
         self._round += 1
+
+    def steadied(self, slots: Ints, rows: UsageColumns) -> UsageColumns:
+        """The rows, with demand as it is advertised where it differs by rounding alone.
+
+        Args:
+            slots: [rows] slots of `rows`.
+            rows: present rows of some of this broker's groups.
+        """
+        self._make_room()
+        before = self._wanted[slots]
+        is_same = np.abs(rows.wanted - before) <= before // (PPM // SAME_PPM)
+        return replace(rows, wanted=np.where(is_same, before, rows.wanted))
 
     def pick(self, slots: Ints, rows: UsageColumns, *, anyway: bool = True) -> Ints:
         """Select the rows to report, and store them as advertised.
@@ -136,16 +149,16 @@ class Suppression:
     def forget(self, slots: Ints) -> UsageColumns:
         """Remove what is advertised of these groups: idle rows to send, in the order of slots."""
         self._make_room()
-        slots = slots[self._is_told[slots]]
-        told = self._rows(slots)
+        slots = slots[self._is_advertised[slots]]
+        advertised = self._rows(slots)
         idle = UsageColumns(
-            groups=told.groups,
-            kinds=told.kinds,
-            topics=np.zeros_like(told.topics),
-            admitted=np.zeros_like(told.admitted),
-            wanted=np.zeros_like(told.wanted),
-            admitted_total=told.admitted_total,
-            wanted_total=told.wanted_total,
+            groups=advertised.groups,
+            kinds=advertised.kinds,
+            topics=np.zeros_like(advertised.topics),
+            admitted=np.zeros_like(advertised.admitted),
+            wanted=np.zeros_like(advertised.wanted),
+            admitted_total=advertised.admitted_total,
+            wanted_total=advertised.wanted_total,
         )
         self._note(slots, idle)
         return idle
@@ -153,12 +166,12 @@ class Suppression:
     def rehash(self) -> None:
         """Recompute the hash from all advertised rows, because a fault may have made it wrong."""
         self._make_room()
-        self._hash = self._hash_at(np.flatnonzero(self._is_told))
+        self._hash = self._hash_at(np.flatnonzero(self._is_advertised))
 
     def _worth(self, slots: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
-        idle, told = rows.is_idle, self._is_told[slots]
-        worth = told & idle | ~told & ~idle
-        both = np.flatnonzero(told & ~idle)
+        idle, known = rows.is_idle, self._is_advertised[slots]
+        worth = known & idle | ~known & ~idle
+        both = np.flatnonzero(known & ~idle)
         at = slots[both]
         before = OwnRates(self._admitted[at], self._wanted[at])
         after = OwnRates(rows.admitted[both], rows.wanted[both])
@@ -170,7 +183,7 @@ class Suppression:
             changed |= self._index.hashes[at] % np.uint64(every) == self._round % every
         # The most expensive test is last, only for rows that changed and were not selected yet.
         differs = (before.wanted != after.wanted) | (before.admitted != after.admitted)
-        open_ = np.flatnonzero(~changed & differs.any(axis=1))
+        open_ = np.flatnonzero(~changed & either(differs))
         if len(open_):
             changed[open_] = self._moves_share(
                 at[open_],
@@ -185,18 +198,17 @@ class Suppression:
         change = np.abs(after - before).astype(np.float64)
         by_itself = change * PPM > before.astype(np.float64) * self._settings.tolerance_ppm
         by_quota = (quota != NO_RATE) & (change * PPM > quota.astype(np.float64) * QUOTA_PPM)
-        changed: Flags = (by_itself | by_quota).any(axis=1)
-        return changed
+        return either(by_itself | by_quota)
 
     def _note(self, slots: Ints, rows: UsageColumns) -> None:
-        self._hash -= self._hash_at(slots[self._is_told[slots]])
-        self._is_told[slots] = ~rows.is_idle
+        self._hash -= self._hash_at(slots[self._is_advertised[slots]])
+        self._is_advertised[slots] = ~rows.is_idle
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
         self._wanted[slots] = rows.wanted
         self._admitted_total[slots] = rows.admitted_total
         self._wanted_total[slots] = rows.wanted_total
-        self._hash += self._hash_at(slots[self._is_told[slots]])
+        self._hash += self._hash_at(slots[self._is_advertised[slots]])
 
     def _rows(self, slots: Ints) -> UsageColumns:
         if len(slots) == 0:
@@ -224,9 +236,9 @@ class Suppression:
 
     def _make_room(self) -> None:
         count = len(self._index)
-        if count > len(self._is_told):
+        if count > len(self._is_advertised):
             for name in (
-                "_is_told",
+                "_is_advertised",
                 "_topics",
                 "_admitted",
                 "_wanted",

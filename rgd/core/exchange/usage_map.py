@@ -5,7 +5,7 @@ topic), so all daemons that received the same messages hold the same. A row of z
 broker from the group, as in PIP-82.
 
 Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by
-group (`group_regions`), and by the numbers of a sender's dictionary encoding (`known_slots`). A
+group (`group_regions`), and by the numbers of a sender's dictionary encoding (`known_rows`). A
 report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
 the groups that it changed.
 
@@ -13,7 +13,7 @@ The hash of a broker's rows is computed on demand. A change of few rows updates 
 change of many makes it unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,12 +24,12 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
 from rgd.core.exchange.group_regions import GroupRegions
-from rgd.core.exchange.known_slots import KnownSlots
+from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
-from rgd.core.runs import Places, run_of
+from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
 
 #: Most rows kept of one broker; further rows are dropped, and then its hash differs.
@@ -74,6 +74,8 @@ class UsageMap:
 
     def __init__(self, index: GroupIndex | None = None) -> None:
         self.index = GroupIndex() if index is None else index
+        #: [slots] whether shares of a group depend on admitted work; under max-min they do not.
+        self.shares_by_admitted: Callable[[Ints], Flags] = _all
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
@@ -82,21 +84,24 @@ class UsageMap:
         self._free_numbers: list[int] = []
         #: By broker number.
         self._holdings: list[BrokerRows] = []
-        #: By broker number: the slots of groups that it named by dictionary numbers.
-        self._known: dict[int, KnownSlots] = {}
+        #: By broker number: its rows by the numbers of its dictionary encoding.
+        self._known: dict[int, KnownRows] = {}
 
     def apply(self, report: Report) -> Ints:
-        """Apply a report; returns the slots of groups whose rates changed."""
+        """Apply a report; returns the slots of groups whose shares may change."""
         told = report.rows
         number = self.number_of(report.sender.broker)
         holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
         slots, rows = self._find(number, report)
-        if rows is not None and not told.is_idle.any():
+        idle = told.is_idle
+        is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
+        are_held = isinstance(rows, slice) or rows.min(initial=0) != NO_ROW
+        if is_all and are_held and not idle.any():
             holding.is_partial &= not report.full
             return self._rewrite(holding, rows, slots, Amounts.of(told))
-        return self._merge(number, slots, report)
+        return self._merge(number, report, slots, rows, idle)
 
     def remove(self, broker: str) -> Ints:
         """Remove a broker and free its number; returns the slots of the groups it had rows in."""
@@ -238,55 +243,40 @@ class UsageMap:
                 f"{self._regions.live} of groups"
             )
 
-    def _find(self, number: int, report: Report) -> tuple[Ints, Places | None]:
-        """The slots of a report's rows; and the rows, if all are held and none is to be removed."""
-        told, holding, known = report.rows, self._holdings[number], self._known.get(number)
-        is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
-        names = told.groups
-        if is_all and known is not None and isinstance(names, NumberedNames):
-            steady = known.steady(names, told.kinds, holding)
-            if steady is not None:
-                return steady
+    def _find(self, number: int, report: Report) -> tuple[Ints, Places]:
+        """The slots of a report's rows, assigned if needed, and the broker's rows in them."""
+        told, holding, names = report.rows, self._holdings[number], report.rows.groups
         # A full state replaces the held rows, so the limit counts only the rows kept of it.
-        slots = self._slots_of(number, told, UNKNOWN_ROWS_MAX if report.full else None)
-        if not is_all:
-            return slots, None
-        rows = self._rows_of(number, told, slots)
-        if (rows == NO_ROW).any():
-            return slots, None
-        if isinstance(names, NumberedNames):
-            known = self._known[number]
-            return slots, known.keep(names, told.kinds, slots, rows, holding.version)
-        return slots, run_of(rows)
-
-    def _slots_of(self, number: int, told: UsageColumns, room: int | None) -> Ints:
-        """[rows] slots; rows that are to be kept and have none are assigned one.
-
-        Args:
-            number: the broker's number.
-            told: its rows.
-            room: most new slots for groups without policies; None: as many as the broker has left.
-        """
-        names = told.groups
+        room = UNKNOWN_ROWS_MAX if report.full else None
         if not isinstance(names, NumberedNames):
-            return self._look_up(number, told, room)
+            slots = self._look_up(number, told, room)
+            rows = holding.find(slots)
+            return slots, rows if (rows == NO_ROW).any() else run_of(rows)
         known = self._known.get(number)
         if known is None or not known.is_of(names):
-            known = self._known[number] = KnownSlots(names.table)
-        slots = known.find(names, told.kinds, self.index)
-        missing = np.flatnonzero(slots == NO_SLOT)
+            known = self._known[number] = KnownRows(number, names.table)
+        steady = known.steady(names, told.kinds, holding)
+        if steady is not None:
+            return steady
+        slots, rows = known.find(names, told.kinds, self._rows, self.index)
+        missing = np.flatnonzero(rows == NO_ROW)
         if len(missing):
-            rows = told.take(missing)
-            slots[missing] = self._look_up(number, rows, room)
-            known.put(names, told.kinds, slots, self.index)
-        return slots
+            some = told.take(missing)
+            slots[missing] = self._look_up(number, some, room)
+            rows[missing] = holding.find(slots[missing])
+            held = missing[rows[missing] != NO_ROW]
+            self._remember(number, told, held, slots[held], rows[held])
+            if len(held) < len(missing):
+                return slots, rows
+        return slots, known.keep(names, told.kinds, slots, rows, holding.version)
 
-    def _rows_of(self, number: int, told: UsageColumns, slots: Ints) -> Ints:
-        """[rows] the broker's rows in these slots, `NO_ROW` where it has none."""
-        holding, names = self._holdings[number], told.groups
-        if isinstance(names, NumberedNames):
-            return self._known[number].rows(names, told.kinds, slots, holding)
-        return holding.find(slots)
+    def _remember(
+        self, number: int, told: UsageColumns, which: Ints, slots: Ints, rows: Ints
+    ) -> None:
+        """Cache where some of a report's rows are stored, if they have dictionary numbers."""
+        if isinstance(told.groups, NumberedNames):
+            names = told.groups.take(which)
+            self._known[number].put(names, told.kinds[which], slots, rows, self.index)
 
     def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
         """[rows] slots, looked up by name."""
@@ -313,10 +303,9 @@ class UsageMap:
             Pair(*store.wanted[row].tolist()),
         )
 
-    def _merge(self, number: int, slots: Ints, report: Report) -> Ints:
-        """Apply a report that adds or removes rows; returns the slots whose rates changed."""
-        told, holding = report.rows, self._holdings[number]
-        idle, rows = told.is_idle, holding.find(slots)
+    def _merge(self, number: int, report: Report, slots: Ints, places: Places, idle: Flags) -> Ints:
+        """Apply a report that adds or removes rows; returns the slots whose shares may change."""
+        told, holding, rows = report.rows, self._holdings[number], indexes_of(places)
         is_stored = rows != NO_ROW
         gone = rows[is_stored & idle]
         if report.full:
@@ -335,7 +324,10 @@ class UsageMap:
             holding.is_partial and not (report.full and report.span.begin == 0)
         )
         fresh = fresh[fits]
-        changed.append(self._insert(number, slots[fresh], Amounts.of(told, fresh)))
+        changed.append(slots[fresh])
+        if len(fresh):
+            rows = self._insert(number, slots[fresh], Amounts.of(told, fresh))
+            self._remember(number, told, fresh, slots[fresh], rows)
         return np.concatenate(changed)
 
     def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
@@ -359,19 +351,21 @@ class UsageMap:
         return kept
 
     def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
-        """Overwrite held rows; returns the slots whose rates changed."""
+        """Overwrite held rows; returns the slots of groups whose shares may change."""
         if len(slots) == 0:
             return _NO_PLACES
-        moved: Ints = slots[self._rows.differs(rows, amounts)]
+        moves, admits = self._rows.differs(rows, amounts)
+        only = np.flatnonzero(admits > moves)
+        if len(only):
+            moves[only] = self.shares_by_admitted(slots[only])
         self._hash_out(holding, rows, len(slots))
         self._rows.write(rows, amounts)
         self._hash_in(holding, rows, len(slots))
+        moved: Ints = slots[moves]
         return moved
 
     def _insert(self, number: int, slots: Ints, amounts: Amounts) -> Ints:
-        """Add rows of one broker, at most one for each slot; returns the slots."""
-        if len(slots) == 0:
-            return _NO_PLACES
+        """Add rows of one broker, at most one for each slot; returns the rows."""
         rows = self._rows.new(number, slots)
         self._make_room()
         self._regions.add(slots, rows)
@@ -379,7 +373,7 @@ class UsageMap:
         holding.add(slots, rows)
         self._rows.write(rows, amounts)
         self._hash_in(holding, rows, len(rows))
-        return slots
+        return rows
 
     def _forget(self, holding: BrokerRows, rows: Ints) -> None:
         """Remove rows of one broker, at most one of each slot."""
@@ -407,3 +401,7 @@ class UsageMap:
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
+
+
+def _all(slots: Ints) -> Flags:
+    return np.ones(len(slots), np.bool_)

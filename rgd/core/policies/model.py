@@ -2,7 +2,7 @@
 
 A rate of `None` is unlimited. Zero is possible only through `blocked`: in files
 and in the Pulsar-compatible API, <= 0 or absent means unlimited, as in Pulsar
-(design 2, "Zero"); readers convert with `rate_of`.
+(docs/decisions/0008); readers convert with `rate_of`.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Rate = Milli | None
 
 
 class SharePolicyName(StrEnum):
-    """The share policies of design 3."""
+    """The share policies (docs/decisions/0003)."""
 
     MAX_MIN = "max-min"
     RESIDUAL = "residual"
@@ -209,7 +209,7 @@ class BacklogQuotas:
 
 @dataclass(frozen=True, slots=True)
 class Backlogs:
-    """Backlog quotas by full namespace and by full topic name (stored here, enforced elsewhere)."""
+    """Backlog quotas by full namespace and by full topic name (`rgd.core.backlog` enforces them)."""
 
     namespaces: Mapping[str, BacklogQuotas] = field(default_factory=dict)
     topics: Mapping[str, BacklogQuotas] = field(default_factory=dict)

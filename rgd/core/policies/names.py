@@ -11,9 +11,12 @@ import re
 from typing import Final
 
 from rgd.core.errors import InvalidName
+from rgd.text import cut
 
 #: Longest name in characters; Pulsar's own names are far shorter.
 NAME_MAX: Final = 512
+#: Most characters of a name that a reason quotes.
+SHOWN_CHARS_MAX: Final = 80
 
 #: The characters that Pulsar's NamedEntity allows in a tenant, namespace or group.
 _ENTITY: Final = re.compile(r"[-=:.\w]+", re.ASCII)
@@ -126,4 +129,4 @@ def _check_local(topic: str) -> None:
 
 
 def _shown(name: str) -> str:
-    return repr(name if len(name) <= 80 else name[:77] + "...")
+    return repr(cut(name, SHOWN_CHARS_MAX))

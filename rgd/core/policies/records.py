@@ -14,9 +14,10 @@ subscription), `backlog:namespace:NAMESPACE`, `backlog:topic:TOPIC`.
 `rgd.wire.policies` encodes records.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Final
 
 from rgd.core.policies.index import NamesWriter, PolicyIndex
 from rgd.core.policies.model import (
@@ -30,7 +31,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.policies.table import Table, TableWriter
+from rgd.core.policies.table import TableWriter
 
 GROUP: Final = "group:"
 TENANT: Final = "tenant:"
@@ -56,8 +57,22 @@ KEYS_MAX: Final = 500_000
 #: Keys with these prefixes have a second prefix before the name.
 _LONG: Final = ("limit:", "backlog:")
 
-_Name = TypeVar("_Name", bound=Hashable)
-_Sort = TypeVar("_Sort")
+#: The type of the values of each prefix, which have a table in the snapshot.
+_SORTS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        GROUP: Group,
+        TENANT: str,
+        NAMESPACE: str,
+        TOPIC: str,
+        LIMIT_TOPIC: LocalLimit,
+        LIMIT_SUBSCRIPTION: LocalLimit,
+        LIMIT_NAMESPACE: LocalLimit,
+        LIMIT_NAMESPACE_SUBSCRIPTIONS: LocalLimit,
+        LIMIT_TOPIC_SUBSCRIPTIONS: LocalLimit,
+        BACKLOG_NAMESPACE: BacklogQuotas,
+        BACKLOG_TOPIC: BacklogQuotas,
+    }
+)
 
 #: Keys of what is attached to groups.
 _ATTACHED: Final = (TENANT, NAMESPACE, TOPIC)
@@ -113,19 +128,10 @@ class PolicyRecords:
     def __init__(self) -> None:
         self._records: dict[str, PolicyRecord] = {}
         self._broker = NOT_SET
-        self._groups: TableWriter[str, Group] = TableWriter()
-        self._attached = _Writers(str, _ATTACHED)
-        self._limits = _Writers(
-            LocalLimit,
-            (
-                LIMIT_TOPIC,
-                LIMIT_NAMESPACE,
-                LIMIT_NAMESPACE_SUBSCRIPTIONS,
-                LIMIT_TOPIC_SUBSCRIPTIONS,
-            ),
-        )
-        self._subscriptions: TableWriter[tuple[str, str], LocalLimit] = TableWriter()
-        self._backlogs = _Writers(BacklogQuotas, (BACKLOG_NAMESPACE, BACKLOG_TOPIC))
+        #: The tables of the snapshot, by key prefix; `_SORTS` has the types of their values.
+        self._tables: dict[str, TableWriter[Any, Any]] = {
+            prefix: TableWriter() for prefix in _SORTS
+        }
         #: Names attached to each group, by key prefix; and each tenant's namespaces.
         self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
         self._existing = NamesWriter()
@@ -175,21 +181,19 @@ class PolicyRecords:
 
     def snapshot(self) -> PolicySnapshot:
         """The snapshot of the winning records."""
-        attached, limits, backlogs = self._attached, self._limits, self._backlogs
+        tables = {prefix: writer.table() for prefix, writer in self._tables.items()}
         return PolicySnapshot(
-            groups=self._groups.table(),
-            attach=Attachments(
-                attached.table(TENANT), attached.table(NAMESPACE), attached.table(TOPIC)
-            ),
+            groups=tables[GROUP],
+            attach=Attachments(tables[TENANT], tables[NAMESPACE], tables[TOPIC]),
             limits=Limits(
                 broker=self._broker,
-                topics=limits.table(LIMIT_TOPIC),
-                subscriptions=self._subscriptions.table(),
-                namespaces=limits.table(LIMIT_NAMESPACE),
-                namespace_subscriptions=limits.table(LIMIT_NAMESPACE_SUBSCRIPTIONS),
-                topic_subscriptions=limits.table(LIMIT_TOPIC_SUBSCRIPTIONS),
+                topics=tables[LIMIT_TOPIC],
+                subscriptions=tables[LIMIT_SUBSCRIPTION],
+                namespaces=tables[LIMIT_NAMESPACE],
+                namespace_subscriptions=tables[LIMIT_NAMESPACE_SUBSCRIPTIONS],
+                topic_subscriptions=tables[LIMIT_TOPIC_SUBSCRIPTIONS],
             ),
-            backlogs=Backlogs(backlogs.table(BACKLOG_NAMESPACE), backlogs.table(BACKLOG_TOPIC)),
+            backlogs=Backlogs(tables[BACKLOG_NAMESPACE], tables[BACKLOG_TOPIC]),
             indexed=PolicyIndex(
                 self._attached_to[TENANT].table(),
                 self._attached_to[NAMESPACE].table(),
@@ -216,37 +220,18 @@ class PolicyRecords:
 
     def _show(self, key: str, value: Value) -> None:
         """Write a value to the next snapshot; a value of the wrong type counts as absent."""
-        prefix, name = _parted(key)
         if key == LIMIT_BROKER:
             self._broker = value if isinstance(value, LocalLimit) else NOT_SET
-        elif prefix == GROUP:
-            _write(self._groups, name, value if isinstance(value, Group) else None)
-        elif prefix == LIMIT_SUBSCRIPTION:
-            limit = value if isinstance(value, LocalLimit) else None
-            _write(self._subscriptions, subscription_of(name), limit)
+            return
+        prefix, name = _parted(key)
+        table = self._tables.get(prefix)
+        if table is None:
+            return
+        entry = subscription_of(name) if prefix == LIMIT_SUBSCRIPTION else name
+        if isinstance(value, _SORTS[prefix]):
+            table.put(entry, value)
         else:
-            for writers in (self._attached, self._limits, self._backlogs):
-                writers.write(prefix, name, value)
-
-
-class _Writers(Generic[_Sort]):
-    """Tables of one type of values, by the prefix of their keys."""
-
-    def __init__(self, sort: type[_Sort], prefixes: Iterable[str]) -> None:
-        self._sort = sort
-        self._by_prefix: dict[str, TableWriter[str, _Sort]] = {
-            prefix: TableWriter() for prefix in prefixes
-        }
-
-    def write(self, prefix: str, name: str, value: Value) -> None:
-        """Write a value, if the prefix belongs to this type; another type deletes the entry."""
-        writer = self._by_prefix.get(prefix)
-        if writer is not None:
-            _write(writer, name, value if isinstance(value, self._sort) else None)
-
-    def table(self, prefix: str) -> Table[str, _Sort]:
-        """The table of one prefix."""
-        return self._by_prefix[prefix].table()
+            table.remove(entry)
 
 
 def _namespace_of(prefix: str, name: str) -> str | None:
@@ -256,13 +241,6 @@ def _namespace_of(prefix: str, name: str) -> str | None:
     if prefix == LIMIT_SUBSCRIPTION:
         return namespace_of_topic(subscription_of(name)[0])
     return namespace_of_topic(name) if prefix in _OF_TOPICS else None
-
-
-def _write(writer: TableWriter[_Name, _Sort], name: _Name, value: _Sort | None) -> None:
-    if value is None:
-        writer.remove(name)
-    else:
-        writer.put(name, value)
 
 
 def _parted(key: str) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def by_weight(total: Milli, weights: Sequence[int]) -> list[Milli]:
 
 
 def floors(quota: Milli, count: int, floor_ppm: int) -> list[Milli]:
-    """Each live broker's floor: `floor_fraction` of the quota, split evenly (design 3, law 1)."""
+    """Each live broker's floor: `floor_fraction` of the quota, split evenly (law 1)."""
     return even(quota * floor_ppm // PPM, count)
 
 

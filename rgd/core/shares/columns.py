@@ -1,6 +1,6 @@
 """Max-min shares of many groups at once: from columns of rows to columns of shares.
 
-Laws (design 3, laws 1 to 3 and 5): in each limited dimension the shares of all live brokers, with
+Laws (1 to 3 and 5 of docs/architecture.md): in each limited dimension the shares of all live brokers, with
 or without a row, sum to the quota exactly. Every daemon computes the same from the same rows,
 regardless of their order and of the other groups in the call.
 
@@ -32,17 +32,17 @@ Columns = tuple[Ints, Ints]
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """The demand of brokers for groups; each (group, place) occurs once.
+    """The demand of brokers for groups; each (group, broker) occurs once.
 
     Attributes:
         group: [rows] index into the quotas, ascending.
-        place: [rows] the broker's index among live brokers, in the order of names.
+        broker_index: [rows] the broker's index among live brokers, in the order of names.
         wanted: [rows, 2] Milli per second, messages and bytes, 0 to 2**62.
         weight: [rows] thousandths, 1 to 2**31.
     """
 
     group: Ints
-    place: Ints
+    broker_index: Ints
     wanted: Ints
     weight: Ints
 
@@ -50,7 +50,7 @@ class Rows:
         """The rows at these indexes."""
         return Rows(
             self.group.take(rows),
-            self.place.take(rows),
+            self.broker_index.take(rows),
             self.wanted.take(rows, 0),
             self.weight.take(rows),
         )
@@ -59,7 +59,7 @@ class Rows:
         """The rows from `begin` to before `end`; their group indexes are relative to `group`."""
         some = slice(begin, end)
         return Rows(
-            self.group[some] - group, self.place[some], self.wanted[some], self.weight[some]
+            self.group[some] - group, self.broker_index[some], self.wanted[some], self.weight[some]
         )
 
 
@@ -86,9 +86,9 @@ class Evenly:
             np.concatenate([part.more for part in parts]),
         )
 
-    def of(self, group: Ints, place: Ints) -> Ints:
+    def of(self, group: Ints, broker_index: Ints) -> Ints:
         """[asked] the part of each broker, by group and index among live brokers."""
-        part: Ints = self.base.take(group) + (place < self.more.take(group))
+        part: Ints = self.base.take(group) + (broker_index < self.more.take(group))
         return part
 
 
@@ -120,11 +120,15 @@ class Shares:
             (Evenly.joined(spare[0]), Evenly.joined(spare[1])),
         )
 
-    def idle(self, group: Ints, place: Ints) -> Ints:
+    def idle(self, group: Ints, broker_index: Ints) -> Ints:
         """[asked, 2] the shares of live brokers that have no row."""
         return np.stack(
             [
-                np.where(limited[group], floors.of(group, place) + spare.of(group, place), NO_RATE)
+                np.where(
+                    limited[group],
+                    floors.of(group, broker_index) + spare.of(group, broker_index),
+                    NO_RATE,
+                )
                 for limited, floors, spare in zip(
                     self.is_limited, self.floors, self.spare, strict=True
                 )
@@ -162,7 +166,10 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
     is_limited = (quota[:, 0] >= 0, quota[:, 1] >= 0)
     whole = (np.maximum(quota[:, 0], 0), np.maximum(quota[:, 1], 0))
     floors = (_floors(whole[0], brokers, floor_ppm), _floors(whole[1], brokers, floor_ppm))
-    floor = (floors[0].of(rows.group, rows.place), floors[1].of(rows.group, rows.place))
+    floor = (
+        floors[0].of(rows.group, rows.broker_index),
+        floors[1].of(rows.group, rows.broker_index),
+    )
     supply = (whole[0] - floors[0].total, whole[1] - floors[1].total)
     handed = _Filling(rows, whole, supply, is_limited, brokers).handed(floor)
     shares = np.full(rows.wanted.shape, NO_RATE)
@@ -173,7 +180,7 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
     for k, limited in enumerate(is_limited):
         if not limited.any():
             continue
-        share = floor[k] + handed[k] + spare[k].of(rows.group, rows.place)
+        share = floor[k] + handed[k] + spare[k].of(rows.group, rows.broker_index)
         if not limited.all():
             share[~limited.take(rows.group)] = NO_RATE
         shares[:, k] = share
@@ -186,7 +193,7 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
 
 def _order(rows: Rows, brokers: int) -> Ints | None:
     """Indexes that sort each group's rows by the brokers' names; None if they are sorted."""
-    key = rows.group * brokers + rows.place
+    key = rows.group * brokers + rows.broker_index
     if bool((key[1:] > key[:-1]).all()):
         return None
     # All keys are distinct; numpy sorts short integers by radix, in a fifth of the time.

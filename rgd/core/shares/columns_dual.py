@@ -1,6 +1,6 @@
 """Max-min over two dimensions at once, for all groups together (dominant-resource fairness).
 
-Law (design 3, law 5): all rows of a group rise in step of (their larger fraction of the quota) /
+Law (5 of docs/architecture.md): all rows of a group rise in step of (their larger fraction of the quota) /
 weight. A row stops at its demand, or when a dimension that it wants is spent. Rows without demand
 in the spent dimension continue to rise in the other. Ghodsi et al., NSDI 2011, section 4.
 

@@ -20,7 +20,7 @@ from typing import Final
 from rgd.core.shares.apportion import by_weight, even, floors
 from rgd.core.units import Milli
 
-#: From this part of the quota on, `steal` treats the group as saturated (design 3).
+#: From this part of the quota on, `steal` treats the group as saturated.
 SATURATED_PERCENT: Final = 99
 
 

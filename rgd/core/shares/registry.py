@@ -71,7 +71,7 @@ def _max_min(quota: Rates, rows: Sequence[Row], floor_ppm: int) -> list[Rates]:
     """Share both dimensions in one decision."""
     columns = Rows(
         group=np.zeros(len(rows), np.int64),
-        place=np.arange(len(rows)),
+        broker_index=np.arange(len(rows)),
         wanted=np.array([[min(want, COUNT_MAX) for want in row.wanted] for row in rows], np.int64),
         weight=np.array([row.weight for row in rows], np.int64),
     )

@@ -12,12 +12,17 @@ import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.app.daemon import RgdDaemon
 from rgd.app.wiring import build
 from rgd.config.load import load_settings
+from rgd.core.backlog.model import TopicBacklog
 from rgd.ports.exchange import ExchangeDown
+from rgd.ports.stock import StockRefused
 from tests.support.exchanges import hears_itself
-from tests.support.secured_pulsar import SecuredPulsar
+from tests.support.pulsar_standalone import CLUSTER
+from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
 pytestmark = pytest.mark.pulsar
 
@@ -143,3 +148,34 @@ async def test_a_daemon_joins_with_its_token_and_says_what_is_missing_without(
         async with running(secured, tmp_path / "without") as daemon:
             while "exchange.token_file" not in str(daemon.health().degraded):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
+
+
+async def test_polling_backlogs_needs_the_grants_that_the_docs_say(
+    secured: SecuredPulsar, token_file: Path
+) -> None:
+    topic = f"persistent://{NAMESPACE}/backlog"
+    path = topic.replace("://", "/")
+    secured.admin("PUT", path)
+    secured.admin("PUT", f"{path}/subscription/all")
+    client = StockClient(StockSettings(secured.pulsar.admin_url, token_file=token_file))
+    reader = StockBacklogReader(client, BacklogReaderSettings(CLUSTER, None, "b", True), lambda: 0)
+    try:
+        # What the broker owns is told to a superuser only.
+        with pytest.raises(StockRefused, match="401"):
+            await reader.owned()
+        rewrite(token_file, secured.token(ADMIN))
+        assert topic in await reader.owned()
+        # To read the topics, `consume` on their namespace is enough.
+        rewrite(token_file, secured.token("rgd"))
+        await client.prepare()
+        found: list[TopicBacklog] = []
+        reading = await reader.read([topic], found.append, TIMEOUT_S)
+        assert (reading.gone, dict(reading.faults)) == ((), {})
+        assert [one.topic for one in found] == [topic]
+        rewrite(token_file, secured.token("nobody"))
+        await client.prepare()
+        reading = await reader.read([topic], found.append, TIMEOUT_S)
+        assert list(reading.faults) == [f"topics/{topic}"]
+        assert len(found) == 1
+    finally:
+        await reader.close()

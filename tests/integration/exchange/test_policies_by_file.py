@@ -119,6 +119,7 @@ async def rates_are(members: list[Member], rates: list[int]) -> None:
     await until(lambda: [member.rate for member in members] == rates)
 
 
+@pytest.mark.slow
 async def test_a_new_file_that_arrives_here_and_there_flips_nothing_and_is_reported(
     members: list[Member],
 ) -> None:

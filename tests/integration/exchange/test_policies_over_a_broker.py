@@ -161,6 +161,7 @@ async def test_a_broker_that_comes_back_empty_gets_every_policy_back(
             assert left.figures().lost >= 1
 
 
+@pytest.mark.slow
 async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count_as_old(
     broker: Broker, make_table: MakeTable
 ) -> None:

@@ -18,6 +18,15 @@ def pytest_asyncio_loop_factories(
     return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make check` runs these tests on uvloop, the daemon's default; the full run on both loops."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and "[asyncio" in item.name:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 async def door() -> AsyncIterator[Door]:
     async with open_door(HttpSettings(port=0)) as opened:

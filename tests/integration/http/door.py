@@ -23,6 +23,7 @@ from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Rest
+from tests.support.running_daemon import RunningDaemon
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -191,3 +192,15 @@ async def open_door(
             written = msgspec.json.encode(document(server.endpoints))
             doors[0].description = msgspec.json.decode(written)
             yield doors[0]
+
+
+async def call(running: RunningDaemon, method: str, path: str, body: object = None) -> Answer:
+    """Call a whole daemon, and check the answer against the description."""
+    data = None if body is None else msgspec.json.encode(body)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{running.url}/openapi.json") as described:
+            description = await described.json()
+        async with session.request(method, running.url + path, data=data) as response:
+            answer = Answer(response.status, response.headers, await response.read())
+    check(description, method, path, answer)
+    return answer

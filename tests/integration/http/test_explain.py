@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import msgspec
 import pytest
 
 from rgd.core.buckets.decision import Request
 from rgd.core.policies.model import Attachments, Group, Limit, Rates, SharePolicyName, rate_of
 from rgd.core.policies.snapshot import PolicySnapshot
-from tests.integration.http.door import Answer, check
+from tests.integration.http.door import call
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GOLD = Group("gold", Limit(Rates(rate_of(8), rate_of(5000))), policy=SharePolicyName.STEAL)
@@ -28,18 +26,6 @@ NAMES = "tenant=acme&namespace=orders"
 def running(tmp_path: Path) -> Iterator[RunningDaemon]:
     with running_daemon(tmp_path, BOOK) as daemon:
         yield daemon
-
-
-async def call(running: RunningDaemon, method: str, path: str, body: object = None) -> Answer:
-    """Call, and check the answer against the description."""
-    data = None if body is None else msgspec.json.encode(body)
-    async with aiohttp.ClientSession() as session:
-        async with session.get(f"{running.url}/openapi.json") as described:
-            description = await described.json()
-        async with session.request(method, running.url + path, data=data) as response:
-            answer = Answer(response.status, response.headers, await response.read())
-    check(description, method, path, answer)
-    return answer
 
 
 async def test_it_names_the_group_and_the_dimension_that_cut(running: RunningDaemon) -> None:
@@ -57,8 +43,8 @@ async def test_it_names_the_group_and_the_dimension_that_cut(running: RunningDae
         "dimension": "messages",
     }
     [level] = told["levels"]
-    assert level["said"] == [{"place": "namespace", "name": "acme/orders"}]
-    assert level["cut_last_minute"]["by_messages"]["requests"] == 3
+    assert level["set_at"] == [{"scope": "namespace", "name": "acme/orders"}]
+    assert level["refused_last_minute"]["by_messages"]["requests"] == 3
     assert level["messages"]["quota"] == 8
     assert level["messages"]["tokens"] < 0
 

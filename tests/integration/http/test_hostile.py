@@ -297,6 +297,7 @@ async def test_a_client_that_does_not_wait_for_its_answer_is_no_error(
     assert caplog.records == []
 
 
+@pytest.mark.slow
 async def test_a_body_that_does_not_come_is_408() -> None:
     async with open_door(HttpSettings(port=0, request_timeout_s=0.05)) as door:
         answer = await door.raw(HALF)

@@ -14,9 +14,8 @@ import pytest
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.sources import Source
 from rgd.ports.door import Scope, digest_of
-from rgd.ports.log_door import CURSORS_MAX, From
+from rgd.ports.log_door import CURSORS_MAX
 from rgd.wire.frame import MAGIC_CRC32C, decode_entry, peek_broker_entry_metadata
 from tests.integration.http.door import Door, open_door
 from tests.support.kept_logs import SetClock, keeper_of, uploader_of
@@ -91,27 +90,6 @@ async def test_entries_in_the_tier_and_on_disk_are_one_log(folder: Path, tier_pl
     async with log_at(folder, uploader=uploader) as door:
         found = await pages(door, "limit=150")
     assert [decode_entry(data).payload for data in found] == [payload_of(n) for n in range(COUNT)]
-
-
-async def test_a_segment_that_moves_to_the_tier_while_it_is_read_is_not_missed(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = SetClock()
-    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
-    keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
-    listed = keeper._sources
-
-    def list_then_move() -> list[Source]:
-        found = listed()
-        uploader.cycle()
-        return found
-
-    monkeypatch.setattr(keeper, "_sources", list_then_move)
-    answer = await keeper.entries(From(), COUNT)
-    assert len(segments_in(folder)) == 1
-    assert [decode_entry(one.headers_and_payload).payload for one in answer.entries] == [
-        payload_of(number) for number in range(COUNT)
-    ]
 
 
 async def test_what_was_deleted_unread_is_said(folder: Path) -> None:

@@ -371,7 +371,11 @@ async def test_applied_shows_for_each_type_the_quota_in_force(door: Door) -> Non
 async def test_clusters_tenants_and_namespaces_are_listed(door: Door) -> None:
     assert await shown(door, "/admin/v2/clusters") == ["standalone"]
     settings = await shown(door, "/admin/v2/brokers/configuration/runtime")
-    assert settings == {"clusterName": "standalone"}
+    assert settings == {
+        "clusterName": "standalone",
+        "dispatchThrottlingRateInMsg": "0",
+        "dispatchThrottlingRateInByte": "0",
+    }
     assert await shown(door, "/admin/v2/tenants") == ["acme", "initech"]
     namespaces = ["acme/free", "acme/heavy", "acme/orders", "acme/stopped", "acme/trial"]
     assert await shown(door, "/admin/v2/namespaces/acme") == [*namespaces, "acme/watched"]

@@ -126,3 +126,17 @@ async def test_every_answer_is_counted_under_its_route(door: Door) -> None:
         Observed("other", 405),
     ]
     assert all(0 < seconds < 20 for seconds in door.seconds)
+
+
+async def test_a_page_of_many_mebibytes_comes_whole() -> None:
+    page = b"".join(b"figure_%d 1\n" % number for number in range(200_000))
+
+    async def render(_accept: str, _rest: Rest) -> tuple[bytes, str]:
+        return page, METRICS_TYPE
+
+    async with open_door(HttpSettings(port=0), page=render) as door:
+        for _ in range(2):
+            answer = await door.call("GET", "/metrics")
+            assert answer.body == page
+            assert answer.headers["Content-Length"] == str(len(page))
+            assert answer.headers["Content-Type"] == METRICS_TYPE

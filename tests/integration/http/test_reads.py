@@ -21,9 +21,17 @@ from rgd.adapters.http.paging import NAMES_PER_POINT, NAMES_SLICE
 from rgd.adapters.http.reply import Call, Reply
 from rgd.adapters.http.server import HttpServer
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.turns import SLICE_WORK as TURNS_WORK
 from rgd.adapters.metrics.exposition import SLICE_SERIES, Exposition
 from rgd.app.daemon import RgdDaemon
 from rgd.app.telemetry import Telemetry
+from rgd.core.backlog.model import (
+    Ledger,
+    Position,
+    Source,
+    SubscriptionBacklog,
+    TopicBacklog,
+)
 from rgd.core.broker.events import MessageReceived, Started, Woken
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
@@ -32,7 +40,8 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecords, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_S, Nanos
-from rgd.core.views.groups import SLICE_WORK
+from rgd.ports.door import Scope
+from rgd.views.groups import SLICE_WORK
 from tests.support.running_daemon import memory_daemon
 
 GROUPS: Final = 5_000
@@ -148,10 +157,29 @@ def call_of(endpoint: Endpoint) -> Call:
     return Call(path, {}, b"", query, raw)
 
 
+#: Partitioned topics have a test of their own.
+PARTITIONED = "/persistent/{tenant}/{namespace}/{topic}/partitioned-stats"
+#: Routes of topics that nobody reports here.
+UNKNOWN = ("/partitioned-stats", "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}/stats")
+
+
 async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> None:
     exposition = Exposition(Telemetry(daemon))
     server = HttpServer(daemon, HttpSettings(port=0), metrics=exposition.render)
-    reads = [endpoint for endpoint in server.endpoints if endpoint.method == "GET"]
+    reads = [
+        endpoint
+        for endpoint in server.endpoints
+        if endpoint.method == "GET"
+        and endpoint.scope is not Scope.ADMIN
+        and not endpoint.path.endswith(UNKNOWN)
+    ]
+    [report] = [
+        one
+        for one in server.endpoints
+        if (one.method, one.path.split("/")[-1]) == ("PUT", "backlog")
+    ]
+    body = b'{"ledgers":[],"subscriptions":[]}'
+    assert (await report.handler(call_of(report)._replace(body=body))).status == 200
     sizes: dict[str, int] = {}
     for endpoint in reads:
         sliced = Sliced(endpoint.handler(call_of(endpoint)))
@@ -164,6 +192,26 @@ async def test_no_read_route_does_much_between_two_rests(daemon: RgdDaemon) -> N
     assert sizes["/v1/groups"] > 1000 * (BROKERS_A_GROUP - 1) / SLICE_WORK
     assert sizes["/metrics"] > GROUPS / SLICE_SERIES
     assert sizes["/v1/explain"] == 1
+
+
+async def test_many_partitions_are_summed_in_slices(daemon: RgdDaemon) -> None:
+    server = HttpServer(daemon, HttpSettings(port=0), metrics=Exposition(Telemetry(daemon)).render)
+    topic = "persistent://tenant-003/namespace-003001/eu"
+    ledgers = (Ledger(1, 10, 100),)
+    subscriptions = tuple(SubscriptionBacklog(f"s{at}", Position(1, 0)) for at in range(20))
+    parts = [f"{topic}-partition-{number}" for number in range(1000)]
+    for part in parts:
+        daemon.backlogs.report((TopicBacklog(part, ledgers, subscriptions, Source.POLLED, 0),))
+    [endpoint] = [one for one in server.endpoints if one.path.endswith(PARTITIONED)]
+    sliced = Sliced(endpoint.handler(call_of(endpoint)))
+    stats = msgspec.json.decode((await sliced).body)
+    await daemon.backlogs.withdraw_all(Source.POLLED, parts)
+    assert max(sliced.slices) <= LINES_MAX
+    assert len(sliced.slices) > len(parts) * len(subscriptions) / TURNS_WORK
+    assert (stats["backlogSize"], stats["storageSize"]) == (100_000, 100_000)
+    assert [*stats["partitions"]] == sorted(parts)
+    assert stats["subscriptions"]["s19"]["msgBacklog"] == 10_000
+    assert stats["replication"] == {}
 
 
 async def test_all_pages_have_every_group_with_its_rows_and_what_is_attached(

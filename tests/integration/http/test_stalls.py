@@ -12,8 +12,8 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.views.model import GroupView
 from rgd.ports.door import Scope
+from rgd.views.model import GroupView
 from tests.integration.http.door import Door, check, open_door, read_answer
 from tests.unit.adapters.http.small_daemon import SmallDaemon
 

@@ -3,11 +3,12 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from rgd.adapters.http.byte_limits import FREE_BYTES
+from rgd.adapters.http.connection import UNCOUNTED_UNREAD_BYTES
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, check, open_door, read_answer
 from tests.integration.http.test_connections import ended, figure, until
@@ -63,18 +64,20 @@ async def test_who_reads_nothing_is_soon_read_no_more() -> None:
 
 
 async def test_unread_answers_of_all_are_bounded_and_the_longest_waiting_ends() -> None:
+    # More than one answer, and less than what so many callers leave unread at least.
+    most, callers = 200_000, 1 + 200_000 // UNCOUNTED_UNREAD_BYTES
     async with (
-        open_door(HttpSettings(port=0, unread_max_bytes=50_000)) as door,
-        deaf(door) as (first, writer),
-        deaf(door) as (_, second),
-        deaf(door) as (_, third),
+        open_door(HttpSettings(port=0, unread_max_bytes=most)) as door,
+        AsyncExitStack() as clients,
     ):
+        first, writer = await clients.enter_async_context(deaf(door))
         writer.write(MANY)
         await until(lambda: unread(door) > 0)
-        for other in (second, third):
+        for _ in range(callers):
+            _, other = await clients.enter_async_context(deaf(door))
             other.write(MANY)
         await until(lambda: figure(door, "rgd_http_connections_closed_total", "unread_limit") >= 1)
-        assert unread(door) <= 50_000
+        assert unread(door) <= most
         first._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
         assert await ended(first)
 

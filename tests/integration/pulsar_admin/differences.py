@@ -99,11 +99,26 @@ OTHER_BACKLOG = Difference(
 NO_DEFAULT_BACKLOG = Difference(
     what="get backlog quotas `--applied` of a topic where nothing is set",
     stock="its configuration's default (10 GiB in standalone.conf)",
+    rgd="its own default, unlimited unless `backlog.backlogQuotaDefaultLimit...` says otherwise",
+    why="the defaults of Pulsar's code, not of standalone.conf",
+)
+
+DYNAMIC_UNLIMITED = Difference(
+    what="`brokers get-all-dynamic-config` after a limit was set to 0 or less",
+    stock="as it was set (`-5`)",
     rgd="nothing",
-    why="rgd has no default: a quota that is not set is unlimited",
+    why="no limit; rgd has one spelling for it",
+)
+DYNAMIC_NUMBER = Difference(
+    what="`brokers update-dynamic-config` of a limit with a value that is no integer",
+    stock="done, and shown; the limit in force stays",
+    rgd="400",
+    why="a typing error would go unnoticed",
 )
 
 DIFFERENCES = (
+    DYNAMIC_UNLIMITED,
+    DYNAMIC_NUMBER,
     DELETE_MISSING,
     IN_USE,
     UNLIMITED,

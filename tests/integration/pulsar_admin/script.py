@@ -38,6 +38,8 @@ TOO_SMALL = (
 )
 IN_USE = "ResourceGroup is in use"
 USED_BY = "group {!r} is in use by namespace {!r}; detach it first"
+#: Of the stock Pulsar's settings those that rgd has begin like that.
+BROKER_LIMITS = "dispatchThrottlingRateIn"
 #: The types of backlog quotas.
 SIZE, AGE = "destination_storage", "message_age"
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
@@ -68,7 +70,37 @@ def script() -> list[Step]:
         *applied(),
         *global_policies(),
         *what_does_not_exist(),
+        *dynamic_config(),
     ]
+
+
+def dynamic_config() -> Iterator[Step]:
+    """The broker's dispatch limit."""
+    messages, size = (f"dispatchThrottlingRateIn{unit}" for unit in ("Msg", "Byte"))
+    get, update = "brokers get-all-dynamic-config", "brokers update-dynamic-config"
+    for command in (
+        "brokers list-dynamic-config",
+        get,
+        f"{update} --config {messages} --value 100",
+        get,
+        f"{update} -c {messages} -v 200",
+        get,
+        f"brokers delete-dynamic-config --config {messages}",
+        get,
+        f"{update} --config {size} --value 3000000000",
+        get,
+        f"{update} --config noSuchSetting --value 1",
+        "brokers delete-dynamic-config -c noSuchSetting",
+    ):
+        yield Step(command)
+    malformed = f"{size}: expected an integer from {-INT64_MAX - 1} to {INT64_MAX}, got 'many'"
+    yield Step(f"{update} -c {size} -v many", differ.DYNAMIC_NUMBER, "", refused(malformed, 400))
+    yield Step(f"{update} -c {size} -v -5")
+    yield Step(get, differ.DYNAMIC_UNLIMITED, f"{size}    -5", "")
+    yield Step(f"{update} -c {size} -v 0")
+    for name in (messages, size):
+        yield Step(f"brokers delete-dynamic-config -c {name}")
+    yield Step(get)
 
 
 def resource_groups() -> Iterator[Step]:
@@ -257,8 +289,9 @@ def applied() -> Iterator[Step]:
     by_default = "\n".join(
         backlog(kind, 10 * 2**30, -1, "producer_request_hold") for kind in (SIZE, AGE)
     )
+    unlimited = "\n".join(backlog(kind, -1, -1, "producer_request_hold") for kind in (SIZE, AGE))
     for command in (get_backlogs, f"topics get-backlog-quotas {TOPIC} -ap"):
-        yield Step(command, differ.NO_DEFAULT_BACKLOG, by_default, "")
+        yield Step(command, differ.NO_DEFAULT_BACKLOG, by_default, unlimited)
     for command in (
         f"namespaces set-dispatch-rate {NAMESPACE} -md 50 -dt 10",
         f"namespaces set-subscription-dispatch-rate {NAMESPACE} -md 60",

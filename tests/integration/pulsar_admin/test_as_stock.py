@@ -24,6 +24,7 @@ from rgd.app.demo.cluster import Daemon
 from tests.integration.pulsar_admin.differences import DIFFERENCES, table
 from tests.integration.pulsar_admin.printed import refused, told
 from tests.integration.pulsar_admin.script import (
+    BROKER_LIMITS,
     BRONZE,
     GOLD,
     GROUPS,
@@ -50,6 +51,7 @@ COMMAND_TIMEOUT_S = 120
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
 
 LISTED = DIFFERENCES[0]
+LISTED_NAMES = (GROUPS, BROKER_LIMITS)
 
 
 class Both(NamedTuple):
@@ -138,6 +140,8 @@ def test_every_difference_that_is_listed_has_a_command() -> None:
 
 def test_every_verb_is_tried() -> None:
     expected = {f"resourcegroups {verb}" for verb in ("list", "get", "create", "update", "delete")}
+    for verb in ("list", "get-all", "update", "delete"):
+        expected.add(f"brokers {verb}-dynamic-config")
     for verb in ("set", "get", "remove"):
         expected.add(f"namespaces {verb}-resource-group")
         for scope in ("namespaces", "topicPolicies", "topics"):
@@ -205,11 +209,11 @@ def test_the_page_has_the_table_of_differences() -> None:
 
 
 def run(steps: list[Step], url: str) -> list[str]:
-    """What each step prints against a server; of a list of groups, only the script's own."""
+    """What each step prints against a server; of a list, only the script's own names, in order."""
     printed = pulsar_shell([f"admin {step.command}" for step in steps], admin_url=url)
     return [
-        "\n".join(name for name in answer.splitlines() if name.startswith(GROUPS))
-        if step.command == "resourcegroups list"
+        "\n".join(sorted(name for name in answer.splitlines() if name.startswith(LISTED_NAMES)))
+        if step.command in {"resourcegroups list", "brokers list-dynamic-config"}
         else told(answer)
         for step, answer in zip(steps, printed, strict=True)
     ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-#: Design 13.
+#: As docs/report.md lists them.
 GROUP_KEYS = {
     "group",
     "kind",

@@ -6,10 +6,12 @@ policies. `two_polls` is how a test waits: for whole polls, never for time.
 
 import asyncio
 import json
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,12 @@ class CountedPolicies(PulsarAdminPolicies):
             self.polls += 1
             self.polled.notify_all()
 
+    async def two_polls(self) -> None:
+        """Wait for two polls to end: the first may have begun before what a test did just now."""
+        until = self.polls + 2
+        async with asyncio.timeout(TIMEOUT_S), self.polled:
+            await self.polled.wait_for(lambda: self.polls >= until)
+
 
 class StockHouse:
     """One daemon and the questions that tests ask it."""
@@ -58,10 +66,8 @@ class StockHouse:
         self.policies = policies
 
     async def two_polls(self) -> None:
-        """Wait for two polls to end: the first may have begun before what a test did just now."""
-        until = self.policies.polls + 2
-        async with asyncio.timeout(TIMEOUT_S), self.policies.polled:
-            await self.policies.polled.wait_for(lambda: self.policies.polls >= until)
+        """Wait for two polls to end."""
+        await self.policies.two_polls()
 
     async def until_ready(self) -> None:
         """Wait until the start is over: until then the limiter forgets now and then who asked."""
@@ -133,17 +139,21 @@ class Operator:
 
     async def call(self, method: str, path: str, body: Any = None) -> None:
         """One change; fails the test if Pulsar refuses it."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
 
-        def send() -> None:
-            data = None if body is None else json.dumps(body).encode()
-            headers = {"Content-Type": "application/json"}
-            request = urllib.request.Request(
-                self._url + path, method=method, data=data, headers=headers
-            )
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-                pass
+        def send(url: str) -> None:
+            request = urllib.request.Request(url, method=method, data=data, headers=headers)
+            try:
+                with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+                    pass
+            except urllib.error.HTTPError as error:
+                # urllib follows redirects of reads only.
+                if error.code != HTTPStatus.TEMPORARY_REDIRECT:
+                    raise
+                send(error.headers["Location"])
 
-        await asyncio.to_thread(send)
+        await asyncio.to_thread(send, self._url + path)
 
     async def namespace(self, name: str) -> None:
         """A namespace, with its tenant."""

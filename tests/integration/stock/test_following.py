@@ -84,6 +84,29 @@ async def test_a_namespaces_rates_and_quotas_are_followed(
         assert orders not in house.daemon.snapshot().namespaces()
 
 
+async def test_the_brokers_dispatch_limit_is_followed(
+    apache_pulsar: PulsarStandalone, tmp_path: Path
+) -> None:
+    operator, eu = Operator(apache_pulsar), "persistent://stock-limits/orders/eu"
+    path = "brokers/configuration/dispatchThrottlingRateIn"
+    async with stock_house(apache_pulsar, tmp_path) as house:
+        await house.until_ready()
+        assert house.limit(eu, Kind.DISPATCH) is None
+        try:
+            await operator.call("POST", f"{path}Msg/500")
+            await operator.call("POST", f"{path}Byte/3000")
+            await house.two_polls()
+            assert house.limit(eu, Kind.DISPATCH) == ("broker", None, 500)
+            assert house.limit(eu, Kind.DISPATCH, of="bytes") == ("broker", None, 3000)
+            assert house.limit(eu) is None
+        finally:
+            for name in ("Msg", "Byte"):
+                await operator.call("POST", f"{path}{name}/0")
+                await operator.call("DELETE", f"{path}{name}")
+        await house.two_polls()
+        assert house.limit(eu, Kind.DISPATCH) is None
+
+
 async def test_the_policies_of_topics_that_are_asked_for_are_followed(
     apache_pulsar: PulsarStandalone, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import InternalError
+from rgd.ports.metrics import Sample
 from rgd.wire.codec import decode
 from tests.support.running_daemon import RunningDaemon, memory_daemon, running_daemon
 
@@ -362,6 +363,17 @@ def test_a_daemon_in_which_everything_raises_ends_in_order_with_a_goodbye(
     assert has_left.wait(WAIT_S)
     assert daemon.halted is not None
     assert f"more than {INTERNAL_ERRORS_MAX} internal errors" in daemon.halted
+
+
+def test_figures_are_read_up_to_the_one_that_raises() -> None:
+    ledger = Ledger()
+
+    def samples() -> Iterator[Sample]:
+        yield Sample("rgd_peers", (), 3)
+        boom()
+
+    assert list(ledger.errors.figures(samples)) == [Sample("rgd_peers", (), 3)]
+    assert ledger.errors.counts == {"metrics": 1}
 
 
 def test_a_view_and_a_figure_that_raise_leave_the_others(

@@ -1,6 +1,6 @@
 """What readers hold back, and for how long; the figures of a log's readers and of its tier."""
 
-import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -74,6 +74,29 @@ async def test_beyond_its_limits_it_may_be_forgotten(folder: Path) -> None:
         keeper.cursor("reader")
 
 
+async def test_only_the_logs_own_thread_forgets_and_never_fails_for_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    clock = SetClock()
+    settings = CursorSettings(hold_s=60, on_overrun=OnOverrun.FORGET)
+    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
+    keeper = keeper_of(folder, COUNT, clock=clock, settings=settings, uploader=uploader)
+    await keeper.acknowledge("reader", 10)
+    clock.seconds = 61
+    # A scrape and the uploader ask what is held; neither changes anything.
+    assert figures(keeper)["rgd_log_cursor_holds"] == 0
+    assert dict(uploader.cursors()) == {}
+    assert keeper.cursor("reader").index == 10
+    (folder / CURSORS_NAME).unlink()
+    (folder / CURSORS_NAME).mkdir()
+    assert held_by(keeper) == {"tier": 0}
+    assert keeper.cursor("reader").index == 10
+    (folder / CURSORS_NAME).rmdir()
+    assert held_by(keeper) == {"tier": 0}
+    with pytest.raises(UnknownCursor):
+        keeper.cursor("reader")
+
+
 async def test_what_retention_passes_is_shown(folder: Path) -> None:
     keeper = keeper_of(folder, COUNT, clock=SetClock())
     await keeper.acknowledge("reader", 10)
@@ -85,11 +108,63 @@ async def test_what_retention_passes_is_shown(folder: Path) -> None:
     assert (told["rgd_log_cursor_passed"], told["rgd_log_cursor_lag"]) == (first - 10, COUNT - 10)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"reader": -1, "b": true, "c": 5}'])
-async def test_stored_positions_that_make_no_sense_are_left_out(folder: Path, data: bytes) -> None:
-    folder.joinpath(CURSORS_NAME).write_bytes(data)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(data, id=str(number))
+        for number, data in enumerate(
+            [
+                b"",
+                b"[]",
+                b'{"reader": -1, "b": true, "c": 5}',
+                b'{"\\ud800": 1, "c": 5}',
+                b'{"a b": 1, "c": 5}',
+                b'{"big": 9223372036854775808, "c": 5}',
+                b"[" * 100_000,
+                b'{"a": ' * 900 + b"1" + b"}" * 900,
+                b"\xff\xfe{\x00}\x00",
+                b" " * (1 << 17),
+            ]
+        )
+    ],
+)
+async def test_positions_that_make_no_sense_are_set_aside_and_the_others_kept(
+    folder: Path, data: bytes
+) -> None:
+    path = folder / CURSORS_NAME
+    path.write_bytes(data)
+    kept = ["c"] if b'"c": 5' in data else []
     keeper = keeper_of(folder, COUNT, clock=SetClock())
-    assert [view.name for view in keeper.cursors()] == (["c"] if b"5" in data else [])
+    assert [view.name for view in keeper.cursors()] == kept
+    assert figures(keeper)["rgd_log_files_set_aside_total"] == 1
+    assert path.with_name(f"{CURSORS_NAME}.damaged-0").read_bytes() == data
+    # What was kept is stored again: the next start finds nothing wrong.
+    again = keeper_of(folder, COUNT, clock=SetClock())
+    assert [view.name for view in again.cursors()] == kept
+    assert figures(again)["rgd_log_files_set_aside_total"] == 0
+    for sample in keeper.samples():
+        for label in sample.labels:
+            label.encode()
+
+
+async def test_a_cursor_beyond_the_end_of_a_log_that_lost_entries_goes_back_to_it(
+    folder: Path,
+) -> None:
+    (folder / CURSORS_NAME).write_text(f'{{"ahead": {COUNT + 13}, "behind": 7, "there": {COUNT}}}')
+    keeper = keeper_of(folder, COUNT, clock=SetClock())
+    keeper.start()
+    positions = {"ahead": COUNT, "behind": 7, "there": COUNT}
+    assert {view.name: view.index for view in keeper.cursors()} == positions
+    # Stored, too.
+    again = keeper_of(folder, COUNT, clock=SetClock())
+    assert {view.name: view.index for view in again.cursors()} == positions
+
+
+async def test_a_fifo_in_the_place_of_the_positions_does_not_stop_the_start(folder: Path) -> None:
+    os.mkfifo(folder / CURSORS_NAME)
+    keeper = keeper_of(folder, COUNT, clock=SetClock())
+    await keeper.acknowledge("reader", 5)
+    assert (folder / CURSORS_NAME).is_file()
 
 
 async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
@@ -117,18 +192,19 @@ async def test_the_figures_of_the_tier_are_there_until_the_log_closes(
     assert keeper.samples() == []
 
 
-async def test_reads_wait_for_their_turn_and_not_too_many(folder: Path) -> None:
-    from rgd.app.log_keeping import READS_WAITING_MAX, ReadsWaiting
-    from rgd.ports.log_door import From
-
-    keeper = keeper_of(folder, COUNT, clock=SetClock())
-    async with keeper._turn:
-        waiting = [
-            asyncio.get_running_loop().create_task(keeper.entries(From(number), 1))
-            for number in range(READS_WAITING_MAX)
-        ]
-        await asyncio.sleep(0)
-        with pytest.raises(ReadsWaiting):
-            await keeper.entries(From(), 1)
-    answers = await asyncio.gather(*waiting)
-    assert [answer.next_index for answer in answers] == list(range(1, READS_WAITING_MAX + 1))
+async def test_segments_that_count_again_are_held_until_they_are_in_a_tier(
+    folder: Path, tmp_path: Path
+) -> None:
+    clock = SetClock()
+    uploader = uploader_of(folder, str(tmp_path / "tier"), clock.now)
+    uploader.cycle()
+    keeper = keeper_of(folder, COUNT, clock=clock, uploader=uploader)
+    for segment in segments_in(folder):
+        segment.unlink()
+    # The writer asks when it has closed the first one, before that is among the closed ones.
+    log = keeper._kept
+    assert isinstance(log, StillLog)
+    log.next_index = 10
+    assert held_by(keeper) == {"tier": 9}
+    write_log(folder, pendings(COUNT, step_ms=11), SETTINGS)
+    assert held_by(keeper) == {"tier": 0}

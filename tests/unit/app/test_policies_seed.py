@@ -146,6 +146,7 @@ class FallingStore(MemoryPolicyStore):
         await super().put(key, value)
 
 
+@pytest.mark.slow
 async def test_a_seed_that_was_interrupted_reports_it_and_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,15 +1,20 @@
 """`rgd log ls, seek, verify, upload` and `cat --raw`, on folders and tiers alike."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rgd.adapters.usagelog.inspecting import segments_at
 from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.ports.usagelog import Interceptor
 from rgd.storage.objects import Objects
 from rgd.wire.segment import SegmentReader, Stored
+from tests.support.tiers import S3Server, s3_environment
 from tests.unit.adapters.usagelog.logs import (
     T0,
     payload_of,
@@ -61,6 +66,14 @@ def test_segments_are_listed_wherever_they_are(rgd: Rgd, folder: Path, tier_plac
     assert len(table.splitlines()) == len(local) + 1
 
 
+@pytest.mark.parametrize("added", [frozenset(), frozenset({Interceptor.TIMESTAMP})])
+def test_entries_without_an_index_are_counted_in_the_open_segment_too(
+    rgd: Rgd, tmp_path: Path, added: frozenset[Interceptor]
+) -> None:
+    write_log(tmp_path, pendings(COUNT), replace(SETTINGS, interceptors=added))
+    assert lines_of(rgd, "log", "ls", "--json", str(tmp_path))[-1]["last_index"] == COUNT - 1
+
+
 def test_a_second_upload_finds_nothing_to_do(rgd: Rgd, folder: Path, tier_place: str) -> None:
     uploaded(rgd, folder, tier_place)
     there = Objects(tier_place).names("")
@@ -105,7 +118,9 @@ def test_verifying_finds_damage_in_folders_and_tiers(
         data[40] ^= 0xFF
         path.write_bytes(data)
     local = rgd("log", "verify", str(folder))
-    assert (local.code, local.out) == (1, "")
+    assert local.code == 1
+    assert local.out.startswith(f"{folder}: {len(segments_in(folder))} segments, ")
+    assert local.out.endswith(" bytes; faults: 1\n")
     assert f"{segments_in(folder)[1]}: " in local.err
     tier = rgd("log", "verify", str(place))
     assert tier.code == 1
@@ -140,3 +155,101 @@ def test_places_that_are_none_are_told(rgd: Rgd, folder: Path, tmp_path: Path) -
         assert "nowhere" in done.err
     assert rgd("log", "upload", str(folder), "ftp://host").code == 2
     assert rgd("log", "cat", "--raw", "--json", str(folder)).code == 2
+
+
+def test_a_place_that_fails_does_not_hide_the_others(
+    rgd: Rgd, folder: Path, tmp_path: Path
+) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    listed = rgd("log", "ls", "--json", nowhere, str(folder))
+    assert listed.code == 1
+    assert len(listed.out.splitlines()) == len(segments_in(folder))
+    verified = rgd("log", "verify", nowhere, str(folder))
+    assert verified.code == 1
+    assert verified.out.startswith(f"{folder}: ")
+    assert f"{nowhere}: no such log folder" in verified.err
+
+
+def test_an_upload_wants_one_log_and_touches_nothing_else(
+    rgd: Rgd, folder: Path, tmp_path: Path
+) -> None:
+    tier = tmp_path / "tier"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for place, told in (
+        (folder.parent, f"name one of them, for instance {folder}"),
+        (empty, "no such log folder"),
+    ):
+        done = rgd("log", "upload", str(place), str(tier))
+        assert (done.code, done.out) == (1, "")
+        assert told in done.err
+        assert not tier.exists()
+        assert list(place.glob("tier-*")) == []
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b"])
+def test_an_upload_wants_a_name_that_the_daemon_would_take(
+    rgd: Rgd, folder: Path, tmp_path: Path, name: str
+) -> None:
+    done = rgd("log", "upload", str(folder), str(tmp_path / "tier"), "--name", name)
+    assert (done.code, done.out) == (2, "")
+    assert "--name: expected a name" in done.err
+    assert not (tmp_path / "tier").exists()
+
+
+@pytest.mark.parametrize("time", ["9" * 5000, "yesterday"])
+def test_a_time_that_is_none_is_told(rgd: Rgd, folder: Path, time: str) -> None:
+    done = rgd("log", "seek", str(folder), "--time", time)
+    assert (done.code, done.out) == (2, "")
+    assert "--time: expected ISO 8601" in done.err
+
+
+def test_a_segment_that_is_none_does_not_hide_the_other_places(
+    rgd: Rgd, folder: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd"
+    write_log(odd, pendings(COUNT), SETTINGS)
+    second = segments_in(odd)[1]
+    second.unlink()
+    os.mkfifo(second)
+    listed = rgd("log", "ls", "--json", str(odd), str(folder))
+    assert listed.code == 1
+    assert str(second) in listed.err
+    assert len(listed.out.splitlines()) == 1 + len(segments_in(folder))
+
+
+def test_a_segment_that_is_deleted_while_others_are_listed_is_left_out(folder: Path) -> None:
+    segments = segments_in(folder)
+    listing = segments_at(str(folder))
+    found = [next(listing).first_index]
+    segments[1].unlink()
+    found += [one.first_index for one in listing]
+    assert found == [int(path.stem) for path in (segments[0], *segments[2:])]
+
+
+def test_a_bucket_that_is_not_there_is_said(
+    rgd: Rgd, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with s3_environment(monkeypatch, s3_server.port):
+        for command in ("ls", "verify", "cat"):
+            done = rgd("log", command, "s3://no-such-bucket/p")
+            assert done.code == 1
+            assert done.err.count("s3://no-such-bucket/p: there is no such bucket") == 1
+
+
+def test_seeking_wants_one_log(rgd: Rgd, folder: Path) -> None:
+    write_log(folder.with_name("broker-2"), pendings(5), SETTINGS)
+    done = rgd("log", "seek", str(folder.parent), "--index", "3")
+    assert done.code == 1
+    assert f"expected one log, found 2: name one of them, for instance {folder}" in done.err
+    assert rgd("log", "seek", str(folder), "--index", "3").code == 0
+
+
+def test_an_upload_says_what_it_set_aside(rgd: Rgd, folder: Path, tmp_path: Path) -> None:
+    place = str(tmp_path / "tier")
+    uploaded(rgd, folder, place)
+    (state,) = folder.glob("tier-*.json")
+    state.write_bytes(b"{")
+    done = rgd("log", "upload", str(folder), place)
+    assert done.code == 0
+    assert f"it is now {state.name}.damaged-0" in done.err

@@ -14,7 +14,16 @@ import pytest
 
 from rgd.cli.why import details, remarks, verdict
 from rgd.core.buckets.decision import Request
-from rgd.core.policies.model import Attachments, Group, Limit, Rates, TopicSplit, rate_of
+from rgd.core.policies.model import (
+    Attachments,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    Rates,
+    TopicSplit,
+    rate_of,
+)
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind
 from tests.support.running_daemon import RunningDaemon, running_daemon
@@ -26,6 +35,7 @@ BOOK = PolicySnapshot(
         "stopped": Group("stopped", blocked=True),
         "watched": Group("watched", Limit(Rates(rate_of(1))), shadow=True),
         "split": Group("split", Limit(Rates(rate_of(4))), topic_split=TopicSplit.EVEN),
+        "read": Group("read", Limit(dispatch=Rates(rate_of(8)))),
     },
     Attachments(
         tenants={"tenant": "gold"},
@@ -35,7 +45,13 @@ BOOK = PolicySnapshot(
             "acme/watched": "watched",
             "acme/split": "split",
             "acme/lost": "nobody",
+            "acme/read": "read",
         },
+    ),
+    Limits(
+        namespace_subscriptions={
+            "acme/read": LocalLimit(dispatch=Rates(rate_of(0.1), rate_of(0.1)))
+        }
     ),
 )
 #: At 4 a second it takes ten seconds until it is paid: longer than a test.
@@ -62,11 +78,11 @@ def test_the_first_line_says_which_limit_cuts_and_how_far_it_is_in_debt(
     running.ask(DEBT, DEBT, DEBT._replace(attempt=2))
     lines = told(rgd, "acme/orders/eu")
     assert lines[0].startswith(
-        "acme/orders/eu publish is cut by group gold (messages): "
+        "acme/orders/eu publish is limited by group gold (messages): "
         "4/s cluster-wide, share here 4/s, in debt by "
     )
     assert lines[1].startswith(
-        "group gold (messages) cut 2 requests (1 of them retries), 78 messages on broker-1"
+        "group gold (messages) refused 2 requests (1 of them retries), 78 messages on broker-1"
     )
     assert "one message more is granted in" in lines[2]
 
@@ -84,7 +100,7 @@ def test_the_table_has_a_line_for_each_limited_dimension(rgd: Rgd, running: Runn
 def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:
     running.ask(DEBT, DEBT)
     [line, *_] = told(rgd, "acme/orders", "--kind", "dispatch")
-    assert line.startswith("acme/orders dispatch is not cut: 1 limit, none refused")
+    assert line.startswith("acme/orders dispatch is not limited now: 1 limit, none refused")
 
 
 def test_a_name_without_limits_is_reported_as_free(rgd: Rgd, running: RunningDaemon) -> None:
@@ -101,7 +117,7 @@ def test_a_blocked_group_is_the_verdict(rgd: Rgd, running: RunningDaemon) -> Non
 def test_a_shadow_cuts_nothing_and_is_reported(rgd: Rgd, running: RunningDaemon) -> None:
     running.ask(*[Request(messages=2, namespace="acme/watched")] * 5)
     lines = told(rgd, "acme/watched")
-    assert "is not cut" in lines[0]
+    assert "is not limited now" in lines[0]
     assert any(line.startswith("group watched is a shadow") for line in lines)
 
 
@@ -171,11 +187,11 @@ def test_a_limit_of_the_brokers_own_says_who_set_it(running: RunningDaemon) -> N
     running.ask(DEBT, DEBT)
     view = explained(running)
     view["levels"][0] |= {"level": "topic", "group": None}
-    view["levels"][0]["said"] = [{"place": "namespace", "name": "acme/orders"}]
+    view["levels"][0]["set_at"] = [{"scope": "namespace", "name": "acme/orders"}]
     view["levels"][0]["messages"] |= {"tokens": 3.0}
     view["limited_by"] = {"level": "topic", "group": None, "dimension": "messages"}
     assert verdict(view) == (
-        "acme/orders/eu publish is cut by the topic's limit (messages): "
+        "acme/orders/eu publish is limited by the topic's limit (messages): "
         "4/s each broker, 3 left now, set for namespace acme/orders"
     )
 
@@ -193,19 +209,19 @@ def test_bytes_are_reported_where_bytes_were_cut(running: RunningDaemon) -> None
     running.ask(size, size)
     view = explained(running, size)
     assert verdict(view).startswith(
-        "acme/orders publish is cut by group gold (bytes): 8MB/s cluster-wide, share here 8MB/s, in debt by"
+        "acme/orders publish is limited by group gold (bytes): 8MB/s cluster-wide, share here 8MB/s, in debt by"
     )
-    assert any(" cut 1 request, 0 messages, 70MB on " in line for line in details(view))
+    assert any(" refused 1 request, 0 messages, 70MB on " in line for line in details(view))
 
 
-def test_a_stored_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> None:
+def test_a_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> None:
     view = explained(running)
     quota = {
         "type": "destination_storage",
         "size_bytes": 10_000_000,
         "age_s": None,
         "action": "producer_exception",
-        "said": {"place": "namespace", "name": "acme/orders"},
+        "set_at": {"scope": "namespace", "name": "acme/orders"},
         "enforced": False,
     }
     view["backlog_quotas"] = [
@@ -216,7 +232,7 @@ def test_a_stored_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> 
     size, age, nothing = list(remarks(view))[-3:]
     assert size == (
         "backlog quota destination_storage 10MB, producer_exception, set for namespace "
-        "acme/orders; stored, not enforced by this version"
+        "acme/orders; without effect: nobody reports the backlog here"
     )
     assert age.endswith("message_age 3,600 s, producer_exception, set for namespace acme/orders")
     assert "destination_storage unlimited" in nothing
@@ -225,5 +241,31 @@ def test_a_stored_backlog_quota_is_reported_as_it_is(running: RunningDaemon) -> 
 def test_a_subscription_is_part_of_the_name(running: RunningDaemon) -> None:
     name = DEBT._replace(kind=Kind.DISPATCH, subscription="audit")
     assert verdict(explained(running, name)).startswith(
-        "acme/orders/eu subscription audit dispatch is not cut"
+        "acme/orders/eu subscription audit dispatch is not limited now"
     )
+
+
+def test_every_level_that_lowered_a_subscriptions_reads_is_named(
+    rgd: Rgd, running: RunningDaemon
+) -> None:
+    topic = "persistent://acme/read/eu"
+    read = Request(
+        Kind.DISPATCH,
+        100,
+        400,
+        namespace="acme/read",
+        topic=topic,
+        subscription="audit",
+        partial=True,
+    )
+    words = ("acme/read/eu", "--kind", "dispatch", "--subscription", "audit")
+    assert not [line for line in told(rgd, *words) if "its reads were lowered" in line]
+    running.ask(read)
+    [line] = [line for line in told(rgd, *words) if "its reads were lowered" in line]
+    # At a tenth a second a full bucket has one of each.
+    assert line.startswith(
+        "its reads were lowered by resource_group 1 time (messages), "
+        "subscription 1 time (messages), subscription 1 time (bytes): "
+        "99 messages and 399 bytes not read in time, "
+    )
+    assert line.endswith(" s of waiting")

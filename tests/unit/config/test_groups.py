@@ -1,4 +1,4 @@
-"""The groups file as a policy snapshot: what each line of design 11's shape becomes.
+"""The groups file as a policy snapshot: what each line of it becomes.
 
 Mistakes are in test_bad_config, the snapshot's hash in test_book_hash, reading beside an event loop in
 test_groups_apart; how a snapshot decides requests is the core's tests' business.

@@ -3,11 +3,13 @@
 Rates are whole units per second here and `Milli` in the core; time is in milliseconds.
 """
 
+from rgd.core.broker.rounds import Rounds
 from rgd.core.buckets.level import BucketSettings, GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
+from rgd.core.exchange.suppression import Suppression
 from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import Rate, Rates
 from rgd.core.units import MILLI, NS_PER_MS, Kind, Nanos, Pair
@@ -88,3 +90,8 @@ def report(
         weight=weight,
         policies_hash=policies_hash,
     )
+
+
+def advertised(by: Rounds | Suppression) -> UsageColumns:
+    """All rows that are advertised and not taken back."""
+    return by.advertised_at(by.advertised_slots())

@@ -56,6 +56,43 @@ def test_an_uploaded_segment_is_listed_and_reads_back(tier_place: str) -> None:
     tier.verify(segment())
 
 
+@pytest.mark.parametrize("suffix", [SEGMENT, MANIFEST])
+@pytest.mark.parametrize("size", [0, 1, 100])
+def test_what_a_crash_tore_before_the_manifest_is_replaced(
+    tier_place: str, suffix: str, size: int
+) -> None:
+    tier = LogTier(Objects(tier_place), PREFIX)
+    whole = DATA if suffix == SEGMENT else encode_manifest(segment())
+    tier.objects.create(tier.name_of(0, suffix), whole[:size])
+    if suffix == MANIFEST and size:
+        # A manifest that was begun is not empty only where somebody else wrote it.
+        with pytest.raises(TierDamaged):
+            tier.put(segment(), DATA, MARK_BYTES)
+        return
+    assert tier.list().segments == ()
+    tier.put(segment(), DATA, MARK_BYTES)
+    assert tier.list().segments == (segment(),)
+    tier.verify(segment())
+
+
+@pytest.mark.parametrize("there", [b"other", DATA + b"more"])
+def test_only_the_beginning_of_the_same_bytes_is_replaced(tier_place: str, there: bytes) -> None:
+    tier = LogTier(Objects(tier_place), PREFIX)
+    tier.objects.create(tier.name_of(0, SEGMENT), there)
+    with pytest.raises(TierConflict):
+        tier.put(segment(), DATA, MARK_BYTES)
+    assert tier.objects.read(tier.name_of(0, SEGMENT)) == there
+
+
+def test_a_committed_segment_is_never_replaced(tier_place: str) -> None:
+    tier = LogTier(Objects(tier_place), PREFIX)
+    short = DATA[:100]
+    tier.put(segment(data=short), short, b"")
+    with pytest.raises(TierConflict):
+        tier.put(segment(), DATA, MARK_BYTES)
+    tier.verify(segment(data=short))
+
+
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("step", range(3))
 def test_an_upload_that_failed_at_any_step_is_taken_up_again(

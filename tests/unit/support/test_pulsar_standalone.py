@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support import pulsar_standalone
+from tests.support import child_processes, pulsar_standalone
 
 ENDED_TIMEOUT_S = 10
 
@@ -22,9 +22,9 @@ ENDED_TIMEOUT_S = 10
 PARENT = """
 import os, sys
 from pathlib import Path
-from tests.support import pulsar_standalone
+from tests.support import child_processes
 folder = Path(sys.argv[1])
-program = pulsar_standalone.start_dying_with_parent(
+program = child_processes.start_dying_with_parent(
     ["/bin/sh", "-c", f"echo up > {folder / 'is_up'}; exec sleep 60"],
     environment=dict(os.environ),
     log=folder / "log",
@@ -91,7 +91,7 @@ def test_shell_refuses_what_is_not_one_command(command: str) -> None:
 
 
 def test_free_ports_differ_and_can_be_bound() -> None:
-    ports = pulsar_standalone.free_ports(20)
+    ports = child_processes.free_ports(20)
     assert len(set(ports)) == 20
     for port in ports:
         with socket.create_server(("127.0.0.1", port)):
@@ -100,9 +100,9 @@ def test_free_ports_differ_and_can_be_bound() -> None:
 
 def test_ports_in_use_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(pulsar_standalone, "_PORTS", [server.getsockname()[1]] * 101)
+        monkeypatch.setattr(child_processes, "_PORTS", [server.getsockname()[1]] * 101)
         with pytest.raises(OSError, match="no 1 free ports"):
-            pulsar_standalone.free_ports(1)
+            child_processes.free_ports(1)
 
 
 def test_distribution_in_the_cache_is_used_as_it_is(
@@ -121,7 +121,7 @@ def test_started_program_writes_to_the_log_and_has_only_the_given_environment(
 ) -> None:
     log = tmp_path / "log"
     log.write_text("before\n")
-    program = pulsar_standalone.start_dying_with_parent(
+    program = child_processes.start_dying_with_parent(
         ["/bin/sh", "-c", "echo out; echo err >&2; echo name=$NAME home=$HOME"],
         environment={"NAME": "given"},
         log=log,
@@ -138,7 +138,7 @@ def test_started_program_leads_its_group_and_outlives_the_thread_that_started_it
     os.mkfifo(is_up)
 
     def start() -> None:
-        program = pulsar_standalone.start_dying_with_parent(
+        program = child_processes.start_dying_with_parent(
             ["/bin/sh", "-c", f"echo up > {is_up}; exec sleep 60"],
             environment=dict(os.environ),
             log=tmp_path / "log",

@@ -1,11 +1,11 @@
-"""`backlogQuotaMap` and `backlogQuota` of namespaces and topics: kept and shown, not yet acted upon.
+"""`backlogQuotaMap` and `backlogQuota` of namespaces and topics: kept and shown.
 
 Law: both limits of a quota are kept and shown as they were put, whatever its type measures; a call
-changes the quota of one type and leaves the other alone. A topic's quota of a type goes before its
-namespace's (`applied`).
+changes the quota of one type and leaves the other alone. `applied` shows what is in force: of each
+type the topic's quota, else its namespace's, else the default (`rgd.core.policies.precedence`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -32,7 +32,7 @@ from rgd.core.policies.model import (
     Backlogs,
     BacklogType,
 )
-from rgd.core.policies.precedence import names_of
+from rgd.core.policies.precedence import backlog_quota
 from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, Value
 from rgd.ports.daemon import Daemon
 
@@ -50,18 +50,16 @@ class BacklogPlace:
 
     naming: Naming
     key: Callable[[Named], str]
-    #: What is set at the place itself, then at each wider one.
-    found: Callable[[Backlogs, Named], Iterator[BacklogQuotas | None]]
+    #: What is set at the place itself.
+    own: Callable[[Backlogs, Named], BacklogQuotas | None]
 
 
-def _namespace(backlogs: Backlogs, named: Named) -> Iterator[BacklogQuotas | None]:
-    yield backlogs.namespaces.get(named.namespace)
+def _namespace(backlogs: Backlogs, named: Named) -> BacklogQuotas | None:
+    return backlogs.namespaces.get(named.namespace)
 
 
-def _topic(backlogs: Backlogs, named: Named) -> Iterator[BacklogQuotas | None]:
-    for name in names_of(named.topic):
-        yield backlogs.topics.get(name)
-    yield from _namespace(backlogs, named)
+def _topic(backlogs: Backlogs, named: Named) -> BacklogQuotas | None:
+    return backlogs.topics.get(named.topic)
 
 
 NAMESPACE = BacklogPlace(
@@ -85,10 +83,9 @@ class BacklogCalls:
         """The quotas that are set at the place, or with `applied` those in force there."""
         named, snapshot = self._place.naming(call), self._daemon.snapshot()
         check_known(snapshot, named)
-        found = self._place.found(snapshot.backlogs, named)
         if says_true(call, "applied"):
-            return json_reply(_first_of_each(found))
-        return json_reply(told(next(found)))
+            return json_reply(self._applied(snapshot.backlogs, named))
+        return json_reply(told(self._place.own(snapshot.backlogs, named)))
 
     async def put(self, call: Call) -> Reply:
         """Set the quota of one type, whole."""
@@ -108,6 +105,13 @@ class BacklogCalls:
         await self._set(named, which, None)
         return NO_CONTENT
 
+    def _applied(self, backlogs: Backlogs, named: Named) -> BacklogQuotaMap:
+        shown: dict[str, BacklogQuotaAnswer] = {}
+        for which in BacklogType:
+            said = backlog_quota(backlogs, named.namespace, named.topic or None, which)
+            shown[which] = _answer(self._daemon.backlogs.default if said is None else said.quota)
+        return BacklogQuotaMap(**shown)
+
     async def _set(self, named: Named, which: BacklogType, quota: BacklogQuota | None) -> None:
         def merge(known: Value) -> Value:
             quotas = known if isinstance(known, BacklogQuotas) else _NOT_SET
@@ -122,17 +126,15 @@ class BacklogCalls:
 
 def told(quotas: BacklogQuotas | None) -> BacklogQuotaMap:
     """The quotas in Pulsar's words."""
-    return _first_of_each(iter([quotas]))
-
-
-def _first_of_each(found: Iterator[BacklogQuotas | None]) -> BacklogQuotaMap:
     shown: dict[str, BacklogQuotaAnswer] = {}
-    for quotas in filter(None, found):
-        for which in BacklogType:
-            if which not in shown and (quota := quotas.of(which)) is not None:
-                size = quota.size_bytes
-                shown[which] = BacklogQuotaAnswer(size, size, quota.age_s, quota.action)
+    for which in BacklogType:
+        if quotas is not None and (quota := quotas.of(which)) is not None:
+            shown[which] = _answer(quota)
     return BacklogQuotaMap(**shown)
+
+
+def _answer(quota: BacklogQuota) -> BacklogQuotaAnswer:
+    return BacklogQuotaAnswer(quota.size_bytes, quota.size_bytes, quota.age_s, quota.action)
 
 
 def _type_of(call: Call) -> BacklogType:

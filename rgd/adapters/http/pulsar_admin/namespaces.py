@@ -11,6 +11,7 @@ from rgd.adapters.http.errors import TenantMissing
 from rgd.adapters.http.paging import names_reply
 from rgd.adapters.http.pulsar_admin.backlog_quotas import told
 from rgd.adapters.http.pulsar_admin.bodies import NamespacePolicies
+from rgd.adapters.http.pulsar_admin.dynamic_config import SETTINGS, values_of
 from rgd.adapters.http.pulsar_admin.places import (
     check_known,
     is_tenant,
@@ -37,8 +38,9 @@ class NamespaceCalls:
         return json_reply([self._daemon.cluster])
 
     async def runtime_configuration(self, _call: Call) -> Reply:
-        """What `pulsar-admin clusters list` asks for beside it, to mark the current one."""
-        return json_reply({"clusterName": self._daemon.cluster})
+        """The cluster, which `pulsar-admin clusters list` asks for to mark the current one, and limits."""
+        limits = dict.fromkeys(SETTINGS, "0") | values_of(self._daemon.snapshot().limits.broker)
+        return json_reply({"clusterName": self._daemon.cluster} | limits)
 
     async def tenants(self, call: Call) -> Reply:
         """Every tenant of which anything is named, or a page of them."""

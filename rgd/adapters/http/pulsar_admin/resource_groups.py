@@ -2,7 +2,7 @@
 
 Law: <= 0 is unlimited, a PUT keeps what it does not say, `publishRateInMsgs` is 32 bits wide. Where
 Pulsar's codes contradict its own documentation these are right: deleting a missing group is 404, one
-in use 409 (design 5). What Pulsar's API cannot say of a group (blocked, shadow, policy) a PUT leaves
+in use 409. What Pulsar's API cannot say of a group (blocked, shadow, policy) a PUT leaves
 alone. A PUT is merged into what the table holds when it is written, so two at once lose nothing.
 """
 

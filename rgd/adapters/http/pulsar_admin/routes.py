@@ -27,10 +27,17 @@ from rgd.adapters.http.pulsar_admin.bodies import (
     ResourceGroup,
     ResourceGroupBody,
 )
+from rgd.adapters.http.pulsar_admin.dynamic_config import DynamicConfigCalls
 from rgd.adapters.http.pulsar_admin.namespaces import NamespaceCalls
 from rgd.adapters.http.pulsar_admin.rate_forms import DISPATCH, PUBLISH
 from rgd.adapters.http.pulsar_admin.rates import RateCalls
 from rgd.adapters.http.pulsar_admin.resource_groups import ResourceGroupCalls
+from rgd.adapters.http.pulsar_admin.topic_stats import (
+    BacklogCheckCall,
+    PartitionedStatsAnswer,
+    TopicStatsAnswer,
+    TopicStatsCalls,
+)
 from rgd.adapters.http.reply import NO_CONTENT, Handler
 from rgd.adapters.http.turns import Turns
 from rgd.adapters.http.usual import BAD_BODY, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
@@ -50,6 +57,7 @@ _TOLERATED: Final = (
     Query("isGlobal", "Passed over.", _BOOLEAN),
     Query("authoritative", "Passed over.", _BOOLEAN),
 )
+_PER_PARTITION: Final = Query("perPartition", "Whether each partition is shown too.", _BOOLEAN)
 _TYPE: Final = Query(
     TYPE,
     f"Which quota; {BacklogType.SIZE} if it is not said.",
@@ -80,8 +88,10 @@ def endpoints(admin: PulsarAdmin) -> Iterator[Endpoint]:
     """Every call under `/admin/v2`."""
     yield from _resource_groups(ResourceGroupCalls(admin.daemon, admin.writing, admin.turns))
     yield from _namespaces(NamespaceCalls(admin.daemon, admin.turns))
+    yield from _dynamic_config(DynamicConfigCalls(admin.daemon))
     yield from _attachments(admin, _Place("a tenant", _TENANT), attachments.TENANTS)
     yield from _of_namespaces(admin)
+    yield _backlog_check(BacklogCheckCall(admin.daemon.backlogs))
     for domain in _DOMAINS:
         yield from _of_topics(admin, domain)
 
@@ -120,6 +130,7 @@ def _of_topics(admin: PulsarAdmin, domain: str) -> Iterator[Endpoint]:
     yield from _publish(place, publish, absent=204)
     yield from _backlog(place, BacklogCalls(daemon, backlog_quotas.topic(domain)))
     yield from _attachments(admin, place, attachments.topics(domain))
+    yield from _stats(place, TopicStatsCalls(daemon, domain, admin.turns))
 
 
 def _resource_groups(calls: ResourceGroupCalls) -> Iterator[Endpoint]:
@@ -148,7 +159,7 @@ def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:
     yield _get(
         f"{_ROOT}/brokers/configuration/runtime",
         calls.runtime_configuration,
-        "The cluster's name, of all of Pulsar's settings",
+        "The cluster's name and the broker's dispatch limit, of all of Pulsar's settings",
         {200: ResponseSpec("The settings.", dict[str, str])},
     )
     about = "Every tenant of which anything is named, or a page of them"
@@ -159,6 +170,27 @@ def _namespaces(calls: NamespaceCalls) -> Iterator[Endpoint]:
     yield _get(path, calls.list, about, told, WHOLE_QUERY)
     policies = {200: ResponseSpec("Its policies.", NamespacePolicies), **_MISSING, **_BAD_NAME}
     yield _get(_NAMESPACE, calls.policies, "What is set for a namespace", policies)
+
+
+def _dynamic_config(calls: DynamicConfigCalls) -> Iterator[Endpoint]:
+    path = f"{_ROOT}/brokers/configuration"
+    names = {200: ResponseSpec("Names.", list[str])}
+    yield _get(path, calls.names, "Settings of the broker that may be changed", names)
+    values = {200: ResponseSpec("By name.", dict[str, str])}
+    yield _get(f"{path}/values", calls.values, "Settings of the broker that are set", values)
+    changed = {200: ResponseSpec("Done and in force here.", str), **NOT_NOW}
+    unknown = {412: ResponseSpec("There is no such setting here.", Reason)}
+    malformed = {400: ResponseSpec("The value is no integer.", Reason)}
+    yield Endpoint(
+        method="POST",
+        path=f"{path}/{{name}}/{{value}}",
+        scope=Scope.ADMIN,
+        handler=calls.put,
+        summary="Set a setting of every broker.",
+        answers={**changed, **unknown, **malformed},
+    )
+    about = "Take away a setting of every broker"
+    yield _delete(f"{path}/{{name}}", calls.delete, about, answers={**changed, **unknown})
 
 
 def _attachments(
@@ -230,6 +262,39 @@ def _backlog(place: _Place, calls: BacklogCalls) -> Iterator[Endpoint]:
     yield _post(path, calls.put, f"Set {of}", BacklogQuotaBody, query=query, answers=set_answers)
     deleted = {**DONE, **_MISSING_OR_TYPE, **_BAD_NAME, **NOT_NOW}
     yield _delete(path, calls.delete, f"Take away {of}", query=query, answers=deleted)
+
+
+def _stats(place: _Place, calls: TopicStatsCalls) -> Iterator[Endpoint]:
+    missing = {404: ResponseSpec("Its backlog was not reported lately.", Reason), **_BAD_NAME}
+    yield _get(
+        f"{place.path}/stats",
+        calls.stats,
+        f"The backlog of {place.what}",
+        {200: ResponseSpec("What is known of it.", TopicStatsAnswer), **missing},
+        place.query,
+    )
+    yield _get(
+        f"{place.path}/partitioned-stats",
+        calls.partitioned_stats,
+        f"The backlogs of the partitions of {place.what}",
+        {200: ResponseSpec("Together, and each.", PartitionedStatsAnswer), **missing},
+        (_PER_PARTITION, *place.query),
+    )
+
+
+def _backlog_check(calls: BacklogCheckCall) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=f"{_ROOT}/brokers/backlog-quota-check",
+        # It is work, and Pulsar wants a superuser for it.
+        scope=Scope.ADMIN,
+        handler=calls.check,
+        summary="Check all backlogs now.",
+        answers={
+            204: ResponseSpec("It is done."),
+            503: ResponseSpec("The daemon is stopping.", Reason),
+        },
+    )
 
 
 _SET: Final = {**DONE, **BAD_BODY, **_BAD_NAME, **NOT_NOW}

@@ -6,11 +6,18 @@ policies), `down` (the table cannot be written) and `broken` (a bug: raised by t
 It says nothing about several brokers, rounds or persistence.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 
-from rgd.core.buckets.decision import Answer, Request, Together
+from rgd.app.backlogs import Backlogs
+from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.backlog.store import BacklogStore
+from rgd.core.broker.backlog_work import BacklogWork
+from rgd.core.broker.events import BacklogCheckAsked, BacklogsReported, BacklogsWithdrawn, Event
+from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.throttled import Throttled
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
 from rgd.core.policies.model import (
     Attachments,
@@ -24,8 +31,10 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import NS_PER_MS, Kind, Nanos, to_units
-from rgd.core.views.model import (
+from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair, to_units
+from rgd.ports.daemon import Health
+from rgd.ports.exchange import ExchangeDown
+from rgd.views.model import (
     BrokerView,
     ExplainView,
     GroupSlice,
@@ -34,8 +43,9 @@ from rgd.core.views.model import (
     RatesView,
     RowView,
 )
-from rgd.ports.daemon import Health
-from rgd.ports.exchange import ExchangeDown
+
+#: When a small daemon begins, ms since 1970.
+UNIX_MS = 1_800_000_000_000
 
 #: Groups in a slice of work.
 GROUPS_SLICE = 2
@@ -74,6 +84,19 @@ def book_of_acme() -> PolicySnapshot:
     )
 
 
+class SmallClock:
+    """A small daemon's clock."""
+
+    def __init__(self, daemon: "SmallDaemon") -> None:
+        self._daemon = daemon
+
+    def now(self) -> Nanos:
+        return self._daemon.now
+
+    def unix_ms(self) -> int:
+        return UNIX_MS + self._daemon.now // NS_PER_MS
+
+
 class SmallDaemon:
     """Implements `rgd.ports.daemon.Daemon` for one broker alone: its share is the quota."""
 
@@ -91,11 +114,13 @@ class SmallDaemon:
         self.peers: list[str] = []
         self.state = Health(ready=True)
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.store = BacklogStore(BacklogSettings(is_precise=True), self.limiter.block)
+        self.backlogs = Backlogs(self.store, self._handle, SmallClock(self))
         self._records = PolicyRecords()
         for record in records_of(snapshot or book_of_acme(), self.broker):
             self._records.apply(record)
         self._book = self._records.snapshot()
-        self.limiter.set_policies(self._book, self.now)
+        self._put_in_force()
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass."""
@@ -109,6 +134,9 @@ class SmallDaemon:
 
     def acquire_together(self, asked: Collection[Together]) -> bool:
         return self.grants_together and self.limiter.grant_together(asked, self.now)
+
+    def settle(self, name: Name, unused: Pair) -> Pair:
+        return self.limiter.settle(name, unused, self.now)
 
     def names_resolved(self) -> int:
         return self.limiter.resolved_total
@@ -155,6 +183,9 @@ class SmallDaemon:
         names = (name.kind, name.namespace or "", name.topic, name.subscription)
         return ExplainView(self.broker, *names, False, None, (), (), ())
 
+    def throttled(self, topic: str) -> list[Throttled]:
+        return self.limiter.throttled.of_topic(topic, self.now)
+
     def health(self) -> Health:
         return self.state
 
@@ -163,7 +194,7 @@ class SmallDaemon:
         value = change(self._records.value(key))
         self._records.apply(self._records.next(key, value, self.broker))
         self._book = self._records.snapshot()
-        self.limiter.set_policies(self._book, self.now)
+        self._put_in_force()
 
     def value(self, key: str) -> Value:
         """What is known of a policy, as `change` is told it."""
@@ -183,6 +214,30 @@ class SmallDaemon:
         if group is not None:
             self._group(group)
         await self.change(key, lambda _known: group)
+
+    def _put_in_force(self) -> None:
+        self.limiter.set_policies(self._book, self.now)
+        self.store.backlogs = self._book.backlogs
+
+    def _handle(self, event: Event) -> None:
+        """Backlogs: what the core does with them, a check at once."""
+        work = BacklogWork(self.store)
+        match event:
+            case BacklogsReported():
+                work.on_reported(event)
+            case BacklogsWithdrawn():
+                work.on_withdrawn(event)
+            case BacklogCheckAsked():
+                asyncio.get_running_loop().call_soon(self._check)
+            case _:
+                raise AssertionError(event)
+
+    def _check(self) -> None:
+        number = self.store.checks + 1
+        self.store.ask()
+        while self.store.checks < number:
+            self.store.work(self.now)
+        self.backlogs.checked(number)
 
     def _group(self, name: str) -> Group:
         if name not in self._book.groups:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.http import array_body
-from rgd.adapters.http.array_body import PIECE_BYTES, PIECE_ITEMS, read_array
+from rgd.adapters.http.array_body import PIECE_BYTES, PIECE_ITEMS, ArrayReader
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge
 from rgd.adapters.http.strict import OBJECT_BYTES_MAX
@@ -27,7 +27,7 @@ class Counted(Turns):
 
 
 async def read(body: bytes, batch_max: int = MANY) -> list[AcquireBody | msgspec.Raw]:
-    return await read_array(body, batch_max, Counted())
+    return await ArrayReader(AcquireBody).read(body, batch_max, Counted())
 
 
 SPACE = st.sampled_from([b"", b" ", b"\n\t "])
@@ -120,7 +120,7 @@ async def test_reading_stops_at_the_first_item_too_many(monkeypatch: pytest.Monk
     work = Counted()
 
     with pytest.raises(BatchTooLarge):
-        await read_array(b"[" + b"{}," * 2_700_000 + b"{}]", 10_000, work)
+        await ArrayReader(AcquireBody).read(b"[" + b"{}," * 2_700_000 + b"{}]", 10_000, work)
 
     assert work.rests <= 10_000 // PIECE_ITEMS
     assert sum(decoded) < 40_000
@@ -130,20 +130,24 @@ async def test_no_call_of_the_decoder_sees_more_than_a_piece(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[int] = []
-    for name in ("_decode_many", "_decode_raw", "_decode_skipped", "_decode_members"):
-        decode = getattr(array_body, name)
+    reader = ArrayReader(AcquireBody)
+    shared = ("_decode_raw", "_decode_skipped", "_decode_members")
+    decoders: list[tuple[object, str]] = [(array_body, name) for name in shared]
+    decoders.append((reader, "_decode_many"))
+    for where, name in decoders:
+        decode = getattr(where, name)
 
         def count(array: bytes, decode: object = decode) -> object:
             seen.append(len(array))
             assert callable(decode)
             return decode(array)
 
-        monkeypatch.setattr(array_body, name, count)
+        monkeypatch.setattr(where, name, count)
     flat = b'{"tenant":"acme","namespace":"orders","topic":"eu","messages":3}'
     nested = b'{"a":[' + b"[]," * 8000 + b"[]]}"
     work = Counted()
 
-    await read_array(b"[" + b",".join([flat, nested] * 200 + [flat] * 4000) + b"]", MANY, work)
+    await reader.read(b"[" + b",".join([flat, nested] * 200 + [flat] * 4000) + b"]", MANY, work)
 
     assert max(seen) <= PIECE_BYTES + OBJECT_BYTES_MAX
     assert work.rests >= 200

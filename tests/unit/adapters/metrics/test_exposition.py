@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import parser
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.openmetrics import parser as openmetrics_parser
@@ -18,11 +18,14 @@ from prometheus_client.registry import Collector
 
 from rgd.adapters.metrics import labels
 from rgd.adapters.metrics.exposition import SLICE_SERIES, Exposition
-from rgd.adapters.metrics.registry import BY_NAME, METRICS, MetricType
+from rgd.adapters.metrics.metric import MetricType
+from rgd.adapters.metrics.registry import BY_NAME, METRICS
 from rgd.adapters.metrics.series import UndeclaredMetric
 from rgd.ports.metrics import MetricsSource, Sample
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5"
+#: How the names of declared metrics begin.
+OURS = ("rgd_", "pulsar_")
 ORDERS = ("gold", "publish", "messages")
 
 
@@ -75,11 +78,12 @@ async def test_every_declared_metric_is_shown_under_its_exact_name_and_no_other(
     figures.now = one_of_each()
     exposition.observe_round(0.002)
     exposition.observe_http_request(0.0002)
+    exposition.observe_backlog_check(0.02)
     families = await scrape(exposition)
     names = {sample.name for family in families.values() for sample in family.samples}
-    own = {name for name in names if name.startswith("rgd_")}
+    own = {name for name in names if name.startswith(OURS)}
     expected = {metric.name for metric in METRICS if metric.type is not MetricType.HISTOGRAM}
-    for histogram in ("rgd_round_seconds", "rgd_http_request_seconds"):
+    for histogram in (one.name for one in METRICS if one.type is MetricType.HISTOGRAM):
         expected |= {f"{histogram}_bucket", f"{histogram}_sum", f"{histogram}_count"}
     assert own == expected
 
@@ -110,13 +114,13 @@ async def test_openmetrics_passes_the_strict_parser_with_the_same_figures(
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in strictly_parsed(body)
         for sample in family.samples
-        if sample.name.startswith("rgd_")
+        if sample.name.startswith(OURS)
     }
     plain = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in (await scrape(exposition)).values()
         for sample in family.samples
-        if sample.name.startswith("rgd_")
+        if sample.name.startswith(OURS)
     }
     assert strict == plain
     assert (
@@ -167,6 +171,7 @@ async def test_observations_land_in_their_buckets(exposition: Exposition) -> Non
         Sample("rgd_admitted", ORDERS, 1),
         Sample("rgd_quota", ("gold",), 1),
         Sample("rgd_round_seconds", (), 1),
+        Sample("rgd_subscription_dispatch_throttled_seconds_total", ("standalone",), 1),
     ],
 )
 async def test_what_nobody_declared_is_a_bug_and_is_said(
@@ -264,6 +269,23 @@ class TestInSlices:
         assert sum(slices) == 3000 + labels.GROUPS_MAX + 1
         assert body.count(b"rgd_admitted_total{") == labels.GROUPS_MAX + 1
 
+    async def test_series_that_their_source_bounds_are_sliced_too_and_freed_as_they_are_written(
+        self, figures: Figures, exposition: Exposition
+    ) -> None:
+        name = "rgd_subscription_dispatch_throttled_seconds_total"
+        labels_of = ("standalone", "acme", "acme/orders", "persistent://acme/orders/eu")
+        figures.now = [Sample(name, (*labels_of, f"s-{at}"), at) for at in range(1000)]
+        slices: list[int] = []
+
+        async def rest(work: int) -> None:
+            slices.append(work)
+
+        body, _ = await exposition.render("", rest)
+        assert max(slices) == SLICE_SERIES
+        assert body.count(f"\n{name}{{".encode()) == 1000
+        metric = BY_NAME[name]
+        assert list(exposition._series.lines(metric, SLICE_SERIES)) == []
+
     async def test_figures_are_read_slice_by_slice(self) -> None:
         read = 0
 
@@ -323,10 +345,19 @@ async def test_lines_are_those_of_the_clients_own_writer(
     figures.now += [
         Sample("rgd_peer_age_seconds", (f"b{at}",), value) for at, value in enumerate(values)
     ]
-    shown: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    figures.now += [
+        Sample(
+            "pulsar_subscription_dispatch_throttled_msg_events",
+            ("standalone", "acme", "acme/orders", "persistent://acme/orders/eu", name, "topic"),
+            at,
+        )
+        for at, name in enumerate(names)
+    ]
+    shown: dict[str, CounterMetricFamily | GaugeMetricFamily | UnknownMetricFamily] = {}
     for name, family in (
         ("rgd_refused_total", CounterMetricFamily),
         ("rgd_peer_age_seconds", GaugeMetricFamily),
+        ("pulsar_subscription_dispatch_throttled_msg_events", UnknownMetricFamily),
     ):
         metric = BY_NAME[name]
         shown[name] = family(name, metric.help, labels=metric.labels)

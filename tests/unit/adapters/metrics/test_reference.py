@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.metrics.labels import BOUNDS
+from rgd.adapters.metrics.labels import BOUNDS, TOPIC_BOUNDS
+from rgd.adapters.metrics.metric import Bound, Metric, MetricType
 from rgd.adapters.metrics.reference import page
-from rgd.adapters.metrics.registry import METRICS, Metric, MetricType
+from rgd.adapters.metrics.registry import METRICS
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 
@@ -21,7 +22,7 @@ def test_the_committed_page_is_fresh() -> None:
 
 
 def test_every_metric_has_its_row() -> None:
-    rows = re.findall(r"^\| `(rgd_\w+)` \|", page(), re.MULTILINE)
+    rows = re.findall(r"^\| `((?:rgd|pulsar)_\w+)` \|", page(), re.MULTILINE)
     assert rows == [metric.name for metric in METRICS]
 
 
@@ -31,10 +32,13 @@ def test_a_name_is_declared_once() -> None:
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_names_and_labels_keep_the_rules(metric: Metric) -> None:
-    assert re.fullmatch(r"rgd_[a-z_]+", metric.name)
+    assert re.fullmatch(r"(rgd|pulsar)_[a-z_]+", metric.name)
+    # Pulsar has counters without `_total`.
+    assert (metric.type is MetricType.UNKNOWN) <= metric.name.startswith("pulsar_")
     assert metric.name.endswith("_total") == (metric.type is MetricType.COUNTER)
     assert metric.help.endswith(".")
-    assert set(metric.labels) <= set(BOUNDS)
+    known = {*BOUNDS, *(TOPIC_BOUNDS if metric.bound is Bound.TOPICS else ())}
+    assert metric.bound is Bound.SOURCE or set(metric.labels) <= known
     assert bool(metric.buckets) == (metric.type is MetricType.HISTOGRAM)
     assert list(metric.buckets) == sorted(set(metric.buckets))
 

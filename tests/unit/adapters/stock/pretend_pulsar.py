@@ -28,6 +28,8 @@ class PretendPulsar:
         #: Calls in order, and the headers of the last one.
         self.calls: list[str] = []
         self.headers: dict[str, str] = {}
+        #: Posted bodies by path, the last one of each.
+        self.posted: dict[str, str] = {}
         self.under_way = 0
         self.most_under_way = 0
         #: Paths that are never answered, and paths whose connection is cut.
@@ -59,10 +61,19 @@ class PretendPulsar:
             await self._runner.cleanup()
             self._runner = None
 
-    def say(self, path: str, body: object = "", *, status: int = 200, kind: str = "") -> None:
+    def say(
+        self,
+        path: str,
+        body: object = "",
+        *,
+        status: int = 200,
+        kind: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
         """Answer a path from now on; what is no text goes as JSON."""
         text = body if isinstance(body, str) else json.dumps(body)
-        self.answers[path] = {"status": status, "type": kind or "application/json", "body": text}
+        said = {"status": status, "type": kind or "application/json", "body": text}
+        self.answers[path] = {**said, "headers": headers or {}}
 
     def redirect(self, path: str, target: str) -> None:
         """Send callers of a path elsewhere, as Pulsar does to a topic's broker."""
@@ -83,6 +94,8 @@ class PretendPulsar:
         path = request.raw_path.removeprefix(PREFIX)
         self.calls.append(path)
         self.headers = dict(request.headers)
+        if request.method == "POST":
+            self.posted[path] = await request.text()
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         self._arrival.set()
@@ -98,6 +111,7 @@ class PretendPulsar:
             request.transport.close()
         said = self.answers.get(path, NOT_THERE)
         headers = {"Content-Type": said["type"]} if said["type"] else {}
+        headers |= said.get("headers", {})
         if "location" in said:
             headers["Location"] = said["location"]
         return web.Response(status=said["status"], body=said["body"].encode(), headers=headers)

@@ -9,13 +9,14 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rgd.adapters.stock import client, reader
+from rgd.adapters.stock import client, parts
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.adapters.stock.reader import StockAdmin
-from rgd.core.policies.model import Group, Limit, LocalLimit, Rates
+from rgd.core.policies.model import NOT_SET, Group, Limit, LocalLimit, Rates
 from rgd.ports.stock import Reading, StockDown, StockNamespace, StockPolicies, StockRefused
 from tests.unit.adapters.stock.pretend_pulsar import RECORDED, PretendPulsar
 
@@ -66,7 +67,46 @@ async def test_a_poll_brings_all_groups_and_all_namespaces(pulsar: PretendPulsar
 
 async def test_each_thing_is_asked_for_once(pulsar: PretendPulsar) -> None:
     await read(pulsar)
-    assert len(pulsar.calls) == len(set(pulsar.calls)) == 1 + 3 + 1 + 3 + 4
+    assert len(pulsar.calls) == len(set(pulsar.calls)) == 1 + 3 + 1 + 3 + 4 + 1
+
+
+BROKER = "brokers/configuration/values"
+
+
+async def test_the_brokers_dispatch_limit_is_that_of_the_dynamic_configuration(
+    pulsar: PretendPulsar,
+) -> None:
+    assert (await read(pulsar)).policies.broker == NOT_SET
+    values = {"dispatchThrottlingRateInMsg": "100", "maxTopicsPerNamespace": "5"}
+    pulsar.say(BROKER, body=json.dumps(values))
+    assert (await read(pulsar)).policies.broker == LocalLimit(dispatch=Rates(100_000))
+    values = {"dispatchThrottlingRateInMsg": "-1", "dispatchThrottlingRateInByte": "3000000000"}
+    pulsar.say(BROKER, body=json.dumps(values))
+    limit = LocalLimit(dispatch=Rates(None, 3_000_000_000_000))
+    assert (await read(pulsar)).policies.broker == limit
+    pulsar.say(BROKER, body='{"dispatchThrottlingRateInMsg":"0"}')
+    assert (await read(pulsar)).policies.broker == NOT_SET
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"body": '{"dispatchThrottlingRateInMsg":"many"}'},
+        {"body": '{"dispatchThrottlingRateInMsg":7}'},
+        {"body": "[]"},
+        {"status": 403, "body": '{"reason":"Not a superuser"}'},
+        {"status": 500, "body": "{}"},
+    ],
+)
+async def test_a_bad_answer_leaves_the_brokers_limit_as_it_is_known(
+    pulsar: PretendPulsar, answer: dict[str, Any]
+) -> None:
+    known = StockPolicies(broker=LocalLimit(dispatch=Rates(5000)))
+    pulsar.say(BROKER, **answer)
+    reading = await read(pulsar, known)
+    assert reading.policies.broker == known.broker
+    assert set(reading.faults) == {BROKER}
+    assert reading.policies.groups.keys() == {"gold", "spare"}
 
 
 async def test_a_topic_brings_its_rates_and_those_of_the_subscriptions_asked_for(
@@ -284,7 +324,7 @@ async def test_what_pulsar_says_is_reported_and_no_more_than_a_line_of_it(
 async def test_faults_are_reported_up_to_a_limit(
     pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "FAULTS_MAX", 3)
+    monkeypatch.setattr(parts, "FAULTS_MAX", 3)
     pulsar.say("resourcegroups", [f"g{number}" for number in range(10)])
     for number in range(10):
         pulsar.say(f"resourcegroups/g{number}", "no", status=500)
@@ -315,7 +355,7 @@ async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
 async def test_many_calls_without_an_answer_end_the_poll(
     pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "UNREACHED_MAX", 5)
+    monkeypatch.setattr(parts, "UNREACHED_MAX", 5)
     names = [f"g{number}" for number in range(200)]
     pulsar.say("resourcegroups", names)
     pulsar.cut.update(f"resourcegroups/{name}" for name in names)

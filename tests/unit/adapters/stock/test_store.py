@@ -37,6 +37,7 @@ EVERYTHING = StockPolicies(
             backlogs=BacklogQuotas(None, BacklogQuota(age_s=9)),
         )
     },
+    broker=LocalLimit(dispatch=Rates(10, None)),
 )
 
 

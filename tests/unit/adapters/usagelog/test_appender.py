@@ -126,6 +126,21 @@ def test_the_age_counts_from_the_segments_first_entry_over_a_restart(
     assert sizes_in(tmp_path) == [3, 1]
 
 
+def test_a_segment_is_closed_at_its_age_also_while_a_clock_that_was_set_back_catches_up(
+    tmp_path: Path, make_appender: MakeAppender
+) -> None:
+    year = 365 * 86_400_000
+    ahead = make_appender(segment_age_s=10)
+    ahead.write(at(year, 0, 9_999))
+    ahead.write(at(10_000, 15_000))
+    assert sizes_in(tmp_path) == [3, 2]
+    ahead.close()
+    # The next run knows nothing of its predecessor's clock.
+    make_appender(segment_age_s=10).write(at(16_000, 25_999, 26_000, 26_001))
+    assert sizes_in(tmp_path) == [3, 4, 2]
+    assert set(times_in(tmp_path)) == {year}
+
+
 def test_a_second_appender_is_refused(make_appender: MakeAppender) -> None:
     make_appender()
     with pytest.raises(LogLocked):

@@ -39,6 +39,7 @@ def flushed(process: subprocess.Popen[str]) -> int:
     return int(number)
 
 
+@pytest.mark.slow
 async def test_a_killed_writer_loses_nothing_that_it_flushed(
     tmp_path: Path, make_log: MakeLog
 ) -> None:

@@ -8,7 +8,7 @@ Tiers are a folder and a bucket on an S3 server; time is the test's.
 import errno
 import random
 import threading
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,22 +18,16 @@ from hypothesis import strategies as st
 from rgd.adapters.usagelog import tiering
 from rgd.adapters.usagelog.reader import LogEntry, read_entries, seek_index, seek_time
 from rgd.adapters.usagelog.retention import ClosedSegment, Limits
-from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.tier_state import TierState, lag_of, state_path
+from rgd.adapters.usagelog.tier_state import TierState, lag_of
 from rgd.adapters.usagelog.tiering import (
     TierAlarm,
     TierDeleted,
-    TierParts,
-    TierSettings,
     Uploader,
-    closed_on_disk,
 )
-from rgd.backoff import Backoff
-from rgd.core.units import NS_PER_S, Nanos
 from rgd.errors import RgdError
 from rgd.storage.errors import TierConflict, TierDown
 from rgd.storage.manifest import TieredSegment
-from rgd.storage.objects import Objects, canonical
+from rgd.storage.objects import Objects
 from tests.unit.adapters.usagelog.logs import (
     T0,
     TIMEOUT_S,
@@ -42,11 +36,7 @@ from tests.unit.adapters.usagelog.logs import (
     segments_in,
     write_log,
 )
-
-SETTINGS = UsageLogSettings(segment_bytes=1024)
-STEP_MS = 10
-COUNT = 200
-BROKER = "broker-1"
+from tests.unit.adapters.usagelog.tier_world import COUNT, SETTINGS, STEP_MS, World, payloads
 
 
 class Flaky(Objects):
@@ -77,53 +67,9 @@ class Flaky(Objects):
             raise TierDown("as the dice say")
 
 
-class World:
-    """A log folder, a clock that the test moves, and uploaders of that folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / BROKER
-        self.now = Nanos(0)
-        self.events: list[TierAlarm | TierDeleted] = []
-        self.happened = threading.Condition()
-
-    def write(self, count: int = COUNT, first: int = 0) -> None:
-        write_log(self.folder, pendings(count, first=first, step_ms=STEP_MS), SETTINGS)
-
-    def closed(self) -> Sequence[ClosedSegment]:
-        return closed_on_disk(self.folder)
-
-    def uploader(self, objects: Objects, log: str = "1", **settings: object) -> Uploader:
-        parts = TierParts(
-            objects=objects,
-            closed=self.closed,
-            clock=lambda: self.now,
-            backoff=Backoff(first_s=0.001, pause_s_max=0.01, dice=random.Random(1)),
-            on_event=self._tell,
-        )
-        return Uploader(self.folder, parts, TierSettings(**settings), new_log=log)  # type: ignore[arg-type]
-
-    def pass_s(self, seconds: float) -> None:
-        self.now = Nanos(self.now + round(seconds * NS_PER_S))
-
-    def await_events(self, count: int) -> None:
-        with self.happened:
-            assert self.happened.wait_for(lambda: len(self.events) >= count, TIMEOUT_S)
-
-    def _tell(self, event: TierAlarm | TierDeleted) -> None:
-        with self.happened:
-            self.events.append(event)
-            self.happened.notify_all()
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path / "log")
-
-
-def payloads(place: str | Path) -> list[bytes]:
-    found = list(read_entries(place))
-    assert all(isinstance(one, LogEntry) for one in found)
-    return [one.entry.payload for one in found if isinstance(one, LogEntry)]
 
 
 def test_closed_segments_go_up_and_leave_the_disk(world: World, tier_place: str) -> None:
@@ -249,12 +195,40 @@ def test_a_log_that_counts_again_is_kept_and_told(world: World, tier_place: str)
     world.pass_s(60)
     write_log(world.folder, pendings(COUNT, first=0, step_ms=STEP_MS + 1), SETTINGS)
     again = world.uploader(Objects(tier_place), local_s=0)
-    with pytest.raises(TierConflict, match="it holds other entries than this log from index 0 on"):
+    with pytest.raises(
+        TierConflict, match="it holds, or held, other entries than this log from index 0 on"
+    ):
         again.cycle()
     lag = again.lag(0)
     assert lag is not None
     assert lag.upload_segments == len(world.closed())
     assert payloads(world.folder) == [payload_of(number) for number in range(COUNT)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_emptied"), [(Limits(retention_ms=200), False), (Limits(retention_bytes=1), True)]
+)
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_a_log_that_counts_again_is_told_where_retention_deleted_what_it_counted(
+    world: World, tier_place: str, limits: Limits, is_emptied: bool, is_restarted: bool
+) -> None:
+    world.write()
+    uploader = world.uploader(Objects(tier_place), limits=limits, local_s=0, delete_delay_s=0)
+    uploader.cycle()
+    held = Objects(tier_place).names(uploader.tier.prefix)
+    assert (uploader.state.segments == ()) is is_emptied
+    for path in (*world.folder.glob("*.log"), *world.folder.glob("*.idx")):
+        path.unlink()
+    later = [replace(one, timestamp_ms=one.timestamp_ms + STEP_MS * COUNT) for one in pendings(50)]
+    write_log(world.folder, later, SETTINGS)
+    if is_restarted:
+        uploader = world.uploader(Objects(tier_place), limits=limits, local_s=0)
+    with pytest.raises(TierConflict, match="other entries than this log from index 0 on"):
+        uploader.cycle()
+    lag = uploader.lag(T0)
+    assert lag is not None
+    assert lag.upload_records == world.closed()[-1].last_index + 1
+    assert Objects(tier_place).names(uploader.tier.prefix) == held
 
 
 def test_a_full_disk_keeps_nothing_that_was_uploaded(
@@ -315,9 +289,9 @@ def test_retention_marks_waits_and_deletes(world: World, tier_place: str) -> Non
     again.cycle()
     assert again.state.marked == ()
     assert again.tier.list().segments == tuple(kept)
-    assert {int(name.split("/")[-1][:20]) for name in again.tier.objects.names("")} == {
-        one.first_index for one in kept
-    }
+    assert {
+        int(name.split("/")[-1][:20]) for name in again.tier.objects.names(again.tier.prefix)
+    } == {one.first_index for one in kept}
     deleted = [event.segment for event in world.events if isinstance(event, TierDeleted)]
     assert deleted == list(marked)
 
@@ -412,15 +386,23 @@ def test_the_thread_tells_an_outage_once_and_its_end_once(world: World, tmp_path
     assert len(segments_in(world.folder)) == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"version": 9}', b'{"version": 1, "segments": 1}'])
-def test_a_state_that_cannot_be_read_is_made_again(
-    world: World, tier_place: str, data: bytes
-) -> None:
+def test_a_request_that_hangs_is_told_while_it_does(world: World, tier_place: str) -> None:
     world.write()
-    state_path(world.folder, canonical(tier_place)).write_bytes(data)
-    uploader = world.uploader(Objects(tier_place), log="7")
+    uploader = world.uploader(Objects(tier_place))
+    put, told = uploader.tier.put, []
+
+    def slow(*arguments: object) -> None:
+        world.pass_s(tiering.STUCK_S)
+        told.append(uploader.trouble)
+        world.pass_s(1)
+        told.append(uploader.trouble)
+        put(*arguments)  # type: ignore[arg-type]
+
+    uploader.tier.put = slow  # type: ignore[assignment, method-assign]
     uploader.cycle()
-    assert world.uploader(Objects(tier_place), log="8").state == uploader.state
+    assert told[0] is None
+    assert "expected an answer, waiting since 601 s" in (told[1] or "")
+    assert uploader.trouble is None
 
 
 def test_another_tier_gets_what_is_on_disk(world: World, tmp_path: Path) -> None:

@@ -399,3 +399,56 @@ def test_a_log_outlives_the_loop_that_forgot_to_close_it(tmp_path: Path) -> None
     append(log, 0)
     asyncio.run(log.close())
     assert payloads_in(tmp_path / "log") == [payload_of(0)]
+
+
+async def test_a_writer_that_breaks_while_it_is_offered_more_loses_count_of_nothing(
+    make_log: MakeLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for breaks_at in range(5):
+        log = make_log(tmp_path / f"broken-{breaks_at}")
+        await log.open()
+        batches = 0
+
+        def write(batch: object, breaks_at: int = breaks_at) -> None:
+            nonlocal batches
+            batches += 1
+            if batches > breaks_at:
+                raise RuntimeError("a bug")
+
+        monkeypatch.setattr(log._appender, "write", write)
+        count = 0
+        async with asyncio.timeout(TIMEOUT_S):
+            while not log._is_over:
+                log.append(b"x", broker_timestamp_ms=T0)
+                count += 1
+                await asyncio.sleep(0)
+            for _ in range(100):
+                log.append(b"x", broker_timestamp_ms=T0)
+            await log.flush()
+            await log.close()
+        assert log.lost == count + 100
+        assert log._inbox.take() == []
+
+
+async def test_offering_waits_for_nothing_that_the_writer_holds(
+    make_log: MakeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_log()
+    await log.open()
+    begun, end = threading.Event(), threading.Event()
+    write = log._appender.write
+
+    def stuck(batch: object) -> None:
+        begun.set()
+        assert end.wait(TIMEOUT_S)
+        write(batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(log._appender, "write", stuck)
+    log.append(b"0", broker_timestamp_ms=T0)
+    assert await asyncio.to_thread(begun.wait, TIMEOUT_S)
+    for number in range(1, 100):
+        log.append(b"%d" % number, broker_timestamp_ms=T0)
+    end.set()
+    await log.flush()
+    await log.close()
+    assert (log.appended, log.lost) == (100, 0)

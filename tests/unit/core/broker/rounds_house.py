@@ -18,7 +18,7 @@ from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI
-from tests.unit.core.values import BUCKETS, TOPIC, ms, rates
+from tests.unit.core.values import BUCKETS, TOPIC, advertised, ms, rates
 
 SETTINGS = BrokerSettings(Sender("b1", 1), full_every_rounds=1_000_000)
 GROUPS = {
@@ -87,13 +87,13 @@ class House:
         return list(told)
 
     def end(self, at: float) -> list[UsageRow]:
-        self.rounds.begin()
+        self.rounds.begin(ms(at))
         self.step_through(at)
         return self.finish()
 
     def told(self) -> dict[str, UsageRow]:
         """What the peers were told and was not taken back."""
-        return {row.group: row for row in self.rounds.told()}
+        return {row.group: row for row in advertised(self.rounds)}
 
     def logged(self, group: str = "gold") -> ShareRow:
         """The row of the newest record."""

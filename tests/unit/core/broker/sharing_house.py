@@ -96,7 +96,7 @@ class House:
     def peer(self, *rows: UsageRow, broker: str = "b2", weight: int = 1000) -> None:
         """Let a peer tell rows."""
         told = report(broker, *rows, weight=weight)
-        self.peers.hear(told.sender, START)
+        self.peers.receive(told.sender, START)
         self.peers.advance(told)
         self.usage.apply(told)
         self.refresh_all(0)

@@ -38,7 +38,7 @@ class House:
         """Let a broker tell rows; it has joined if it is not us."""
         told = report(broker, *rows, weight=weight, sequence=sequence)
         if broker != self.settings.sender.broker:
-            self.peers.hear(told.sender, ms(0))
+            self.peers.receive(told.sender, ms(0))
             self.peers.advance(told)
         self.broker_index.renew()
         self.usage.apply(told)

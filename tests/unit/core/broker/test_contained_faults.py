@@ -73,7 +73,7 @@ def test_a_message_whose_handler_raises_is_a_fault_and_the_next_one_is_taken(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(live.broker.membership, "hear", boom)
+        patch.setattr(live.broker.membership, "receive", boom)
         assert Part.MESSAGE in faults(live.hear(report("b2", usage(90)), 2100))
     live.broker.validate()
     live.hear(report("b2", usage(90), sequence=2), 3200)
@@ -125,7 +125,7 @@ def test_a_round_that_raises_is_abandoned_and_the_peers_hear_that_we_are_there(
         ("rounds", "begin"),
         ("rounds", "step"),
         ("rounds", "finish"),
-        ("rounds", "told"),
+        ("rounds", "advertised_at"),
         ("rounds", "early"),
         ("rounds", "recover"),
         ("sharing", "work"),
@@ -199,7 +199,7 @@ def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
     live: Desk, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(live.broker.membership, "hear", boom)
+        patch.setattr(live.broker.membership, "receive", boom)
         patch.setattr(live.broker.publisher, "report_early_from", boom)
         met = live.hear(report("b2"), 2100) if where == "message" else live.tell_unreported(2100)
     assert where in faults(met)
@@ -229,7 +229,7 @@ def test_buckets_hear_of_new_policies_while_the_shares_wait(
 
 
 def test_an_audit_waits_for_the_recovery(live: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live.broker.membership, "hear", boom)
+    monkeypatch.setattr(live.broker.membership, "receive", boom)
     live.hear(report("b2"), 2100)
     # Begun, and not gone on with when the next fault comes, from which there is no recovery yet.
     monkeypatch.setattr(live.broker.sharing, "recover", boom)
@@ -307,7 +307,7 @@ def test_broken_invariants_are_not_contained(live: Desk, monkeypatch: pytest.Mon
     def broken(*_args: Any) -> None:
         raise InvariantBroken("a story")
 
-    monkeypatch.setattr(live.broker.membership, "hear", broken)
+    monkeypatch.setattr(live.broker.membership, "receive", broken)
     with pytest.raises(InvariantBroken):
         live.hear(report("b2"), 2100)
 
@@ -315,7 +315,7 @@ def test_broken_invariants_are_not_contained(live: Desk, monkeypatch: pytest.Mon
 def test_after_a_fault_what_must_hold_is_checked_at_once_and_the_shares_in_slices(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live.broker.membership, "hear", boom)
+    monkeypatch.setattr(live.broker.membership, "receive", boom)
     live.hear(report("b2"), 2100)
     # Somebody changes a share behind the broker's back.
     live.catch_up()

@@ -1,6 +1,6 @@
 """How far the exchange is believed: the start, silence, holding, being cut off, coming back.
 
-Each row of design 3's last table as one broker lives it. Not covered: several of them
+Each row of "The life of a member" (docs/architecture.md) as one broker lives it. Not covered: several of them
 (tests/simulation), what each mode grants (test_sharing.py).
 """
 

@@ -18,7 +18,7 @@ from rgd.core.exchange.report_parts import ROW_BYTES_MAX
 from rgd.core.policies.model import Group, Limit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Nanos
-from tests.unit.core.values import ms, rates
+from tests.unit.core.values import advertised, ms, rates
 
 GROUPS = [f"g{number:02}" for number in range(40)]
 BOOK = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GROUPS})
@@ -98,7 +98,7 @@ def pair() -> tuple[Member, Member]:
 
 
 def told(sender: Member) -> dict[str, int]:
-    return {row.group: row.wanted.messages for row in sender.broker.rounds.told()}
+    return {row.group: row.wanted.messages for row in advertised(sender.broker.rounds)}
 
 
 def held(receiver: Member) -> dict[str, int]:

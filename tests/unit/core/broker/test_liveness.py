@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rgd.core.broker.due_messages import HEARTBEAT_ROUNDS_ENDING
 from rgd.core.broker.effects import Effect
+from rgd.core.broker.publisher import HEARTBEAT_ROUNDS_ENDING
 from rgd.core.broker.rounds import SLICE_GROUPS
 from rgd.core.exchange.messages import Ask, Sender
 from rgd.core.units import Nanos

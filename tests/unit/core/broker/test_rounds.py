@@ -8,12 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.backlog.model import QuotaType
+from rgd.core.backlog.quota import Blocked
 from rgd.core.broker.rounds import SLICE_GROUPS
+from rgd.core.buckets.decision import Request
 from rgd.core.exchange.rows import ShareRow
-from rgd.core.policies.model import Group, Limit, SharePolicyName
+from rgd.core.policies.model import BacklogAction, Group, Limit, SharePolicyName
 from rgd.core.units import Kind, Pair
 from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House, wanted
-from tests.unit.core.values import key, rates
+from tests.unit.core.values import TOPIC, key, ms, rates
 
 
 def test_a_round_tells_what_was_asked_for_in_it() -> None:
@@ -68,6 +71,26 @@ def test_a_round_is_logged_with_what_was_allowed_in_it() -> None:
     )
     # Retries or not: nobody said, so what is wanted is what was asked in all.
     assert (row.usage.admitted, row.usage.wanted) == (Pair(100_000), Pair(160_000))
+
+
+def test_what_a_backlog_refused_is_logged_and_is_no_demand() -> None:
+    house = House()
+    why = Blocked(QuotaType.SIZE, BacklogAction.REFUSE, ms(0), ms(60_000))
+    house.limiter.block(TOPIC, why)
+    blocked = Request(messages=7, bytes=9, group="gold", topic=TOPIC)
+    house.limiter.acquire(blocked, ms(10))
+    # Alone it makes no row; the group's next row has it.
+    house.end(1000)
+    assert len(house.log[-1]) == 0
+    house.limiter.acquire(Request(messages=5, group="gold"), ms(1100))
+    house.limiter.acquire(blocked, ms(1200))
+    house.end(2000)
+    row = house.logged()
+    assert row.refused_by == (("backlog", Pair(14, 18)),)
+    assert (row.refused, row.usage.wanted) == (Pair(), row.usage.admitted)
+    house.limiter.acquire(Request(messages=5, group="gold"), ms(2100))
+    house.end(3000)
+    assert house.logged().refused_by == ()
 
 
 def test_what_each_level_refused_is_logged_once() -> None:
@@ -234,7 +257,7 @@ def test_more_that_is_urgent_than_a_slice_is_told_in_several() -> None:
     assert len(first) == SLICE_GROUPS
     assert house.rounds.follows_up
     told = {row.group for row in first}
-    for at in range(200, 1100, 100):
+    for at in range(200, 3000, 100):
         told |= {row.group for row in house.early(at)}
     assert told == set(MANY)
 
@@ -313,3 +336,17 @@ def test_an_early_report_tells_nothing_anyway() -> None:
     steady(house, 3000, 3600)
     house.limiter.urgent[key()] = None
     assert house.early(3600) == []
+
+
+def test_a_refusal_after_the_last_slot_of_a_flow_of_retries_is_no_fault_of_the_next_round() -> None:
+    house = House()
+    # The slot of the retry is the last one: the refusal follows it too soon for another.
+    for attempt, at in ((2, 860), (0, 940)):
+        request = Request(
+            messages=100, group="gold", topic=TOPIC, attempt=attempt, partial=attempt == 0
+        )
+        house.limiter.acquire(request, ms(at))
+        house.rounds.tick(ms(at))
+    house.end(1000)
+    house.end(2000)
+    assert house.logged().usage.wanted == Pair()

@@ -27,7 +27,7 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
         house = House()
         # Nothing is refused here, so that what is called out is a fall.
         house.sharing.mode = Mode.OPEN
-        house.peers.hear(Sender("b2", 1), ms(0))
+        house.peers.receive(Sender("b2", 1), ms(0))
         house.sharing.refresh_all(ms(0))
         house.usage.apply(report("b2", usage(others)))
         for at in range(0, 1000, 100):
@@ -46,7 +46,7 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     house = House(groups=MANY)
     for name in MANY:
         house.ask(3, at=0, group=name)
-    house.rounds.begin()
+    house.rounds.begin(ms(1000))
     assert house.rounds.is_ending
     # Each block is closed and then logged, and at last what is gone is taken back.
     assert house.step_through(1000) == 2 * 3 + 1
@@ -61,7 +61,7 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
     house = House(groups=MANY)
     for name in MANY:
         house.ask(3, at=0, group=name)
-    house.rounds.begin()
+    house.rounds.begin(ms(1000))
     house.rounds.step(ms(1000))
     for name in MANY:
         house.ask(2, at=1001, group=name)
@@ -83,7 +83,7 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
     names = list(MANY)
     for name in names[1:]:
         house.ask(3, at=0, group=name)
-    house.rounds.begin()
+    house.rounds.begin(ms(1000))
     house.rounds.step(ms(1000))
     house.ask(7, at=1001, group=names[0])
     house.step_through(1002)
@@ -94,7 +94,7 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
 
 def test_a_round_of_nothing_ends_in_one_slice() -> None:
     house = House()
-    house.rounds.begin()
+    house.rounds.begin(ms(1000))
     assert house.step_through(1000) == 1
     assert house.finish() == []
 
@@ -114,7 +114,7 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
         mirror.apply(report("b1", *house.end(1000)))
         for name in names:
             house.ask(13, at=1000, group=name)
-    house.rounds.begin()
+    house.rounds.begin(ms(2000))
     house.rounds.step(ms(2000))
     house.change({"trial": GROUPS["trial"]}, at=2001)
     house.step_through(2002)
@@ -139,7 +139,7 @@ def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
     house.change({name: groups[name] for name in ("gold", "third")}, at=1500)
     for name in ("gold", "third"):
         house.ask(3, at=1500, group=name)
-    house.rounds.begin()
+    house.rounds.begin(ms(2000))
     # Three blocks are closed, of which two are logged, and what is gone is taken back.
     assert house.step_through(2000) == 3 + 2 + 1
     rows = house.finish()

@@ -16,7 +16,7 @@ from rgd.core.policies.model import BLOCKED, UNLIMITED, Group, Limit, Rates, Sha
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind
 from tests.unit.core.broker.sharing_house import SETTINGS, START, House
-from tests.unit.core.values import key, rates, usage
+from tests.unit.core.values import key, rates, report, usage
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_both_dimensions_are_shared_as_one_decision() -> None:
     house = House(replace(SETTINGS, floor_ppm=0))
     house.own(usage(100, size=50))
     house.peer(usage(50, size=100))
-    # Design 3, law 5.
+    # Law 5 of docs/architecture.md.
     assert house.use(100, 100) == Rates(66_667, 33_333)
     assert house.sharing.shares(key())["b2"] == Rates(33_333, 66_667)
 
@@ -71,6 +71,19 @@ def test_a_groups_own_policy_stands_above_the_daemons() -> None:
     assert house.use() == rates(75)
     house.change(replace(house.quota(), policy=SharePolicyName.MAX_MIN))
     assert house.sharing.shares(key())["b1"] == rates(50)
+
+
+@pytest.mark.parametrize("policy", [SharePolicyName.MAX_MIN, SharePolicyName.PROPORTIONAL])
+def test_admitted_work_moves_shares_under_the_policies_that_count_it(
+    policy: SharePolicyName,
+) -> None:
+    house = House(replace(SETTINGS, policy=policy))
+    house.own(usage(200, 75))
+    house.peer(usage(200, 25))
+    house.use()
+    assert len(house.usage.apply(report("b2", usage(300, 25)))) == 1
+    told = house.usage.apply(report("b2", usage(300, 50)))
+    assert len(told) == (policy is not SharePolicyName.MAX_MIN)
 
 
 def test_a_group_that_does_not_exist_is_unlimited(house: House) -> None:

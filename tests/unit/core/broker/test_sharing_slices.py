@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker import policies_in_use as policies_in_use_module
 from rgd.core.broker import sharing as sharing_module
-from rgd.core.broker.sharing import REST_NS, SLICE_GROUPS, SLICE_ROWS
+from rgd.core.broker.sharing import REST_NS, SLICE_COST_ROWS, SLICE_GROUPS, SLICE_ROWS
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.messages import Sender
+from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Kind, Nanos
@@ -54,8 +54,8 @@ def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the
 ) -> None:
     monkeypatch.setattr(sharing_module, "SLICE_ROWS", 1)
     house = House()
-    house.link.said(1, START)
-    house.link.heard(1, ms(30))
+    house.link.sent(1, START)
+    house.link.received(1, ms(30))
     groups = many(house, 3)
     house.peer(*(usage(90, group=group.name) for group in groups))
     told = report("b2", *(usage(20, group=group.name) for group in groups), sequence=2)
@@ -101,8 +101,8 @@ def test_the_earliest_raise_of_any_group_is_waited_for(house: House) -> None:
 
 
 def test_a_raise_waits_as_long_as_reports_take(house: House) -> None:
-    house.link.said(1, ms(0))
-    house.link.heard(1, ms(30))
+    house.link.sent(1, ms(0))
+    house.link.received(1, ms(30))
     house.peer(usage(90))
     house.own(usage(90))
     house.use()
@@ -192,7 +192,7 @@ def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None
     groups = many(house, 3 * SLICE_GROUPS + 7)
     house.applied.clear()
     told = report("b2", *(usage(90, group=group.name) for group in groups))
-    house.peers.hear(told.sender, START)
+    house.peers.receive(told.sender, START)
     house.peers.advance(told)
     house.usage.apply(told)
     house.sharing.refresh_all(ms(1000))
@@ -215,7 +215,7 @@ def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_res
     groups = many(house, 6 * in_slice)
     for broker in range(brokers):
         told = report(f"c{broker:02}", *(usage(90, group=group.name) for group in groups))
-        house.peers.hear(told.sender, START)
+        house.peers.receive(told.sender, START)
         house.peers.advance(told)
         house.usage.apply(told)
     house.applied.clear()
@@ -226,6 +226,27 @@ def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_res
     # A microsecond for each row, but for those of the last slice and of one that may be borrowed.
     assert end - ms(1000) >= (5 * in_slice * (brokers + 1) - SLICE_ROWS) * REST_NS
     assert end - ms(1000) <= 6 * SLICE_ROWS * REST_NS
+    house.sharing.validate()
+
+
+def test_after_some_small_slices_further_changes_wait_and_are_reckoned_together() -> None:
+    house = House()
+    groups = many(house, 60)
+    house.peer()
+    house.refresh_all(at=900)
+    house.applied.clear()
+    at_once = []
+    for sequence, group in enumerate(groups, start=2):
+        house.usage.apply(report("b2", usage(90, group=group.name), sequence=sequence))
+        before = len(house.applied)
+        house.sharing.refresh(house.slots(key(group.name)), ms(1000))
+        at_once.append(len(house.applied) > before)
+    # A slice of a group of two rows counts as `SLICE_COST_ROWS` more.
+    count = SLICE_ROWS // SLICE_COST_ROWS
+    assert at_once == [True] * count + [False] * (len(groups) - count)
+    changed, end = slices(house, 1000)
+    assert changed == [len(groups) - count]
+    assert end - ms(1000) <= SLICE_COST_ROWS * REST_NS
     house.sharing.validate()
 
 
@@ -286,7 +307,7 @@ def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> Non
     house = House()
     groups = many(house, SLICE_GROUPS + 1)
     told = report("b2", *(usage(90, group=group.name) for group in groups))
-    house.peers.hear(told.sender, START)
+    house.peers.receive(told.sender, START)
     house.peers.advance(told)
     house.usage.apply(told)
     house.sharing.refresh_all(ms(1000))
@@ -340,7 +361,7 @@ def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
     house.peer(usage(90))
     house.own(usage(30))
     assert house.use(100) == rates(30)
-    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", 0)
+    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", 0)
     half = Group("gold", Limit(rates(50), rates(50)))
     change_many(house, half)
     assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
@@ -357,7 +378,7 @@ def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.use(100)
-    monkeypatch.setattr(policies_in_use_module, "CHANGES_MAX", 0)
+    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", 0)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
     assert (house.sharing.is_reading, house.due()) == (True, START)
     house.sharing.work(START)

@@ -1,6 +1,6 @@
 """How long marked groups waited lately. Not covered: who waits (tests/unit/core/broker/test_sharing_slices.py)."""
 
-from rgd.core.broker.waits import ROUNDS_REMEMBERED, Waits
+from rgd.core.broker.damping import ROUNDS_REMEMBERED, Waits
 from tests.unit.core.values import ms
 
 ROUND_MS = 1000

@@ -9,6 +9,7 @@ import pytest
 from rgd.core.buckets import levels as levels_module
 from rgd.core.buckets.decision import Decision, Level, Request
 from rgd.core.buckets.limiter import Limiter
+from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import (
     UNLIMITED,
     Attachments,
@@ -28,7 +29,7 @@ PARTITION = f"{TOPIC}-partition-0"
 
 @pytest.fixture(params=[32, 0], ids=["told at once", "told when asked for"], autouse=True)
 def changes_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels_module, "CHANGES_MAX", request.param)
+    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", request.param)
 
 
 def snapshot_of(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicySnapshot:

@@ -48,6 +48,20 @@ class TestChanges:
         assert (house.split().mode, after) == (PROPORTIONAL, before)
         assert not house.ask(A).granted
 
+    def test_a_mode_that_changes_while_topics_are_weighed_is_laid_out_after_them(self) -> None:
+        house = House(gold(PROPORTIONAL))
+        for _ in range(2):
+            house.ask(A, 30)
+            house.round(B)
+        assert house.parts()[0] > house.parts()[1]
+        split = house.split()
+        split.end_round()
+        split.weigh(1, Nanos(house.now))
+        split.set_mode(EVEN)
+        while not split.is_weighed:
+            split.weigh(1, Nanos(house.now))
+        assert house.parts() == [500, 500]
+
     def test_a_divided_share_that_becomes_shared_keeps_what_was_taken(self) -> None:
         house = House(gold(EVEN))
         house.ask(A, 100)

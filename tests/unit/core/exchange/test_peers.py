@@ -16,21 +16,21 @@ def heard(*senders: Sender) -> Peers:
     """Peers that heard these at the start."""
     peers = Peers(GRACE_NS)
     for sender in senders:
-        peers.hear(sender, ms(0))
+        peers.receive(sender, ms(0))
     return peers
 
 
 def restarted() -> Peers:
     """Peers for which TWO has taken the name of ONE."""
     peers = heard(ONE, TWO)
-    peers.hear(TWO, ms(100))
+    peers.receive(TWO, ms(100))
     return peers
 
 
 def test_who_speaks_first_has_joined_and_then_is_known() -> None:
     peers = Peers(GRACE_NS)
-    assert peers.hear(ONE, ms(1)) is Receipt.JOINED
-    assert peers.hear(ONE, ms(2)) is Receipt.KNOWN
+    assert peers.receive(ONE, ms(1)) is Receipt.JOINED
+    assert peers.receive(ONE, ms(2)) is Receipt.KNOWN
     peer = peers.get("b")
     assert peer is not None
     assert (peer.since, peer.received_at) == (ms(1), ms(2))
@@ -48,39 +48,39 @@ def test_names_and_sequences_are_in_order() -> None:
 def test_another_incarnation_claims_the_name_and_has_it_after_the_grace() -> None:
     peers = heard(ONE)
     peers.advance(report("b", sequence=9, weight=500))
-    assert peers.hear(TWO, ms(5)) is Receipt.CLAIMED
-    assert peers.hear(TWO, ms(104)) is Receipt.CLAIMED
+    assert peers.receive(TWO, ms(5)) is Receipt.CLAIMED
+    assert peers.receive(TWO, ms(104)) is Receipt.CLAIMED
     peer = peers.get("b")
     assert peer is not None
     assert (peer.incarnation, peer.sequence, peer.received_at) == (1, 9, ms(0))
-    assert peers.hear(TWO, ms(105)) is Receipt.RESTARTED
+    assert peers.receive(TWO, ms(105)) is Receipt.RESTARTED
     peer = peers.get("b")
     assert peer is not None
     assert (peer.incarnation, peer.sequence, peer.weight, peer.since) == (2, 0, 1000, ms(105))
-    assert peers.hear(TWO, ms(106)) is Receipt.KNOWN
+    assert peers.receive(TWO, ms(106)) is Receipt.KNOWN
 
 
 def test_an_owner_that_speaks_after_the_claim_keeps_its_name() -> None:
     peers = heard(ONE)
-    peers.hear(TWO, ms(5))
-    assert peers.hear(ONE, ms(6)) is Receipt.KNOWN
-    assert peers.hear(TWO, ms(105)) is Receipt.CLAIMED
+    peers.receive(TWO, ms(5))
+    assert peers.receive(ONE, ms(6)) is Receipt.KNOWN
+    assert peers.receive(TWO, ms(105)) is Receipt.CLAIMED
     # The late words of a crashed one count as its own, too; then the grace begins again.
-    assert peers.hear(TWO, ms(204)) is Receipt.CLAIMED
-    assert peers.hear(TWO, ms(205)) is Receipt.RESTARTED
+    assert peers.receive(TWO, ms(204)) is Receipt.CLAIMED
+    assert peers.receive(TWO, ms(205)) is Receipt.RESTARTED
 
 
 def test_a_claim_does_not_keep_the_owner_alive() -> None:
     peers = heard(ONE)
-    peers.hear(TWO, ms(3000))
+    peers.receive(TWO, ms(3000))
     assert peers.expire(ms(3001), EXPIRY_NS) == ["b"]
 
 
 def test_late_words_of_the_incarnation_before_are_stale() -> None:
     peers = restarted()
-    assert peers.hear(ONE, ms(101)) is Receipt.STALE
-    assert peers.hear(ONE, ms(1000)) is Receipt.STALE
-    assert peers.hear(TWO, ms(1001)) is Receipt.KNOWN
+    assert peers.receive(ONE, ms(101)) is Receipt.STALE
+    assert peers.receive(ONE, ms(1000)) is Receipt.STALE
+    assert peers.receive(TWO, ms(1001)) is Receipt.KNOWN
 
 
 def test_a_report_moves_on_by_the_reports_since_the_one_before_and_is_heard_once() -> None:
@@ -108,30 +108,30 @@ def test_a_goodbye_counts_for_its_own_incarnation_alone() -> None:
 def test_what_arrives_after_a_goodbye_is_stale_and_a_new_incarnation_joins() -> None:
     peers = restarted()
     peers.leave(TWO, ms(101))
-    assert peers.hear(TWO, ms(101)) is Receipt.STALE
-    assert peers.hear(ONE, ms(101)) is Receipt.STALE
-    assert peers.hear(THREE, ms(102)) is Receipt.JOINED
-    assert peers.hear(TWO, ms(500)) is Receipt.STALE
+    assert peers.receive(TWO, ms(101)) is Receipt.STALE
+    assert peers.receive(ONE, ms(101)) is Receipt.STALE
+    assert peers.receive(THREE, ms(102)) is Receipt.JOINED
+    assert peers.receive(TWO, ms(500)) is Receipt.STALE
 
 
 def test_a_goodbye_is_forgotten_when_its_speaker_would_have_expired() -> None:
     peers = heard(ONE)
-    peers.hear(ONE, ms(500))
+    peers.receive(ONE, ms(500))
     peers.leave(ONE, ms(500))
     peers.expire(ms(3500), EXPIRY_NS)
-    assert peers.hear(ONE, ms(3500)) is Receipt.STALE
+    assert peers.receive(ONE, ms(3500)) is Receipt.STALE
     peers.expire(ms(3501), EXPIRY_NS)
-    assert peers.hear(ONE, ms(3502)) is Receipt.JOINED
+    assert peers.receive(ONE, ms(3502)) is Receipt.JOINED
 
 
 def test_silence_is_told_by_our_own_clock_since_the_last_word() -> None:
     peers = heard(ONE, Sender("c", 1))
-    peers.hear(ONE, ms(500))
+    peers.receive(ONE, ms(500))
     assert peers.expire(ms(3000), EXPIRY_NS) == []
     assert peers.expire(ms(3001), EXPIRY_NS) == ["c"]
     assert peers.names() == ["b"]
     # An expired one that was only cut off comes back as itself.
-    assert peers.hear(Sender("c", 1), ms(3002)) is Receipt.JOINED
+    assert peers.receive(Sender("c", 1), ms(3002)) is Receipt.JOINED
 
 
 def test_forgiven_everybody_has_all_the_time_again() -> None:

@@ -35,7 +35,7 @@ def heard(sequence: int = 5) -> Peers:
 def say(peers: Peers, sender: Sender, sequence: int, at: float, **changes: object) -> Receipt:
     """Let a report arrive."""
     said = replace(report("b", sequence=sequence), sender=sender, **changes)  # type: ignore[arg-type]
-    how = peers.hear(sender, ms(at), said)
+    how = peers.receive(sender, ms(at), said)
     if how.is_news:
         peers.advance(said)
     return how
@@ -51,7 +51,7 @@ def test_one_that_speaks_on_after_its_goodbye_is_back_after_the_time_of_late_mes
     assert say(peers, ONE, 6, 100 + LATE_MS) is Receipt.STALE
     # What it said before is late however late it is.
     assert say(peers, ONE, 5, 101 + LATE_MS) is Receipt.STALE
-    assert peers.hear(ONE, ms(101 + LATE_MS)) is Receipt.STALE
+    assert peers.receive(ONE, ms(101 + LATE_MS)) is Receipt.STALE
     assert say(peers, ONE, 6, 101 + LATE_MS) is Receipt.JOINED
     assert say(peers, ONE, 7, 102 + LATE_MS) is Receipt.KNOWN
 
@@ -126,7 +126,7 @@ def test_refused_for_its_sequence_a_peer_expires_and_joins_with_any() -> None:
 
 def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
     peers = Peers(GRACE_NS)
-    peers.hear(ONE, ms(0))
+    peers.receive(ONE, ms(0))
     assert say(peers, ONE, 10**12, 10) is Receipt.KNOWN
 
 
@@ -136,23 +136,23 @@ def test_the_first_report_after_a_hello_may_have_any_sequence() -> None:
 def test_at_the_most_peers_a_new_name_waits_until_another_one_is_gone() -> None:
     peers = Peers(GRACE_NS, peers_max=2)
     names = [Sender(f"b{place}", 1) for place in range(3)]
-    assert [peers.hear(one, ms(0)) for one in names] == [
+    assert [peers.receive(one, ms(0)) for one in names] == [
         Receipt.JOINED,
         Receipt.JOINED,
         Receipt.EXCESS,
     ]
     # Those that are there are heard, restarted or not.
-    assert peers.hear(names[0], ms(10)) is Receipt.KNOWN
+    assert peers.receive(names[0], ms(10)) is Receipt.KNOWN
     peers.leave(names[1], ms(20))
-    assert peers.hear(names[2], ms(30)) is Receipt.JOINED
-    assert peers.hear(names[1], ms(5000)) is not Receipt.JOINED
+    assert peers.receive(names[2], ms(30)) is Receipt.JOINED
+    assert peers.receive(names[1], ms(5000)) is not Receipt.JOINED
 
 
 def test_of_names_that_come_and_go_no_table_keeps_more_than_the_most() -> None:
     peers = Peers(GRACE_NS, peers_max=10)
     for place in range(1000):
         for sender in (Sender(f"b{place}", 1), Sender(f"b{place}", 2)):
-            peers.hear(sender, ms(place))
+            peers.receive(sender, ms(place))
             peers.leave(sender, ms(place))
     assert len(peers) <= 10
     assert len(peers._left) <= 10

@@ -1,4 +1,4 @@
-"""Change suppression: every rule of design 3, "Reports", by itself.
+"""Change suppression: every rule by itself.
 
 The quota is 10,000 a second and alone decides the absolute rule; whether a share moves is what the
 test says. Not covered: that what the peers believe is never further off, over any rounds
@@ -18,7 +18,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.suppression import OwnRates, Suppression, SuppressionSettings
 from rgd.core.units import Kind, Pair
-from tests.unit.core.values import key, rate, usage
+from tests.unit.core.values import advertised, key, rate, usage
 
 FULL_EVERY = 10
 QUOTA = (rate(10_000), rate(10_000))
@@ -77,7 +77,7 @@ class House:
         return list(columns.take(picked))
 
     def told(self) -> list[UsageRow]:
-        return list(self.suppression.told())
+        return list(advertised(self.suppression))
 
 
 def test_a_row_that_was_never_told_is_news() -> None:
@@ -119,6 +119,19 @@ def test_the_same_again_is_held_back() -> None:
 )
 def test_a_change_by_more_than_the_tolerance_is_told(row: UsageRow, is_advertised: bool) -> None:
     assert bool(House(usage(100, 100, size=100)).pick(row)) is is_advertised
+
+
+def test_demand_that_differs_by_rounding_alone_stays_as_it_is_advertised() -> None:
+    house = House(usage(100, 90, size=50))
+    rows = UsageColumns.of(usage(100.1, 30, size=49.949), usage(100, group="new"))
+    slots = house.slots(*rows)
+    near, new = house.suppression.steadied(slots, rows)
+    # Messages are off by a thousandth, bytes by more, and admitted work is told as it is.
+    assert near.wanted == (rate(100), rate(49.949))
+    assert near.admitted == (rate(30), rate(49.949))
+    assert new == usage(100, group="new")
+    gone = UsageColumns.of(usage(0))
+    assert list(house.suppression.steadied(slots[:1], gone)) == [usage(0)]
 
 
 def test_a_rate_that_was_zero_has_no_tolerance() -> None:

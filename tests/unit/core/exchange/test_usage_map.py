@@ -358,6 +358,7 @@ def test_the_row_that_fills_a_hole_is_the_last_of_its_own_group() -> None:
     assert usage_map.hash_of("c2") == advertised_hash([usage(3), usage(12, group="trial")])
 
 
+@pytest.mark.slow
 def test_rows_that_come_and_go_for_ever_take_no_more_room() -> None:
     usage_map = UsageMap()
     sizes = []

@@ -7,9 +7,9 @@ import pytest
 
 from rgd.core.policies.model import NOT_SET, UNLIMITED, Limits, LocalLimit, Rates
 from rgd.core.policies.precedence import (
-    NOWHERE,
-    Place,
-    Said,
+    NO_RATES,
+    Scope,
+    ScopedRates,
     names_of,
     subscription_limit,
     topic_limit,
@@ -29,61 +29,61 @@ def dispatch(rate: int) -> LocalLimit:
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "found"),
     [
-        pytest.param(Limits(), NOWHERE, id="nowhere"),
+        pytest.param(Limits(), NO_RATES, id="nowhere"),
         pytest.param(
             Limits(
                 topics={PARTITION: publish(1), TOPIC: publish(2)},
                 namespaces={NAMESPACE: publish(3)},
             ),
-            Said(Rates(1), Place.TOPIC, PARTITION),
+            ScopedRates(Rates(1), Scope.TOPIC, PARTITION),
             id="itself",
         ),
         pytest.param(
             Limits(topics={TOPIC: publish(2)}, namespaces={NAMESPACE: publish(3)}),
-            Said(Rates(2), Place.TOPIC, TOPIC),
+            ScopedRates(Rates(2), Scope.TOPIC, TOPIC),
             id="the-partitioned-topic",
         ),
         pytest.param(
             Limits(namespaces={NAMESPACE: publish(3)}),
-            Said(Rates(3), Place.NAMESPACE, NAMESPACE),
+            ScopedRates(Rates(3), Scope.NAMESPACE, NAMESPACE),
             id="the-namespace",
         ),
         pytest.param(
             Limits(
                 topics={PARTITION: NOT_SET, TOPIC: dispatch(2)}, namespaces={NAMESPACE: publish(3)}
             ),
-            Said(Rates(3), Place.NAMESPACE, NAMESPACE),
+            ScopedRates(Rates(3), Scope.NAMESPACE, NAMESPACE),
             id="each-kind-by-itself",
         ),
         pytest.param(
             Limits(
                 topics={TOPIC: LocalLimit(publish=UNLIMITED)}, namespaces={NAMESPACE: publish(3)}
             ),
-            Said(UNLIMITED, Place.TOPIC, TOPIC),
+            ScopedRates(UNLIMITED, Scope.TOPIC, TOPIC),
             id="no-limit-is-a-word-too",
         ),
-        pytest.param(Limits(broker=publish(1)), NOWHERE, id="the-brokers-is-another-level"),
+        pytest.param(Limits(broker=publish(1)), NO_RATES, id="the-brokers-is-another-level"),
         pytest.param(
-            Limits(namespaces={"acme/other": publish(3)}), NOWHERE, id="another-namespace"
+            Limits(namespaces={"acme/other": publish(3)}), NO_RATES, id="another-namespace"
         ),
     ],
 )
-def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, said: Said) -> None:
-    assert topic_limit(limits, PARTITION, Kind.PUBLISH) == said
+def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, found: ScopedRates) -> None:
+    assert topic_limit(limits, PARTITION, Kind.PUBLISH) == found
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "found"),
     [
-        pytest.param(Limits(), NOWHERE, id="nowhere"),
+        pytest.param(Limits(), NO_RATES, id="nowhere"),
         pytest.param(
             Limits(
                 subscriptions={(PARTITION, "s"): dispatch(1), (TOPIC, "s"): dispatch(2)},
                 topic_subscriptions={PARTITION: dispatch(3)},
             ),
-            Said(Rates(1), Place.SUBSCRIPTION, "s"),
+            ScopedRates(Rates(1), Scope.SUBSCRIPTION, "s"),
             id="itself",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, said: Said
                 subscriptions={(TOPIC, "s"): dispatch(2)},
                 topic_subscriptions={PARTITION: dispatch(3)},
             ),
-            Said(Rates(2), Place.SUBSCRIPTION, "s"),
+            ScopedRates(Rates(2), Scope.SUBSCRIPTION, "s"),
             id="on-the-partitioned-topic",
         ),
         pytest.param(
@@ -99,7 +99,7 @@ def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, said: Said
                 subscriptions={(TOPIC, "other"): dispatch(2)},
                 topic_subscriptions={PARTITION: dispatch(3), TOPIC: dispatch(4)},
             ),
-            Said(Rates(3), Place.TOPIC, PARTITION),
+            ScopedRates(Rates(3), Scope.TOPIC, PARTITION),
             id="its-topics-subscriptions",
         ),
         pytest.param(
@@ -107,25 +107,25 @@ def test_the_narrowest_place_that_sets_a_kind_says_it(limits: Limits, said: Said
                 topic_subscriptions={TOPIC: dispatch(4)},
                 namespace_subscriptions={NAMESPACE: dispatch(5)},
             ),
-            Said(Rates(4), Place.TOPIC, TOPIC),
+            ScopedRates(Rates(4), Scope.TOPIC, TOPIC),
             id="the-partitioned-topics-subscriptions",
         ),
         pytest.param(
             Limits(namespace_subscriptions={NAMESPACE: dispatch(5)}),
-            Said(Rates(5), Place.NAMESPACE, NAMESPACE),
+            ScopedRates(Rates(5), Scope.NAMESPACE, NAMESPACE),
             id="the-namespaces-subscriptions",
         ),
         pytest.param(
             Limits(topics={TOPIC: dispatch(6)}, namespaces={NAMESPACE: dispatch(7)}),
-            NOWHERE,
+            NO_RATES,
             id="a-topics-own-limit-is-another-level",
         ),
     ],
 )
 def test_a_subscription_has_its_own_then_its_topics_then_its_namespaces(
-    limits: Limits, said: Said
+    limits: Limits, found: ScopedRates
 ) -> None:
-    assert subscription_limit(limits, PARTITION, "s", Kind.DISPATCH) == said
+    assert subscription_limit(limits, PARTITION, "s", Kind.DISPATCH) == found
 
 
 def test_a_partition_has_two_names_and_another_topic_one() -> None:

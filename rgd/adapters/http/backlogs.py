@@ -1,0 +1,298 @@
+"""`/v1/topics/.../backlog`, `/v1/backlog` and `/v1/evictions`: backlogs in, what to skip out.
+
+Law: a report is taken or refused as a whole, and one item's fault stops no other. The answer names
+what the last check said to skip on the topic and what the report does not yet show as done. A long
+array is read and taken in slices, in the turns of the arrays of `POST /v1/acquire`.
+
+A push needs the scope `query`: it is the broker that asks `acquire` for the same topic. With a
+wrong report it could block publishing to a topic, which it can do as well by emptying its buckets;
+and it can make nobody skip messages, because only polled topics' evictions are carried out here.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from rgd.adapters.http.answers import ItemReason, Reason, item_reason
+from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader
+from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.errors import BacklogMissing, BacklogsFull
+from rgd.adapters.http.paging import PAGE_BYTES, PAGE_QUERY, page_names, page_of
+from rgd.adapters.http.reply import (
+    NO_CONTENT,
+    NO_HEADERS,
+    Call,
+    Reply,
+    array_of,
+    encode,
+    json_reply,
+)
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.turns import SLICE_WORK, Turns
+from rgd.adapters.http.usual import BAD_NAME, BAD_PAGE
+from rgd.core.backlog.model import (
+    EVENT_TOPICS_MAX,
+    Ledger,
+    Position,
+    Source,
+    SubscriptionBacklog,
+    TopicBacklog,
+    check_backlog,
+)
+from rgd.core.policies.names import check_entity, namespace_of, topic_of
+from rgd.errors import RgdError
+from rgd.ports.backlogs import BacklogDoor
+from rgd.ports.door import Scope
+from rgd.views.backlog import BacklogView, BlockedView, EvictionView
+
+#: A slice of an array ends after so many ledgers and subscriptions, each topic counting as eight.
+SLICE_PARTS: Final = 512
+_TOPIC_PARTS: Final = 8
+
+_TOPIC: Final = "/v1/topics/{tenant}/{namespace}/{topic}/backlog"
+_ALL: Final = "/v1/backlog"
+_EVICTIONS: Final = "/v1/evictions"
+
+_body = BodyDecoder(BacklogBody)
+_item = BodyDecoder(BacklogItem)
+_array = ArrayReader(BacklogItem)
+
+
+class PushAnswer(Struct):
+    """What is to be done about a topic whose backlog was pushed."""
+
+    topic: str
+    evictions: tuple[EvictionView, ...]
+    #: Null: publishing is not blocked.
+    blocked: BlockedView | None
+
+
+class Backlogs:
+    """Takes backlogs from the brokers of their topics."""
+
+    def __init__(
+        self, door: BacklogDoor, settings: HttpSettings, turns: Turns, reads: Turns
+    ) -> None:
+        self._door = door
+        self._batch_max = settings.batch_max
+        self._turns = turns
+        self._reads = reads
+
+    async def put(self, call: Call) -> Reply:
+        """Take one topic's backlog."""
+        report = self._report_of(_topic_of(call), _body.decode(call.body))
+        self._door.report((report,))
+        return json_reply(self._answer(report))
+
+    async def post(self, call: Call) -> Reply:
+        """Take an array of them; answers in order."""
+        if len(call.body) <= PIECE_BYTES:
+            return await self._take(await self._items(call.body))
+        async with self._turns.long_work:
+            return await self._take(await self._items(call.body))
+
+    async def get(self, call: Call) -> Reply:
+        """One topic's backlog."""
+        topic = _topic_of(call)
+        view = self._door.backlog(topic)
+        if view is None:
+            raise _missing(topic)
+        return json_reply(view)
+
+    async def delete(self, call: Call) -> Reply:
+        """Drop a topic that was pushed here and is served elsewhere now."""
+        self._door.withdraw(Source.PUSHED, (_topic_of(call),))
+        return NO_CONTENT
+
+    async def evictions(self, call: Call) -> Reply:
+        """A page of what is to be skipped, by topic."""
+        page = page_of(call)
+        topics, has_more = await page_names(self._door.evicting(), page, self._reads)
+        written: list[bytes] = []
+        size = done = work = 0
+        for topic in topics:
+            if size > PAGE_BYTES:
+                has_more = True
+                break
+            view = self._door.backlog(topic)
+            evictions = () if view is None else view.evictions
+            written += map(encode, evictions)
+            size += sum(map(len, written[len(written) - len(evictions) :]))
+            done, work = done + 1, work + 1 + len(evictions)
+            if work >= SLICE_WORK:
+                await self._reads.next(work)
+                work = 0
+        headers = page.link_after(_EVICTIONS, topics[done - 1]) if has_more else NO_HEADERS
+        return Reply(200, array_of(written), headers)
+
+    async def _items(self, body: bytes) -> list[BacklogItem | msgspec.Raw]:
+        return await _array.read(body, self._batch_max, self._turns)
+
+    async def _take(self, items: list[BacklogItem | msgspec.Raw]) -> Reply:
+        written: list[bytes] = []
+        # Each is freed with its slice: all of a long array at once would hold the loop.
+        items.reverse()
+        while part := list(_slice(items)):
+            written.append(encode(self._take_slice(part))[1:-1])
+            await self._turns.next()
+        return Reply(200, array_of(written))
+
+    def _take_slice(self, items: list[BacklogItem | msgspec.Raw]) -> list[PushAnswer | ItemReason]:
+        reports = [*map(self._read, items)]
+        # Of two reports of one topic the later one counts, and both are answered by it.
+        last = {one.topic: one for one in reports if isinstance(one, TopicBacklog)}
+        self._door.report([*last.values()])
+        return [
+            self._answer_item(last[one.topic]) if isinstance(one, TopicBacklog) else one
+            for one in reports
+        ]
+
+    def _read(self, item: BacklogItem | msgspec.Raw) -> TopicBacklog | ItemReason:
+        try:
+            body = item if isinstance(item, BacklogItem) else _item.decode(item)
+            tenant = check_entity(body.tenant, "tenant")
+            return self._report_of(topic_of(namespace_of(tenant, body.namespace), body.topic), body)
+        except RgdError as exc:
+            return item_reason(exc)
+
+    def _report_of(self, topic: str, body: BacklogBody) -> TopicBacklog:
+        read_at_ms = _or_none(body.read_at_ms)
+        report = TopicBacklog(
+            topic,
+            tuple(
+                Ledger(one.id, one.entries, one.bytes, _or_none(one.closed_at_ms))
+                for one in body.ledgers
+            ),
+            tuple(map(_subscription_of, body.subscriptions)),
+            Source.PUSHED,
+            self._door.unix_ms() if read_at_ms is None else read_at_ms,
+        )
+        check_backlog(report)
+        return report
+
+    def _answer_item(self, report: TopicBacklog) -> PushAnswer | ItemReason:
+        try:
+            return self._answer(report)
+        except BacklogsFull as exc:
+            return item_reason(exc)
+
+    def _answer(self, report: TopicBacklog) -> PushAnswer:
+        view = self._door.backlog(report.topic)
+        if view is None or not self._door.is_kept(report):
+            raise BacklogsFull
+        return PushAnswer(report.topic, view.evictions, view.blocked)
+
+
+def backlog_endpoints(backlogs: Backlogs) -> Iterator[Endpoint]:
+    """The calls of `/v1` about backlogs."""
+    yield from _of_one_topic(backlogs)
+    yield from _of_many(backlogs)
+
+
+def _of_one_topic(backlogs: Backlogs) -> Iterator[Endpoint]:
+    full = {503: ResponseSpec("There is no room for the backlog of a further topic.", Reason)}
+    bad = {400: ResponseSpec("A name or the body is malformed; the field is named.", Reason)}
+    yield Endpoint(
+        method="PUT",
+        path=_TOPIC,
+        scope=Scope.QUERY,
+        handler=backlogs.put,
+        summary="A topic's broker says how its backlog stands; learns what to skip.",
+        body=BacklogBody,
+        answers={
+            200: ResponseSpec("Taken; what to skip, and whether to publish.", PushAnswer),
+            **bad,
+            **full,
+        },
+    )
+    yield Endpoint(
+        method="GET",
+        path=_TOPIC,
+        scope=Scope.READ,
+        handler=backlogs.get,
+        summary="A topic's backlog, its oldest message, and its quota.",
+        answers={
+            200: ResponseSpec("As the last check found it.", BacklogView),
+            **BAD_NAME,
+            404: ResponseSpec("Nobody reported it, or not lately.", Reason),
+        },
+    )
+    yield Endpoint(
+        method="DELETE",
+        path=_TOPIC,
+        scope=Scope.QUERY,
+        handler=backlogs.delete,
+        summary="The topic is served elsewhere now.",
+        answers={204: ResponseSpec("It is forgotten, if it was pushed."), **BAD_NAME},
+    )
+
+
+def _of_many(backlogs: Backlogs) -> Iterator[Endpoint]:
+    yield Endpoint(
+        method="POST",
+        path=_ALL,
+        scope=Scope.QUERY,
+        handler=backlogs.post,
+        summary="The same for many topics, in an array.",
+        body=ArrayOf(BacklogItem),
+        answers={
+            200: ResponseSpec("In order.", ArrayOf(AnyOf((PushAnswer, ItemReason)))),
+            400: ResponseSpec("The body is no array of objects.", Reason),
+            413: ResponseSpec("The body or the array is too large.", Reason),
+        },
+    )
+    yield Endpoint(
+        method="GET",
+        path=_EVICTIONS,
+        scope=Scope.READ,
+        handler=backlogs.evictions,
+        summary="What is to be skipped: a page of topics, each subscription an entry.",
+        query=PAGE_QUERY,
+        answers={
+            200: ResponseSpec("By topic.", list[EvictionView], headers_if_any=("Link",)),
+            **BAD_PAGE,
+        },
+    )
+
+
+def _missing(topic: str) -> BacklogMissing:
+    return BacklogMissing(f"the backlog of {topic} is not known: nobody reported it lately")
+
+
+def _topic_of(call: Call) -> str:
+    tenant = check_entity(call.path["tenant"], "tenant")
+    return topic_of(namespace_of(tenant, call.path["namespace"]), call.path["topic"])
+
+
+def _subscription_of(body: SubscriptionBody) -> SubscriptionBacklog:
+    oldest = None if body.oldest is UNSET else body.oldest
+    return SubscriptionBacklog(
+        body.name,
+        None if oldest is None else Position(oldest.ledger, oldest.entry),
+        _or_none(body.broker_time_ms),
+        _or_none(body.publish_time_ms),
+        _or_none(body.messages),
+    )
+
+
+def _or_none(number: int | UnsetType | None) -> int | None:
+    return None if number is UNSET else number
+
+
+def _slice(items: list[BacklogItem | msgspec.Raw]) -> Iterator[BacklogItem | msgspec.Raw]:
+    """Items of one slice of work, taken from the end."""
+    parts = 0
+    for _ in range(min(len(items), EVENT_TOPICS_MAX)):
+        item = items.pop()
+        yield item
+        parts += _TOPIC_PARTS
+        if isinstance(item, BacklogItem):
+            parts += len(item.ledgers) + len(item.subscriptions)
+        else:
+            parts += SLICE_PARTS // _TOPIC_PARTS
+        if parts >= SLICE_PARTS:
+            break

@@ -1,0 +1,223 @@
+"""`stats` and `partitioned-stats` of topics, and `brokers/backlog-quota-check`.
+
+Law: the fields have Pulsar's names and meanings (PIP-323, PIP-406), so that `pulsar-admin topics
+stats` prints them. What rgd does not see (producers, consumers, rates) is absent. A topic exists
+while its backlog is reported. Of several partitions all counts are summed, in slices. No number is
+beyond Java's `long`.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from operator import add
+from typing import Any, Final
+
+from msgspec import Struct
+
+from rgd.adapters.http.errors import BacklogMissing
+from rgd.adapters.http.paging import Page, page_names
+from rgd.adapters.http.pulsar_admin.places import Naming, topic_named
+from rgd.adapters.http.reply import NO_CONTENT, Call, Reply, encode, json_reply
+from rgd.adapters.http.turns import SLICE_WORK, Turns
+from rgd.core.buckets.decision import Level
+from rgd.core.units import COUNT_MAX, Dimension
+from rgd.ports.backlogs import BacklogDoor
+from rgd.ports.daemon import Daemon
+from rgd.views.topic_stats import TopicStats
+
+#: The counters of PIP-406, in the order of their fields.
+_THROTTLED: Final = tuple(
+    (level, dimension)
+    for level in (Level.SUBSCRIPTION, Level.TOPIC, Level.BROKER)
+    for dimension in (Dimension.MESSAGES, Dimension.BYTES)
+)
+
+#: All names, in their order.
+_WHOLE: Final = Page(None)
+
+
+class SubscriptionStatsAnswer(Struct, rename="camel", frozen=True):
+    """Of Pulsar's SubscriptionStats what rgd knows of one subscription."""
+
+    msg_backlog: int
+    msg_backlog_no_delayed: int
+    #: How often a limit lowered a read of this subscription's dispatcher.
+    dispatch_throttled_msg_events_by_subscription_limit: int = 0
+    dispatch_throttled_bytes_events_by_subscription_limit: int = 0
+    dispatch_throttled_msg_events_by_topic_limit: int = 0
+    dispatch_throttled_bytes_events_by_topic_limit: int = 0
+    dispatch_throttled_msg_events_by_broker_limit: int = 0
+    dispatch_throttled_bytes_events_by_broker_limit: int = 0
+
+
+class TopicStatsAnswer(Struct, rename="camel", frozen=True):
+    """Of Pulsar's TopicStats what rgd knows of one topic."""
+
+    #: Estimated, as PIP-323 defines it: whole ledgers.
+    backlog_size: int
+    storage_size: int
+    #: The quota in force; -1 is unlimited.
+    backlog_quota_limit_size: int
+    backlog_quota_limit_time: int
+    #: At the last check; -1: there is none, or it is not known.
+    oldest_backlog_message_age_seconds: int
+    oldest_backlog_message_subscription_name: str | None
+    earliest_msg_publish_time_in_backlogs: int
+    owner_broker: str
+    publishers: list[None] = []
+    subscriptions: dict[str, SubscriptionStatsAnswer] = {}
+    replication: dict[str, None] = {}
+
+
+class PartitionedMetadata(Struct, frozen=True):
+    """How many partitions are known."""
+
+    partitions: int
+
+
+class PartitionedStatsAnswer(TopicStatsAnswer, rename="camel", frozen=True, kw_only=True):
+    """All known partitions of a topic together, and each with `perPartition=true`."""
+
+    metadata: PartitionedMetadata
+    partitions: dict[str, TopicStatsAnswer] = {}
+
+
+class TopicStatsCalls:
+    """Shows the stats of topics of one domain.
+
+    Args:
+        daemon: what is known of backlogs, and of throttled dispatch.
+        domain: `persistent` or `non-persistent`; of the latter no backlog is ever known.
+        reads: waited for after each slice of many partitions.
+    """
+
+    def __init__(self, daemon: Daemon, domain: str, reads: Turns) -> None:
+        self._daemon = daemon
+        self._door = daemon.backlogs
+        self._naming: Naming = topic_named(domain)
+        self._reads = reads
+
+    async def stats(self, call: Call) -> Reply:
+        """One topic, or one partition."""
+        topic = self._naming(call).topic
+        stats = self._door.stats(topic)
+        if stats is None:
+            raise _missing("Topic", topic)
+        return json_reply(self._shown(stats))
+
+    async def partitioned_stats(self, call: Call) -> Reply:
+        """All known partitions of a topic."""
+        topic = self._naming(call).topic
+        names, _ = await page_names(self._door.partitions_of(topic), _WHOLE, self._reads)
+        # As in Pulsar, each is shown unless that is declined.
+        is_each = call.query.get("perPartition", "true").lower() != "false"
+        together, counts = self._door.partition_sum(topic), _Counts()
+
+        def part(name: str) -> tuple[int, bytes]:
+            stats = self._door.stats(name)
+            if stats is None:
+                return 1, b""
+            together.add(stats)
+            self._count(name, counts)
+            return _work(stats), encode(self._shown(stats)) if is_each else b""
+
+        partitions = await self._object(names, part)
+        if not names:
+            raise _missing("Partitioned topic", topic)
+        stats = together.stats()
+        named, _ = await page_names(stats.messages, _WHOLE, self._reads)
+        subscriptions = await self._object(
+            named, lambda name: (1, encode(_subscription(stats.messages[name], counts[name])))
+        )
+        fields = self._fields(stats)
+        shown = encode(PartitionedStatsAnswer(**fields, metadata=PartitionedMetadata(len(names))))
+        # Text in JSON has no bare quotes, so these stand where the two are empty.
+        head, _, rest = shown.partition(b'"subscriptions":{}')
+        middle, _, end = rest.partition(b'"partitions":{}')
+        pieces = (
+            head,
+            b'"subscriptions":',
+            subscriptions,
+            middle,
+            b'"partitions":',
+            partitions,
+            end,
+        )
+        # Joining much lets the interpreter go, but would hold the loop.
+        return Reply(200, await asyncio.to_thread(b"".join, pieces))
+
+    async def _object(
+        self, names: Iterable[str], entry: Callable[[str], tuple[int, bytes]]
+    ) -> bytes:
+        """A JSON object, written in slices; `entry` gives the work of a name and its value, if any."""
+        written: list[bytes] = []
+        work = 0
+        for name in names:
+            points, value = entry(name)
+            if value:
+                written.append(b"%b:%b" % (encode(name), value))
+            work += points
+            if work >= SLICE_WORK:
+                await self._reads.next(work)
+                work = 0
+        return b"{%b}" % await asyncio.to_thread(b",".join, written)
+
+    def _shown(self, stats: TopicStats) -> TopicStatsAnswer:
+        counts = _Counts()
+        self._count(stats.topic, counts)
+        subscriptions = {
+            name: _subscription(one, counts[name]) for name, one in sorted(stats.messages.items())
+        }
+        return TopicStatsAnswer(**self._fields(stats), subscriptions=subscriptions)
+
+    def _fields(self, stats: TopicStats) -> dict[str, Any]:
+        """The fields of a topic's answer but for its subscriptions."""
+        return {
+            "backlog_size": min(stats.size_bytes, COUNT_MAX),
+            "storage_size": min(stats.storage_bytes, COUNT_MAX),
+            "backlog_quota_limit_size": stats.limit_size,
+            "backlog_quota_limit_time": stats.limit_time,
+            "oldest_backlog_message_age_seconds": stats.age_s,
+            "oldest_backlog_message_subscription_name": stats.oldest,
+            "earliest_msg_publish_time_in_backlogs": stats.published_ms,
+            "owner_broker": self._daemon.broker,
+        }
+
+    def _count(self, topic: str, counts: "_Counts") -> None:
+        """Add what throttled a topic's subscriptions."""
+        for one in self._daemon.throttled(topic):
+            more = [one.events(level, dimension) for level, dimension in _THROTTLED]
+            counts[one.subscription] = tuple(map(add, counts[one.subscription], more))
+
+
+class _Counts(defaultdict[str, tuple[int, ...]]):
+    """By subscription, its throttled events in the order of the answer's fields."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: (0,) * len(_THROTTLED))
+
+
+def _subscription(messages: int, counts: tuple[int, ...]) -> SubscriptionStatsAnswer:
+    messages = min(messages, COUNT_MAX)
+    return SubscriptionStatsAnswer(messages, messages, *counts)
+
+
+def _work(stats: TopicStats) -> int:
+    """Points of showing and adding a partition."""
+    return 2 * (1 + len(stats.messages))
+
+
+def _missing(what: str, topic: str) -> BacklogMissing:
+    return BacklogMissing(f"{what} {topic} not found: its backlog was not reported lately")
+
+
+class BacklogCheckCall:
+    """Has all backlogs checked."""
+
+    def __init__(self, door: BacklogDoor) -> None:
+        self._door = door
+
+    async def check(self, _call: Call) -> Reply:
+        """Check, and answer when it is done."""
+        await self._door.check()
+        return NO_CONTENT

@@ -1,0 +1,107 @@
+"""`POST /v1/settle`: what a caller did not use of its grants, or used beyond them. One, or many in an array.
+
+Laws: as `acquire`: names are the same, answers stand in order, a fault of one item stands in its place.
+An answer says what was given back or charged, which may be less than was asked.
+
+How much that is is decided by `rgd.core.buckets.settle`.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rgd.adapters.http.acquire import name_of
+from rgd.adapters.http.answers import ItemReason, Reason, item_reason
+from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
+from rgd.adapters.http.bodies import SettleBody
+from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
+from rgd.adapters.http.reply import Call, Reply, array_of, encode, json_reply
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.turns import SLICE_WORK, Turns
+from rgd.core.units import Pair
+from rgd.errors import RgdError
+from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope
+
+#: Points of work of an item that is at fault: its words have to be found.
+_FAULT_WORK: Final = 16
+
+_one = BodyDecoder(SettleBody)
+_many = ArrayReader(SettleBody)
+
+
+class SettleAnswer(Struct, gc=False):
+    """What was given back; below 0 what was charged."""
+
+    messages: int
+    bytes: int
+
+
+class Settle:
+    """Settles on behalf of HTTP callers."""
+
+    def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns) -> None:
+        self._settle_with = daemon.settle
+        self._batch_max = settings.batch_max
+        self._turns = turns
+
+    async def answer(self, call: Call) -> Reply:
+        """Answer an object with an answer, an array with an array of answers."""
+        body = call.body
+        if not is_array(body):
+            return json_reply(self._settle(_one.decode(body)))
+        if len(body) <= PIECE_BYTES:
+            return await self._answer_many(body)
+        async with self._turns.long_work:
+            return await self._answer_many(body)
+
+    async def _answer_many(self, body: bytes) -> Reply:
+        items = await _many.read(body, self._batch_max, self._turns)
+        written: list[bytes] = []
+        answers: list[SettleAnswer | ItemReason] = []
+        work = 0
+        for item in items:
+            if work >= SLICE_WORK:
+                written.append(encode(answers)[1:-1])
+                answers, work = [], 0
+                await self._turns.next()
+            answer = self._answer_item(item)
+            answers.append(answer)
+            work += _FAULT_WORK if isinstance(answer, ItemReason) else 1
+        written.append(encode(answers)[1:-1])
+        return Reply(body=array_of(written))
+
+    def _answer_item(self, item: SettleBody | msgspec.Raw) -> SettleAnswer | ItemReason:
+        try:
+            return self._settle(item if isinstance(item, SettleBody) else _one.decode(item))
+        except RgdError as exc:
+            return item_reason(exc)
+
+    def _settle(self, body: SettleBody) -> SettleAnswer:
+        unused = Pair(body.messages or 0, body.bytes or 0)
+        return SettleAnswer(*self._settle_with(name_of(body), unused))
+
+
+def settle_endpoints(settle: Settle) -> tuple[Endpoint, ...]:
+    """The call."""
+    return (
+        Endpoint(
+            method="POST",
+            path="/v1/settle",
+            scope=Scope.QUERY,
+            handler=settle.answer,
+            summary="Give back what was granted and not used, or charge what was used beyond it.",
+            body=AnyOf((SettleBody, ArrayOf(SettleBody))),
+            answers={
+                200: ResponseSpec(
+                    "What was given back (below 0: charged); for an array the answers in order.",
+                    AnyOf((SettleAnswer, ArrayOf(AnyOf((SettleAnswer, ItemReason))))),
+                ),
+                400: ResponseSpec("The body is malformed; the field is named.", Reason),
+                404: ResponseSpec("There is no such group.", Reason),
+                413: ResponseSpec("The body or the array is too large.", Reason),
+            },
+        ),
+    )

@@ -1,0 +1,131 @@
+"""Carries out evictions on a stock Pulsar (`backlog.enforce`), or says what it would do.
+
+Laws: only topics that this daemon polled are evicted, and only by their own broker, which refuses where it
+no longer owns the topic. A subscription moves only forward, and one position is evicted at most once,
+however often a check names it. Without `backlog.enforce` nothing is sent to Pulsar.
+
+An eviction counts in `pulsar_storage_backlog_quota_exceeded_evictions_total` when Pulsar has taken it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
+
+import structlog
+
+from rgd.core.backlog.model import Eviction, Position, Source
+from rgd.ports.metrics import Sample
+from rgd.ports.stock_backlogs import EvictionOutcome, StockBacklogs
+
+#: Most evictions that wait; the next check names the others again.
+WAITING_MAX: Final = 10_000
+#: Outcome of an eviction that was not sent, because `backlog.enforce` is false.
+DRY_RUN: Final = "dry_run"
+#: Outcome of an eviction that found too many others waiting.
+DROPPED: Final = "dropped"
+
+_log = structlog.get_logger("rgd.backlogs")
+
+#: A subscription of a topic.
+_Key = tuple[str, str]
+
+
+class EvictionCarrier:
+    """Takes evictions from checks, and carries out one after the other.
+
+    Args:
+        is_enforced: `backlog.enforce`.
+    """
+
+    def __init__(self, *, is_enforced: bool) -> None:
+        self._is_enforced = is_enforced
+        self._waiting: dict[_Key, Eviction] = {}
+        self._arrived = asyncio.Event()
+        #: What was evicted last of each subscription, or would have been: up to which position, and
+        #: before which time (0: any).
+        self._done: dict[_Key, tuple[Position, int]] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._is_failing = False
+
+    def samples(self) -> Iterator[Sample]:
+        """How many evictions had which outcome."""
+        for outcome, count in self._outcomes.items():
+            yield Sample("rgd_backlog_evictions_total", (outcome,), count)
+
+    def add(self, evictions: tuple[Eviction, ...]) -> None:
+        """Take what a check named; never waits."""
+        for eviction in evictions:
+            key = (eviction.topic, eviction.subscription)
+            if eviction.source is not Source.POLLED or self._is_done(key, eviction):
+                continue
+            if not self._is_enforced:
+                self._say(key, eviction)
+            elif key in self._waiting or len(self._waiting) < WAITING_MAX:
+                self._waiting[key] = eviction
+                self._arrived.set()
+            else:
+                self._outcomes[DROPPED] += 1
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Drop what waits for topics that are not polled any more."""
+        if not topics:
+            return
+        for table in (self._waiting, self._done):
+            for key in [key for key in table if key[0] in topics]:
+                del table[key]
+
+    async def follow(self, stock: StockBacklogs, on_evicted: Callable[[Eviction], None]) -> None:
+        """Carry out evictions until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            await self.carry_out(stock, on_evicted)
+
+    async def carry_out(self, stock: StockBacklogs, on_evicted: Callable[[Eviction], None]) -> None:
+        """Carry out all evictions that wait, and say which Pulsar has taken."""
+        while self._waiting:
+            key = next(iter(self._waiting))
+            eviction = self._waiting.pop(key)
+            outcome, reason = await stock.evict(eviction)
+            self._note(key, eviction, outcome, reason)
+            if outcome is EvictionOutcome.DONE:
+                on_evicted(eviction)
+
+    def _note(self, key: _Key, eviction: Eviction, outcome: EvictionOutcome, reason: str) -> None:
+        self._outcomes[outcome] += 1
+        if outcome is EvictionOutcome.DONE:
+            self._done[key] = _target(eviction)
+            self._is_failing = False
+            _log.info("evicted a backlog", **_shown(eviction))
+        elif outcome is EvictionOutcome.FAILED and not self._is_failing:
+            self._is_failing = True
+            _log.warning(
+                "cannot evict a backlog; the next check tries again",
+                reason=reason,
+                remedy="check the grants of the admin API's token (docs/backlog.md)",
+                **_shown(eviction),
+            )
+
+    def _is_done(self, key: _Key, eviction: Eviction) -> bool:
+        done = self._done.get(key)
+        to, before_ms = _target(eviction)
+        return done is not None and to <= done[0] and before_ms <= done[1]
+
+    def _say(self, key: _Key, eviction: Eviction) -> None:
+        self._done[key] = _target(eviction)
+        self._outcomes[DRY_RUN] += 1
+        _log.info("would evict a backlog if backlog.enforce were set", **_shown(eviction))
+
+
+def _target(eviction: Eviction) -> tuple[Position, int]:
+    return eviction.to, eviction.published_before_ms or 0
+
+
+def _shown(eviction: Eviction) -> dict[str, str]:
+    return {
+        "topic": eviction.topic,
+        "subscription": eviction.subscription,
+        "to": f"{eviction.to.ledger}:{eviction.to.entry}",
+        "exceeded": ",".join(eviction.exceeded),
+    }

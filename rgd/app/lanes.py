@@ -1,0 +1,127 @@
+"""Blocking calls in a thread of their own, one at a time, for which nobody waits longer than a limit.
+
+Law: a call that hangs keeps its lane's thread, and nothing else: whoever waits gets an error after `timeout_s`,
+others at once when `waiting_max` calls are queued, and the process ends without it. So what may hang (a mounted
+file system, a store behind a network) has a lane apart from what may not.
+Everything but the call itself is the event loop's.
+"""
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rgd.errors import Unavailable
+
+_Result = TypeVar("_Result")
+
+
+class LaneBusy(Unavailable):
+    """Too many calls wait for their turn already."""
+
+    transient = True
+
+
+class LaneTimeout(Unavailable):
+    """A call did not end in time; it may still be going on."""
+
+    transient = True
+
+
+class LaneClosed(Unavailable):
+    """The daemon stops."""
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    work: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[Any]
+    #: Cleared once nobody waits for it, so that it is not begun.
+    is_wanted: bool = True
+
+
+class Lane:
+    """One thread and its queue."""
+
+    def __init__(self, what: str, *, timeout_s: float, waiting_max: int) -> None:
+        """No thread runs before the first call.
+
+        Args:
+            what: what is called, for messages: "reads of the tier".
+            timeout_s: how long a caller waits, its time in the queue included.
+            waiting_max: calls that are queued or going on; more are refused.
+        """
+        self._what = what
+        self._timeout_s = timeout_s
+        self._waiting_max = waiting_max
+        self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        #: Queued or going on, also where nobody waits any more.
+        self._calls: set[_Call] = set()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    async def call(self, work: Callable[[], _Result]) -> _Result:
+        """Do `work` in the thread.
+
+        Raises:
+            LaneBusy, LaneTimeout, LaneClosed: it was not done, or it is not known whether it will be.
+            Exception: what `work` raises.
+        """
+        if self._is_closed:
+            raise LaneClosed(f"{self._what}: the daemon stops")
+        if len(self._calls) >= self._waiting_max:
+            raise LaneBusy(f"{self._what}: {self._waiting_max} wait already; come back")
+        loop = asyncio.get_running_loop()
+        call = _Call(work, loop, loop.create_future())
+        self._calls.add(call)
+        self._start()
+        self._queue.put(call)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                result: _Result = await call.answer
+        except TimeoutError as error:
+            raise LaneTimeout(
+                f"{self._what}: expected an answer within {self._timeout_s:g} s, got none; come back"
+            ) from error
+        finally:
+            call.is_wanted = False
+        return result
+
+    def close(self) -> None:
+        """Begin nothing more; who waits is told. What hangs is left behind. Idempotent."""
+        self._is_closed = True
+        self._queue.put(None)
+        for call in self._calls:
+            if not call.answer.done():
+                call.answer.set_exception(LaneClosed(f"{self._what}: the daemon stops"))
+
+    def _start(self) -> None:
+        if self._thread is None:
+            # A daemon thread: what hangs must not keep the process from ending.
+            self._thread = threading.Thread(target=self._run, name="rgd-lane", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while (call := self._queue.get()) is not None:
+            result, error = None, None
+            if call.is_wanted:
+                try:
+                    result = call.work()
+                except BaseException as raised:  # noqa: BLE001 -- the caller gets it
+                    error = raised
+            # A loop that is closed has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                call.loop.call_soon_threadsafe(self._settle, call, result, error)
+
+    def _settle(self, call: _Call, result: object, error: BaseException | None) -> None:
+        self._calls.discard(call)
+        if call.answer.done():
+            return
+        if error is None:
+            call.answer.set_result(result)
+        else:
+            call.answer.set_exception(error)

@@ -1,0 +1,208 @@
+"""Reading the usage log of a running daemon: what is on disk by one lane, what needs the tier by another.
+
+Law: an answer that the disk alone can give never waits for the tier. A tier that hangs costs its readers
+`TIER_WAIT_S` each, and nobody else anything. Entries in the tier and on disk are one log.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.headers import walk
+from rgd.adapters.usagelog.reader import (
+    DamagedEntry,
+    LogEntry,
+    Position,
+    read_sources,
+    seek_index_in,
+    seek_time_in,
+)
+from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
+from rgd.adapters.usagelog.tiering import Uploader
+from rgd.app.lanes import Lane
+from rgd.ports.log_door import ENTRIES_BYTES_MAX, BrokerMetadataView, EntriesView, EntryView, From
+from rgd.wire.frame import headers_and_payload
+
+#: Reads that wait in each lane; more are refused.
+READS_WAITING_MAX: Final = 16
+#: How long a reader waits for the disk, and for the tier, its turn included.
+DISK_WAIT_S: Final = 30.0
+TIER_WAIT_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Which log it is."""
+
+    folder: Path
+    #: `log.name`, the label `topic`.
+    name: str
+    #: The label `partition`.
+    broker: str
+    #: `log.exposingBrokerEntryMetadataToClientEnabled`.
+    exposes_metadata: bool = False
+
+
+class _Moved(Exception):
+    """A segment left the disk while it was read there."""
+
+
+class LogReading:
+    """Pages of one log."""
+
+    def __init__(
+        self, place: LogPlace, uploader: Uploader | None, next_index: Callable[[], int]
+    ) -> None:
+        self._place = place
+        self._uploader = uploader
+        self._next_index = next_index
+        self._disk = Lane(
+            "reads of the usage log", timeout_s=DISK_WAIT_S, waiting_max=READS_WAITING_MAX
+        )
+        self._tier = Lane(
+            "reads of the usage log's tier", timeout_s=TIER_WAIT_S, waiting_max=READS_WAITING_MAX
+        )
+
+    async def entries(self, start: From, limit: int) -> EntriesView:
+        """Entries from a position on, oldest first.
+
+        Raises:
+            UsageLogError, TierError, Unavailable: they cannot be read now.
+        """
+        found = await self._disk.call(lambda: self._read_disk(start, limit))
+        if found is None:
+            found = await self._tier.call(lambda: self._read_all(start, limit))
+        return found
+
+    def drain(self) -> None:
+        """Read the tier no more. Idempotent."""
+        self._tier.close()
+
+    def close(self) -> None:
+        """Read no more. Idempotent."""
+        self._disk.close()
+        self._tier.close()
+
+    # In the lanes' threads.
+
+    def _read_disk(self, start: From, limit: int) -> EntriesView | None:
+        """What the disk alone can answer; None: the tier has to be asked."""
+        end = self._next_index()
+        files = [FileSource(segment.path) for segment in list_segments(self._place.folder)]
+        if self._uploader is None:
+            return self._read(files, start, limit, end)
+        if not self._is_on_disk(files, start):
+            return None
+        try:
+            return self._read([MovingSource(file, _moved) for file in files], start, limit, end)
+        except _Moved:
+            return None
+
+    def _read_all(self, start: From, limit: int) -> EntriesView:
+        """What the tier and the disk hold."""
+        end = self._next_index()
+        return self._read(self._sources(), start, limit, end)
+
+    def _is_on_disk(self, files: Sequence[FileSource], start: From) -> bool:
+        """Whether nothing from `start` on is in the tier alone."""
+        assert self._uploader is not None
+        state = self._uploader.state
+        first = files[0].first_index if files else None
+        in_tier = [one for one in state.segments if first is None or one.first_index < first]
+        if not in_tier:
+            return True
+        if start.time_ms is None:
+            return start.index > in_tier[-1].last_index
+        # Times never run backwards within the log: what is before an entry is not after it.
+        if in_tier[-1].last_ms < start.time_ms:
+            return True
+        with files[0].open() as opened:
+            header = None if not isinstance(opened, int) else next(walk(opened), None)
+        return header is not None and header.timestamp < start.time_ms
+
+    def _sources(self) -> list[Source]:
+        """The segments, in the tier and on disk; what is on disk is read there."""
+        local = list_segments(self._place.folder)
+        on_disk = {segment.first_index for segment in local}
+        files: list[Source] = [
+            MovingSource(FileSource(segment.path), partial(self._in_tier, segment.first_index))
+            for segment in local
+        ]
+        assert self._uploader is not None
+        tier = self._uploader.tier_to_read()
+        # Asked after the folder: what left the disk before is there.
+        remote: list[Source] = [
+            TierSource(tier, segment)
+            for segment in self._uploader.state.segments
+            if segment.first_index not in on_disk
+        ]
+        return sorted(chain(remote, files), key=lambda source: source.first_index or 0)
+
+    def _in_tier(self, first_index: int) -> Source | None:
+        """A segment in the tier; None: it is not there."""
+        assert self._uploader is not None
+        state, tier = self._uploader.state, self._uploader.tier_to_read()
+        there = (one for one in state.segments if one.first_index == first_index)
+        return next((TierSource(tier, one) for one in there), None)
+
+    def _read(self, sources: Sequence[Source], start: From, limit: int, end: int) -> EntriesView:
+        """A page; `end` was the log's next index before `sources` were listed: later entries may be missed."""
+        position = (
+            seek_index_in(sources, start.index)
+            if start.time_ms is None
+            else seek_time_in(sources, start.time_ms)
+        )
+        if position is None:
+            return EntriesView((), max(start.index, end))
+        return self._page(sources, position, start, limit)
+
+    def _page(
+        self, sources: Sequence[Source], position: Position, start: From, limit: int
+    ) -> EntriesView:
+        """Entries from a position on."""
+        entries: list[EntryView] = []
+        index = _index_of(sources, position)
+        first = index
+        firsts = {source.name: source.first_index or 0 for source in sources}
+        damaged = size = 0
+        more = False
+        for found in read_sources(sources, start=position):
+            if isinstance(found, DamagedEntry):
+                damaged += 1
+                continue
+            if len(entries) == limit or size >= ENTRIES_BYTES_MAX:
+                more = True
+                break
+            # Without an index it is counted from its segment's name, as `seek_index_in` does.
+            index = max(index, firsts[str(found.path)])
+            own = found.entry.index
+            index = (index if own is None else own) + 1
+            size += len(found.data)
+            entries.append(self._shown(found))
+        passed = max(0, first - start.index) if start.time_ms is None else 0
+        return EntriesView(tuple(entries), index, more, passed, damaged)
+
+    def _shown(self, found: LogEntry) -> EntryView:
+        metadata = None
+        broker = found.entry.broker
+        if self._place.exposes_metadata and broker is not None:
+            metadata = BrokerMetadataView(broker.broker_timestamp, broker.index)
+        return EntryView(headers_and_payload(found.data), metadata)
+
+
+def _moved() -> Source | None:
+    raise _Moved
+
+
+def _index_of(sources: Sequence[Source], position: Position) -> int:
+    """The index of the entry at a position, counted where the broker set none."""
+    if position.index is not None:
+        return position.index
+    source = next(one for one in sources if one.name == str(position.path))
+    before = read_sources([source])
+    count = sum(1 for one in before if isinstance(one, LogEntry) and one.offset < position.offset)
+    return (source.first_index or 0) + count

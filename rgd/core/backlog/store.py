@@ -1,0 +1,335 @@
+"""The backlogs of this broker's topics: reports come in, checks find what exceeds its quota.
+
+Laws: a topic has one report, its newest; a polled one never replaces a pushed one that still
+counts, because the topic's broker knows better. A report that is not repeated is dropped after
+`BacklogSettings.stale_ns`. A check visits each topic once, at most `SLICE_TOPICS` at a time, and one check
+runs at a time. Producers are blocked only by what a check found.
+
+The check runs every `interval_ns` while there are topics, and when it is asked for.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from rgd.core.backlog.model import (
+    LEDGERS_MAX,
+    SUBSCRIPTIONS_MAX,
+    TOPICS_MAX,
+    Eviction,
+    QuotaType,
+    Source,
+    TopicBacklog,
+)
+from rgd.core.backlog.quota import Blocked, blocking, quota_in_force
+from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.backlog.topic import TopicState
+from rgd.core.jobs import Job
+from rgd.core.policies.model import BacklogAction, Backlogs
+from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
+from rgd.core.units import Nanos
+
+#: Topics that are checked in one slice: 0.5 ms, 1 ms if all of them are to be evicted.
+SLICE_TOPICS: Final = 64
+#: A slice ends after the topic with which it has so many subscriptions, because each may be evicted.
+SLICE_SUBSCRIPTIONS: Final = 256
+
+#: Topics that are looked at for each new one, to forget those that were dropped.
+FORGET_PER_NEW: Final = 2
+
+
+class BacklogStore:
+    """The topics with their backlogs, and the check.
+
+    Args:
+        settings: of backlogs.
+        block: called with a topic whose producers are blocked, or no longer are (None).
+    """
+
+    def __init__(
+        self, settings: BacklogSettings, block: Callable[[str, Blocked | None], None]
+    ) -> None:
+        self.settings = settings
+        self._block = block
+        self._topics: dict[str, TopicState] = {}
+        #: Each topic once, in the order of checking; and some that were dropped since the last check.
+        self._order: deque[TopicState] = deque()
+        #: The names of all topics, copied only if one came or went; None: not copied yet.
+        self._names: list[str] | None = None
+        #: The partitions of each partitioned topic.
+        self._partitions: dict[str, dict[str, None]] = {}
+        self._subscriptions = self._ledgers = 0
+        #: The topics with evictions that no report has shown to be done.
+        self._evicting: dict[str, None] = {}
+        #: How many topics each namespace has, and how often their backlogs were evicted.
+        self.namespaces: Counter[str] = Counter()
+        self.evicted_in: Counter[tuple[str, QuotaType]] = Counter()
+        #: Since the start: evictions; and how often a check found a quota exceeded.
+        self.evicted: Counter[QuotaType] = Counter()
+        self.exceeded: Counter[tuple[QuotaType, BacklogAction]] = Counter()
+        #: Reports that came in, by source; and topics that were refused because there are too many.
+        self.reported: Counter[Source] = Counter()
+        self.refused = 0
+        #: Topics whose report was not repeated in time.
+        self.expired = 0
+        #: The policies in force.
+        self.backlogs = Backlogs()
+        #: Checks that ended, and topics that all of them visited.
+        self.checks = 0
+        self.topics_checked = 0
+        self.check_at: Nanos | None = None
+        self._job = Job(self._slices)
+        self._is_asked = self._enforces = False
+        #: When the last check began, and topics that it visited so far.
+        self.began_at = self._now = Nanos(0)
+        self.visited = 0
+        self._named: list[Eviction] = []
+
+    # Queries.
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def get(self, topic: str) -> TopicState | None:
+        """A topic (full name), if its backlog is known."""
+        return self._topics.get(topic)
+
+    def names(self) -> list[str]:
+        """The topics whose backlogs are known; not to be changed."""
+        if self._names is None:
+            self._names = [*self._topics]
+        return self._names
+
+    def partitions_of(self, topic: str) -> list[str]:
+        """The partitions of a partitioned topic whose backlogs are known."""
+        return [*self._partitions.get(topic, ())]
+
+    def evicting(self) -> list[str]:
+        """The topics with evictions that no report has shown to be done."""
+        return [*self._evicting]
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether a check has slices left."""
+        return self._job.is_pending
+
+    @property
+    def next_check(self) -> int:
+        """The number of the next check to begin."""
+        return self.checks + 1 + self.is_checking
+
+    def due_at(self, now: Nanos) -> Nanos | None:
+        """When `work` has something to do; None: not before a report or `ask`."""
+        if self.is_checking or self._is_asked:
+            return now
+        return self.check_at if self._topics else None
+
+    # Changes.
+
+    def report(self, report: TopicBacklog, now: Nanos) -> bool:
+        """Take a report; False if it is refused because there are too many topics or parts."""
+        state = self._topics.get(report.topic)
+        if state is not None and self._is_outranked(report, state, now):
+            return True
+        subscriptions, ledgers = len(report.subscriptions), len(report.ledgers)
+        if state is not None:
+            subscriptions -= len(state.report.subscriptions)
+            ledgers -= len(state.report.ledgers)
+        if (
+            len(self._topics) + (state is None) > TOPICS_MAX
+            or self._subscriptions + subscriptions > SUBSCRIPTIONS_MAX
+            or self._ledgers + ledgers > LEDGERS_MAX
+        ):
+            self.refused += 1
+            return False
+        self.reported[report.source] += 1
+        if state is None:
+            self._add(TopicState(report, now), now)
+        else:
+            before = state.blocked
+            state.replace(report, now)
+            self._note(state, before)
+        self._subscriptions += subscriptions
+        self._ledgers += ledgers
+        return True
+
+    def withdraw(self, topic: str, source: Source) -> None:
+        """Drop a topic that its source no longer reports."""
+        state = self._topics.get(topic)
+        if state is not None and state.report.source is source:
+            self._drop(state)
+
+    def evicted_now(self, eviction: Eviction) -> None:
+        """Count an eviction of a polled topic that this daemon carried out."""
+        state = self._topics.get(eviction.topic)
+        if state is not None and state.report.source is Source.POLLED:
+            self._count(state, eviction)
+
+    def ask(self) -> None:
+        """Begin a check with the next work; after the present one, if one is running."""
+        self._is_asked = True
+
+    def work(self, now: Nanos) -> list[Eviction]:
+        """Do a slice of a check, if one is due; returns the evictions that it named.
+
+        A check has ended when `checks` is higher than before.
+        """
+        self._now, self._named = now, []
+        is_due = self.check_at is not None and now >= self.check_at and bool(self._topics)
+        if not self.is_checking and (self._is_asked or is_due):
+            # Whoever asks for a check gets one, as in Pulsar.
+            self._enforces = self._is_asked or self.settings.is_checked
+            self._is_asked = False
+            self.began_at, self.visited = now, 0
+            self.check_at = Nanos(now + self.settings.interval_ns)
+            self._job.begin()
+        self._job.step()
+        return self._named
+
+    # Internals.
+
+    def _is_outranked(self, report: TopicBacklog, state: TopicState, now: Nanos) -> bool:
+        """Whether a polled report meets a pushed one that still counts."""
+        return (
+            report.source is Source.POLLED
+            and state.report.source is Source.PUSHED
+            and now - state.received_at <= self.settings.stale_ns
+        )
+
+    def _add(self, state: TopicState, now: Nanos) -> None:
+        topic = state.report.topic
+        if not self._topics:
+            self.check_at = Nanos(now + self.settings.interval_ns)
+        self._topics[topic] = state
+        self._names = None
+        self._order.append(state)
+        if not self.is_checking:
+            self._forget_dropped()
+        self.namespaces[namespace_of_topic(topic)] += 1
+        if (partitioned := partitioned_topic_of(topic)) is not None:
+            self._partitions.setdefault(partitioned, {})[topic] = None
+
+    def _drop(self, state: TopicState) -> None:
+        report, topic = state.report, state.report.topic
+        del self._topics[topic]
+        self._names = None
+        self._evicting.pop(topic, None)
+        self._subscriptions -= len(report.subscriptions)
+        self._ledgers -= len(report.ledgers)
+        namespace = namespace_of_topic(topic)
+        self.namespaces[namespace] -= 1
+        if not self.namespaces[namespace]:
+            del self.namespaces[namespace]
+            for which in QuotaType:
+                self.evicted_in.pop((namespace, which), None)
+        if (partitioned := partitioned_topic_of(topic)) is not None:
+            del self._partitions[partitioned][topic]
+            if not self._partitions[partitioned]:
+                del self._partitions[partitioned]
+        if state.blocked is not None:
+            self._block(topic, None)
+
+    def _note(self, state: TopicState, before: Blocked | None) -> None:
+        """Bring the block and the list of evictions in line with a topic's state."""
+        topic = state.report.topic
+        if state.blocked != before:
+            self._block(topic, state.blocked)
+        if state.evictions:
+            self._evicting[topic] = None
+        else:
+            self._evicting.pop(topic, None)
+
+    def _forget_dropped(self) -> None:
+        """Look at more topics than were added, so that dropped ones do not pile up."""
+        for _ in range(min(FORGET_PER_NEW, len(self._order))):
+            self._next()
+
+    def _next(self) -> TopicState | None:
+        """Turn to the next topic; None if it was dropped."""
+        state = self._order.popleft()
+        if self._topics.get(state.report.topic) is not state:
+            return None
+        # Also if its check raises: it is checked the next time.
+        self._order.append(state)
+        return state
+
+    def _slices(self) -> Iterator[None]:
+        # The topics are not copied: that would take some milliseconds for 100,000 of them.
+        left = len(self._order)
+        while left > 0:
+            subscriptions = 0
+            for _ in range(min(left, SLICE_TOPICS)):
+                left -= 1
+                if (state := self._next()) is not None:
+                    subscriptions += len(state.report.subscriptions)
+                    self._visit(state)
+                if subscriptions >= SLICE_SUBSCRIPTIONS:
+                    break
+            yield
+        self.checks += 1
+
+    def _visit(self, state: TopicState) -> None:
+        if self._now - state.received_at > self.settings.stale_ns:
+            self.expired += 1
+            self._drop(state)
+            return
+        self.topics_checked += 1
+        self.visited += 1
+        if self._enforces:
+            before = state.blocked
+            self._check(state)
+            self._note(state, before)
+
+    def _check(self, state: TopicState) -> None:
+        """Find the oldest message and its age, compare with the quota, and act."""
+        now, settings = self._now, self.settings
+        quota = state.quota
+        if quota is None or state.backlogs is not self.backlogs:
+            quota = quota_in_force(self.backlogs, state.report.topic, settings.default)
+            state.quota, state.backlogs = quota, self.backlogs
+        checked = state.checked = state.look(now, is_precise=settings.is_precise)
+        oldest = state.oldest
+        if checked is None or oldest is None:
+            state.blocked, state.evictions = None, ()
+            return
+        exceeded = quota.exceeded(oldest.size_bytes, checked.age_ms)
+        if not exceeded:
+            state.blocked, state.evictions = None, ()
+            return
+        for which in exceeded:
+            self.exceeded[which, quota.action_of(which)] += 1
+        state.blocked = self._blocked(state.blocked, blocking(quota, exceeded), now)
+        state.evictions = state.evictions_for(quota, exceeded, now)
+        self._named += state.evictions
+        if state.evictions and state.report.source is Source.PUSHED:
+            # The answer to the next report has it, and nobody reports when it was done.
+            self._count(state, state.evictions[0])
+
+    def _blocked(
+        self, before: Blocked | None, found: tuple[QuotaType, BacklogAction] | None, now: Nanos
+    ) -> Blocked | None:
+        """The block of producers; a hold that goes on keeps its end."""
+        if found is None:
+            return None
+        which, action = found
+        if action is BacklogAction.REFUSE:
+            held_until = Nanos(0)
+        elif before is not None and before.action is BacklogAction.HOLD:
+            held_until = before.held_until
+        else:
+            held_until = Nanos(now + self.settings.hold_max_ns)
+        return Blocked(which, action, held_until, Nanos(now + self.settings.interval_ns))
+
+    def _count(self, state: TopicState, eviction: Eviction) -> None:
+        """Count an eviction once for each report that needs one, by the limits exceeded."""
+        if state.named_for is state.report:
+            return
+        state.named_for = state.report
+        namespace = namespace_of_topic(state.report.topic)
+        for which in eviction.exceeded:
+            if which is QuotaType.SIZE:
+                state.evicted_size += 1
+            else:
+                state.evicted_time += 1
+            self.evicted[which] += 1
+            self.evicted_in[namespace, which] += 1

@@ -1,0 +1,110 @@
+"""Frees the slot ids of groups that are no longer used, and alerts when there are too few.
+
+Law: a slot id is freed only while no column uses it: no broker has a row of the group, the group is
+not in use here, nothing of it is advertised, and no round is ending (a round keeps slot ids between
+its slices). So the names that peers make up leave no trace once their rows are gone (idle, taken
+back, or with the peer).
+
+All slot ids are checked once a round, in slices. When policies change, all names are checked again,
+because groups that have policies now no longer count among the unknown ones.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect
+from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.sharing import Sharing
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.jobs import Job
+from rgd.core.policies.model import Group
+from rgd.core.units import Kind, Nanos
+
+#: Most slot ids that a slice checks, frees, or looks up by name: each well under 2 ms of one core.
+SLICE_SLOTS: Final = 131_072
+FREED_MAX: Final = 1_024
+JUDGED_MAX: Final = 2_048
+
+
+class SlotIds:
+    """The slot ids of one broker."""
+
+    def __init__(
+        self, index: GroupIndex, usage: UsageMap, sharing: Sharing, rounds: Rounds
+    ) -> None:
+        self._index = index
+        self._usage = usage
+        self._sharing = sharing
+        self._rounds = rounds
+        self._free = Job(self._free_unused)
+        self._judge = Job(self._judge_all)
+        self._is_short = False
+        index.set_known(sharing.snapshot.groups)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `work` has work now."""
+        is_pending = self._free.is_pending or self._judge.is_pending
+        return is_pending and not self._rounds.is_ending
+
+    def set_groups(self, groups: Mapping[str, Group], changed: Collection[str] | None) -> None:
+        """Take over the groups of new policies, and look up the names that changed (None: all)."""
+        self._index.set_known(groups)
+        if changed is None:
+            self._judge.begin()
+            return
+        keys = [GroupKey(name, kind) for name in changed for kind in Kind]
+        found = [slot for key in keys if (slot := self._index.find(key)) is not None]
+        self._index.judge(np.array(found, np.int64))
+
+    def end_round(self, now: Nanos) -> list[Effect]:
+        """Begin to search for unused slot ids, and try again to give them to groups without one.
+
+        Returns:
+            An alarm where slot ids have become too few.
+        """
+        self._free.begin()
+        self.work(now)
+        self._sharing.retry(now)
+        was_short, self._is_short = self._is_short, self._sharing.slotless > 0
+        return [Alarm(AlarmCode.GROUPS_WITHOUT_SLOT)] if self._is_short and not was_short else []
+
+    def work(self, now: Nanos) -> None:
+        """Check a slice of the slot ids, or look up a slice of the names."""
+        del now  # every part's work is called with the time
+        if self._rounds.is_ending:
+            return
+        (self._judge if self._judge.is_pending else self._free).step()
+
+    def _judge_all(self) -> Iterator[None]:
+        """Look up again which names have policies."""
+        for begin in range(0, len(self._index), JUDGED_MAX):
+            if begin:
+                yield
+            self._index.judge(np.arange(begin, min(begin + JUDGED_MAX, len(self._index))))
+
+    def _free_unused(self) -> Iterator[None]:
+        """Free the unused slot ids."""
+        begin = self._free_from(0)
+        while begin < len(self._index):
+            yield
+            begin = self._free_from(begin)
+
+    def _free_from(self, begin: int) -> int:
+        """Free unused slot ids of a slice; returns where the next slice begins."""
+        end = min(begin + SLICE_SLOTS, len(self._index))
+        unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
+        unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)
+        slots = begin + np.flatnonzero(unused)
+        if len(slots) > FREED_MAX:
+            slots = slots[:FREED_MAX]
+            end = int(slots[-1]) + 1
+        if len(slots):
+            self._index.free(slots)
+            self._sharing.forget(slots)
+            self._rounds.forget(slots)
+        return end

@@ -1,0 +1,85 @@
+"""Settles a grant after the fact: units that were not used go back, units used beyond it are charged.
+
+Laws:
+
+- A name gives back at most what it was granted lately and has not given back (`Unsettled`), and no
+  bucket ever holds more than its depth. So the net use of a name keeps every bound of its grants.
+- A charge after the fact leaves no level deeper in debt than its largest request could.
+- Whoever gives back a part of a grant needed no more of that dimension: what the grant refused of
+  it is no demand. That is the name's last grant, if another one followed meanwhile.
+- A shadow level gets nothing back, because it is unknown whether it was charged.
+
+Grants of a name for dispatch are counted from the start. Publishing settles rarely, and counting
+would cost the fast path of a grant some percent, so its grants are counted from the name's first
+settlement on, which can give back the last grant if that was in the last `RECENT_NS`.
+"""
+
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.chain import Chain, Unmet
+from rgd.core.policies.model import Rate
+from rgd.core.units import Nanos, Pair
+
+
+def settle(chain: Chain, topic: str | None, unused: Pair, now: Nanos) -> Pair:
+    """Give back what a name did not use, or charge what it used beyond its grants.
+
+    Args:
+        chain: the name's levels, up to date.
+        topic: the name's topic.
+        unused: whole units; below 0 what was used beyond the grants.
+        now: the current time.
+
+    Returns:
+        What was given back; below 0 what was charged.
+    """
+    unsettled = chain.unsettled or chain.begin_settling(now)
+    back = unsettled.take(max(0, unused.messages), max(0, unused.bytes), now)
+    if any(back):
+        _give_back(chain, back, now)
+    more = _chargeable(chain, Pair(max(0, -unused.messages), max(0, -unused.bytes)), now)
+    if any(more):
+        _charge(chain, topic, more, now)
+        unsettled.add(*more, now)
+    return Pair(back.messages - more.messages, back.bytes - more.bytes)
+
+
+def _give_back(chain: Chain, back: Pair, now: Nanos) -> None:
+    for level in chain.deciding:
+        level.give(*back, now)
+    for counters in chain.counters:
+        counters.give_back(*back)
+    left: list[Unmet] = []
+    for group, messages, size, attempt in chain.unmet:
+        more = (messages if back.messages else 0, size if back.bytes else 0)
+        group.counters.retract(*more, attempt)
+        for part in chain.parts:
+            if part.group == group.group:
+                part.retract(*more)
+        left.append((group, messages - more[0], size - more[1], attempt))
+    chain.unmet = left
+
+
+def _charge(chain: Chain, topic: str | None, more: Pair, now: Nanos) -> None:
+    for level in chain.deciding:
+        level.take(*more)
+    for level in chain.shadows:
+        level.charge_shadow(*more, now)
+    for counters in chain.counters:
+        # The request was counted with its grant.
+        counters.admit(*more, 1, topic, now, requests=0)
+
+
+def _chargeable(chain: Chain, more: Pair, now: Nanos) -> Pair:
+    """The part of an amount that leaves no level owing more than its largest request."""
+    messages, size = more
+    for level in chain.deciding:
+        level.refill(now)
+        messages = _within(
+            messages, level.messages_rate, level.messages_tokens, level.most_messages
+        )
+        size = _within(size, level.bytes_rate, level.bytes_tokens, level.most_bytes)
+    return Pair(messages, size)
+
+
+def _within(units: int, rate: Rate, tokens: int, most: int) -> int:
+    return units if rate is None else min(units, max(0, most + tokens // PICO))

@@ -1,0 +1,195 @@
+"""Which levels throttled the dispatch of each subscription: the counters of PIP-406.
+
+Laws: levels count in the order of the decision. A level counts an event of a dimension when it
+lowers what the earlier levels left of it, also after one of them left nothing. So an unlimited
+level never counts, and a shadow group neither. The groups of a request are one level: they count at
+most one event. A request that is refused whole counts as if its caller accepted a part, at the
+levels that refuse it.
+
+Only throttled requests come here; a grant costs nothing. A subscription has counters from its first
+throttled request until `IDLE_NS` after its last one. Beyond `SUBSCRIPTIONS_MAX` of them, further
+ones are counted together.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rgd.core.buckets.bucket import NEVER
+from rgd.core.buckets.decision import Level
+from rgd.core.buckets.level import LevelState
+from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Nanos
+
+#: Most subscriptions with counters of their own, at some 700 bytes each.
+SUBSCRIPTIONS_MAX: Final = 10_000
+
+#: A subscription without a throttled request for so long is forgotten.
+IDLE_NS: Final = 3600 * NS_PER_S
+
+#: Subscriptions that are checked for idleness for each new one.
+_CHECKED_PER_NEW: Final = 4
+
+#: The name of all subscriptions beyond `SUBSCRIPTIONS_MAX`; no topic has this full name.
+OTHER: Final = "other"
+
+#: The levels that throttle dispatch; a backlog only blocks publishing.
+DISPATCH_LEVELS: Final = (Level.BROKER, Level.RESOURCE_GROUP, Level.TOPIC, Level.SUBSCRIPTION)
+#: Bits of a mask of events: one for each level in its order, those of bytes after those of messages.
+_BYTES_BIT: Final = len(DISPATCH_LEVELS)
+
+
+class Throttled(NamedTuple):
+    """The counters of one subscription, since its first throttled request."""
+
+    topic: str
+    subscription: str
+    #: Events by level, in the order of levels.
+    messages_events: tuple[int, ...]
+    bytes_events: tuple[int, ...]
+    #: Units that were requested and not granted.
+    messages: int
+    bytes: int
+    #: Time for which answers asked the caller to wait, overlaps once.
+    throttled_ns: int
+
+    def events(self, level: Level, dimension: Dimension) -> int:
+        """How often a level lowered a request in a dimension."""
+        of = self.messages_events if dimension is Dimension.MESSAGES else self.bytes_events
+        return of[DISPATCH_LEVELS.index(level)]
+
+
+class _Counts:
+    """Mutable counters for `Throttled`."""
+
+    __slots__ = ("at", "bytes", "closed_ns", "events", "messages", "since", "until")
+
+    def __init__(self) -> None:
+        #: Time of the last throttled request.
+        self.at = NEVER
+        self.events = [0] * (2 * len(DISPATCH_LEVELS))
+        self.messages = self.bytes = 0
+        #: The wait in the last answer, and the time of all waits before it.
+        self.since = self.until = NEVER
+        self.closed_ns = 0
+
+    def throttled_ns(self, now: Nanos) -> int:
+        return self.closed_ns + max(0, min(now, self.until) - self.since)
+
+
+class ThrottledTable:
+    """The counters of every subscription that was throttled lately."""
+
+    def __init__(self) -> None:
+        #: By topic and subscription.
+        self._topics: dict[str, dict[str, _Counts]] = {}
+        #: Each one once, in the order in which they are checked.
+        self._order: deque[tuple[str, str]] = deque()
+        self._other = _Counts()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def count(  # noqa: PLR0917 -- once for each throttled request
+        self, name: tuple[str, str], mask: int, messages: int, size: int, wait_ms: int, now: Nanos
+    ) -> None:
+        """Count a throttled request.
+
+        Args:
+            name: the full topic and the subscription.
+            mask: the events, as `lowered` and `lowering` give them.
+            messages: what was requested and not granted.
+            size: the same in bytes.
+            wait_ms: the wait in its answer.
+            now: the current time.
+        """
+        topic, subscription = name
+        counts = self._topics.get(topic, {}).get(subscription) or self._new(
+            topic, subscription, now
+        )
+        counts.at = now
+        counts.messages += messages
+        counts.bytes += size
+        events, at = counts.events, 0
+        while mask:
+            events[at] += mask & 1
+            mask >>= 1
+            at += 1
+        counts.closed_ns = counts.throttled_ns(now)
+        counts.since, counts.until = now, Nanos(now + wait_ms * NS_PER_MS)
+
+    def of(self, topic: str, subscription: str, now: Nanos) -> Throttled | None:
+        """The counters of one subscription; None if it was not throttled lately."""
+        counts = self._topics.get(topic, {}).get(subscription)
+        if counts is None or _is_idle(counts, now):
+            return None
+        return _shown(topic, subscription, counts, now)
+
+    def of_topic(self, topic: str, now: Nanos) -> list[Throttled]:
+        """The counters of a topic's subscriptions that were throttled lately."""
+        of_topic = self._topics.get(topic, {})
+        return [shown for name in of_topic if (shown := self.of(topic, name, now)) is not None]
+
+    def other(self, now: Nanos) -> Throttled | None:
+        """The counters of all subscriptions beyond the maximum; None while there are none."""
+        return None if self._other.at == NEVER else _shown(OTHER, OTHER, self._other, now)
+
+    def names(self) -> list[tuple[str, str]]:
+        """The topic and name of every subscription with counters, for a caller that reads slices."""
+        return [*self._order]
+
+    def _new(self, topic: str, subscription: str, now: Nanos) -> _Counts:
+        for _ in range(min(_CHECKED_PER_NEW, len(self._order))):
+            name = self._order.popleft()
+            if _is_idle(self._topics[name[0]][name[1]], now):
+                self._forget(*name)
+            else:
+                self._order.append(name)
+        if len(self._order) >= SUBSCRIPTIONS_MAX:
+            return self._other
+        counts = self._topics.setdefault(topic, {})[subscription] = _Counts()
+        self._order.append((topic, subscription))
+        return counts
+
+    def _forget(self, topic: str, subscription: str) -> None:
+        of_topic = self._topics[topic]
+        del of_topic[subscription]
+        if not of_topic:
+            del self._topics[topic]
+
+
+def lowered(level: LevelState, *, messages: bool, size: bool) -> int:
+    """The mask of a level that lowers some dimensions of a request."""
+    return messages << level.order | size << level.order + _BYTES_BIT
+
+
+def lowering(refusing: Sequence[LevelState], messages: int, size: int, now: Nanos) -> int:
+    """The mask of a request that was refused whole by these levels, in their order."""
+    mask, whole_messages, whole_size = 0, messages, size
+    for level in refusing:
+        has_messages, has_bytes = level.available(now)
+        # A full bucket admits a request above its depth, so it does not lower it.
+        lacks_messages, lacks_bytes = level.lacks(whole_messages, whole_size)
+        lowers_messages = lacks_messages and has_messages < messages
+        lowers_bytes = lacks_bytes and has_bytes < size
+        if lowers_messages:
+            messages = has_messages
+        if lowers_bytes:
+            size = has_bytes
+        mask |= lowered(level, messages=lowers_messages, size=lowers_bytes)
+    return mask
+
+
+def _is_idle(counts: _Counts, now: Nanos) -> bool:
+    return now - max(counts.at, counts.until) > IDLE_NS
+
+
+def _shown(topic: str, subscription: str, counts: _Counts, now: Nanos) -> Throttled:
+    return Throttled(
+        topic,
+        subscription,
+        tuple(counts.events[:_BYTES_BIT]),
+        tuple(counts.events[_BYTES_BIT:]),
+        counts.messages,
+        counts.bytes,
+        counts.throttled_ns(now),
+    )

@@ -1,0 +1,94 @@
+"""Caches where a sender's rows are stored, by the numbers of its dictionary encoding.
+
+A sender names the same groups in every report. Its dictionary encoding
+(`rgd.wire.name_dictionary`) assigns each name a number once, so a receiver looks a name up once.
+Later rows cost a few passes of numpy, even if a report has few of the sender's groups.
+
+Law: a cached row is used only while it is the sender's and its slot was not freed since it was
+cached (`GroupIndex.tickets`). So it is still the row of the group that has the number.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Codes, Ints
+from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.row_store import NO_ROW, BrokerRows, RowStore
+from rgd.core.runs import Places, run_of
+
+
+class _Steady(NamedTuple):
+    """Rows of one report and where they are stored, valid while the holding has this version."""
+
+    names: NumberedNames
+    kinds: Codes
+    slots: Ints
+    rows: Places
+    version: int
+
+
+class KnownRows:
+    """One sender's rows by number in its table; a group has one row for each kind."""
+
+    def __init__(self, broker: int, table: Sequence[str | None]) -> None:
+        self._broker = broker
+        self._table = table
+        #: By 2 * number + kind: the row, and the ticket of its slot (0: nothing is cached).
+        self._row: NDArray[np.int32] = np.zeros(64, np.int32)
+        self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
+        #: The last rows that were all held, and where they are.
+        self._steady: _Steady | None = None
+
+    def is_of(self, names: NumberedNames) -> bool:
+        """Whether these names have numbers of the same table."""
+        return names.table is self._table
+
+    def steady(
+        self, names: NumberedNames, kinds: Codes, holding: BrokerRows
+    ) -> tuple[Ints, Places] | None:
+        """Slots and rows, if the names are the last report's and all its rows are still held."""
+        last = self._steady
+        if last is None or last.names is not names or last.version != holding.version:
+            return None
+        return (last.slots, last.rows) if np.array_equal(last.kinds, kinds) else None
+
+    def keep(
+        self, names: NumberedNames, kinds: Codes, slots: Ints, rows: Ints, version: int
+    ) -> Places:
+        """Store the locations of rows that a holding of this version has, all of them."""
+        places = run_of(rows)
+        self._steady = _Steady(names, kinds, slots, places, version)
+        return places
+
+    def find(
+        self, names: NumberedNames, kinds: Codes, store: RowStore, index: GroupIndex
+    ) -> tuple[Ints, Ints]:
+        """The slot and the row of each, both [rows]; `NO_ROW` where nothing is known."""
+        at = self._at(names, kinds)
+        rows = self._row.take(at).astype(np.int64)
+        slots = store.slot.take(rows).astype(np.int64)
+        is_known = index.tickets.take(slots) == self._ticket.take(at)
+        # A row that the sender holds keeps its slot assigned, so its ticket is not 0.
+        is_known &= store.broker.take(rows) == self._broker
+        if not is_known.all():
+            rows[~is_known] = NO_ROW
+        return slots, rows
+
+    def put(
+        self, names: NumberedNames, kinds: Codes, slots: Ints, rows: Ints, index: GroupIndex
+    ) -> None:
+        """Store rows that the sender holds."""
+        at = self._at(names, kinds)
+        self._row[at] = rows
+        self._ticket[at] = index.tickets[slots]
+
+    def _at(self, names: NumberedNames, kinds: Codes) -> Ints:
+        count = 2 * len(self._table)
+        if count > len(self._row):
+            self._row, self._ticket = grown(self._row, count), grown(self._ticket, count)
+        at: Ints = 2 * names.numbers + kinds
+        return at

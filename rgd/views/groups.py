@@ -1,0 +1,212 @@
+"""Views of groups: quota, share, every row of the usage map, and attachments.
+
+Law: a slice is at most `SLICE_WORK` points of work, or one group. The rows and shares of all its
+groups, in both kinds, are computed together, because numpy's calls cost more than their rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+from rgd.core.broker.broker import Broker
+from rgd.core.buckets.level import GroupKey
+from rgd.core.errors import UnknownGroup
+from rgd.core.exchange.columns import KINDS, Ints, rates
+from rgd.core.policies.model import Group, Rate, Rates
+from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
+from rgd.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
+
+#: Points of work in a slice: about 1 ms with its JSON.
+SLICE_WORK: Final = 224
+#: Points of a group besides its rows, at a point each; and how many attached names cost a point.
+GROUP_WORK: Final = 12
+NAMES_PER_POINT: Final = 32
+
+_NO_LIMIT: Final = RatesView()
+
+_NOTHING: Final = np.zeros(0, np.int64)
+_NO_ROWS: Final = Rows(_NOTHING, _NOTHING, np.zeros((0, 2), np.int64), _NOTHING)
+
+#: The slot ids of one group, by kind; below 0 where it has none.
+_Slots = list[int]
+
+
+def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
+    """The view of one group with its rows.
+
+    Raises:
+        UnknownGroup: there is no such group.
+    """
+    group = broker.sharing.snapshot.groups.get(name)
+    if group is None:
+        raise UnknownGroup(name)
+    return _views(broker, [(group, _slots_of(broker, name))], now)[0]
+
+
+def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
+    """The views of the first of these groups: as many as fit a slice of work, at least one."""
+    names = names[: SLICE_WORK // GROUP_WORK]
+    if not names:
+        return GroupSlice([], 0, 0)
+    slots = [_slots_of(broker, name) for name in names]
+    work = list(accumulate(_work_of(broker, names, slots)))
+    done = max(1, sum(points <= SLICE_WORK for points in work))
+    groups = broker.sharing.snapshot.groups
+    found = [
+        (group, of_group)
+        for name, of_group in zip(names[:done], slots, strict=False)
+        if (group := groups.get(name)) is not None
+    ]
+    return GroupSlice(_views(broker, found, now), done, work[done - 1])
+
+
+def _work_of(broker: Broker, names: Sequence[str], of_groups: Sequence[_Slots]) -> Iterator[int]:
+    """[names] the points of work that each group costs."""
+    index = broker.sharing.snapshot.index
+    slots = np.array(of_groups)
+    rows = np.zeros(slots.shape, np.int64)
+    rows[slots >= 0] = broker.usage.counts(slots[slots >= 0])
+    for name, count in zip(names, rows.sum(1).tolist(), strict=True):
+        yield GROUP_WORK + count + index.attached_to(name).total // NAMES_PER_POINT
+
+
+def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -> list[GroupView]:
+    kinds = iter(_kind_views(broker, groups, now))
+    index = broker.sharing.snapshot.index
+    views = []
+    for group, _ in groups:
+        attached = index.attached_to(group.name)
+        of_kind = dict(zip(KINDS, kinds, strict=False))
+        views.append(
+            GroupView(
+                group=group.name,
+                blocked=group.blocked,
+                shadow=group.shadow,
+                policy=group.policy or broker.settings.policy,
+                topic_split=group.topic_split or broker.settings.topic_split,
+                state=broker.mode,
+                publish=of_kind[Kind.PUBLISH],
+                dispatch=of_kind[Kind.DISPATCH],
+                tenants=tuple(attached.tenants),
+                namespaces=tuple(attached.namespaces),
+                topics=tuple(attached.topics),
+            )
+        )
+    return views
+
+
+def _kind_views(
+    broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos
+) -> list[KindView]:
+    """[groups and kinds] quota, share and rows of each, computed together."""
+    keys = [GroupKey(group.name, kind) for group, _ in groups for kind in KINDS]
+    quotas = [group.rates(kind) for group, _ in groups for kind in KINDS]
+    slots = [slot for _, of_group in groups for slot in of_group]
+    slotted = [at for at, slot in enumerate(slots) if slot >= 0]
+    shares: dict[int, Rates] = {}
+    rows: dict[int, list[RowView]] = {}
+    if slotted:
+        own, tables = _shared_out(
+            broker,
+            np.array(slots)[slotted],
+            _columns(quotas[at] for at in slotted),
+            [keys[at] for at in slotted],
+            now,
+        )
+        shares = dict(zip(slotted, own, strict=True))
+        rows = dict(zip(slotted, tables, strict=True))
+    states = [broker.limiter.state(key) for key in keys]
+    # A share in force takes precedence over the one computed from the usage map.
+    shares |= {at: state.share for at, state in enumerate(states) if state is not None}
+    unused = [at for at in range(len(keys)) if at not in shares]
+    shares |= zip(unused, _unused_shares(broker, [quotas[at] for at in unused]), strict=True)
+    return [
+        KindView(_rates_view(quota), _rates_view(shares[at]), tuple(rows.get(at, ())))
+        for at, quota in enumerate(quotas)
+    ]
+
+
+def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
+    """[quotas] this broker's shares of groups that no broker uses: all live brokers have the same.
+
+    Under a policy other than max-min, the remainder of a thousandth may belong to another broker.
+    """
+    if all(quota.is_unlimited for quota in quotas):
+        return list(quotas)
+    broker_index, floor_ppm = broker.sharing.broker_index, broker.settings.floor_ppm
+    shares = share_out(
+        _NO_ROWS, _columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
+    )
+    at = np.arange(len(quotas))
+    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
+
+
+def _shared_out(
+    broker: Broker, slots: Ints, quota: Ints, keys: Sequence[GroupKey], now: Nanos
+) -> tuple[list[Rates], list[list[RowView]]]:
+    """[slots] this broker's share by the usage map, and every row with the share of its broker."""
+    broker_index = broker.sharing.broker_index
+    shared = broker_index.share_out(slots, quota, [broker.sharing.policy(key) for key in keys])
+    gathered, topics = broker.usage.gather(slots), broker.usage.topics(slots)
+    group, of_broker = shared.rows.group, shared.rows.broker_index
+    of_rows = shared.columns.of_rows.copy()
+    for at, table in shared.others:
+        is_of = group == at
+        of_rows[is_of] = table[of_broker[is_of]]
+    # Brokers are indexed in the order of their names, so this sorts the rows of a group by name.
+    order = np.lexsort((of_broker, group))
+    units = (gathered.admitted[order] / MILLI, gathered.wanted[order] / MILLI)
+    columns = (group[order], of_broker[order], topics[order], *units, of_rows[order])
+    names, age_of = broker_index.names(), _ages(broker, now)
+    tables: list[list[RowView]] = [[] for _ in keys]
+    for at, index, count, admitted, wanted, share in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        name = names[index]
+        of_row = RatesView(*[None if rate == NO_RATE else rate / MILLI for rate in share])
+        tables[at].append(
+            RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
+        )
+    own = shared.of_index(broker_index.own).tolist()
+    return [_rates(pair) for pair in own], tables
+
+
+def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
+    """A function that gives the seconds since a broker's last message, and looks each up once."""
+    known: dict[str, float] = {}
+
+    def age(name: str) -> float:
+        found = known.get(name)
+        if found is None:
+            peer = broker.peers.get(name)
+            found = 0.0 if peer is None else round((now - peer.received_at) / NS_PER_S, 3)
+            known[name] = found
+        return found
+
+    return age
+
+
+def _slots_of(broker: Broker, name: str) -> _Slots:
+    """The slot ids of a group, by kind; below 0 where it has none."""
+    index = broker.usage.index
+    found = [index.find(GroupKey(name, kind)) for kind in KINDS]
+    return [-1 if slot is None else slot for slot in found]
+
+
+def _columns(quotas: Iterable[Rates]) -> Ints:
+    return rates((quota.messages, quota.bytes) for quota in quotas)
+
+
+def _rates(pair: Sequence[int]) -> Rates:
+    return Rates(*[None if rate == NO_RATE else rate for rate in pair])
+
+
+def _rates_view(rates: Rates) -> RatesView:
+    return _NO_LIMIT if rates.is_unlimited else RatesView(_unit(rates.messages), _unit(rates.bytes))
+
+
+def _unit(rate: Rate) -> float | None:
+    return None if rate is None else to_units(rate)

@@ -1,0 +1,245 @@
+"""The views of a broker's state: plain values with the names of docs/http.md, ready to be shown as JSON.
+
+Law: a view is a value. It is made from the broker's state on request and refers to none of it.
+
+Rates are in units per second (None is unlimited), ages in seconds. `RatesView` and `RowView` are
+not frozen, because one list has tens of thousands of them and a frozen one takes three times as
+long to make. No code changes them.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rgd.views.backlog import BacklogView
+
+
+@dataclass(slots=True)
+class RatesView:
+    """Rates in units per second; None is unlimited."""
+
+    messages: float | None = None
+    bytes: float | None = None
+
+
+@dataclass(slots=True)
+class RowView:
+    """One broker's row of the usage map."""
+
+    broker: str
+    admitted: RatesView
+    wanted: RatesView
+    topics: int
+    #: Since the row was last confirmed by a report or heartbeat.
+    age_s: float
+    #: The share of the row's broker, as this daemon computes it.
+    share: RatesView
+
+
+@dataclass(frozen=True, slots=True)
+class KindView:
+    """A group in one kind of traffic."""
+
+    quota: RatesView
+    #: This broker's share in force.
+    share: RatesView
+    rows: tuple[RowView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """`GET /v1/groups/{g}`."""
+
+    group: str
+    blocked: bool
+    shadow: bool
+    policy: str
+    #: How this broker divides its share over topics: `shared`, `even` or `proportional`.
+    topic_split: str
+    #: The mode: `live`; while isolated `holding`, `equal`, `hold` or `open`; `starting`;
+    #: `rejoining`; or `yielding` where another daemon has its name.
+    state: str
+    publish: KindView
+    dispatch: KindView
+    tenants: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerView:
+    """A member of the exchange."""
+
+    broker: str
+    #: Always `rgd`: brokers that speak another dialect are not members.
+    implementation: str
+    self: bool
+    since_s: float
+    #: Since its last message.
+    age_s: float
+    sequence: int
+    #: Rows it has in this daemon's usage map.
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedView:
+    """The work that a limit refused, in whole units; `retries` of the requests were retries."""
+
+    requests: int
+    retries: int
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLastMinuteView:
+    """The work that a limit refused here lately, for all its names, by the short dimension."""
+
+    #: How long ago counting began: 50 to 60 seconds, or less on a daemon that started later.
+    window_s: float
+    by_messages: RefusedView
+    by_bytes: RefusedView
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionView:
+    """One dimension of a limit; None is unlimited, or not known here."""
+
+    #: Cluster-wide for a group, this broker's own for any other limit; units per second.
+    quota: float | None
+    #: The rate in force on this broker, units per second.
+    share: float | None
+    #: The topic's part of the share, where the share is divided over topics.
+    part: float | None
+    #: The capacity of the bucket and its tokens, in units; tokens below 0 are debt.
+    depth: float | None
+    tokens: float | None
+    #: Rates of a group over all its names, as this broker last advertised them; units per second.
+    wanted: float | None
+    admitted: float | None
+    #: `wanted` minus `admitted`, at least 0.
+    refused: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeView:
+    """Where a limit is set or a group is attached."""
+
+    #: `broker`, `tenant`, `namespace`, `topic` or `subscription`.
+    scope: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LevelView:
+    """One limit that applies to a name."""
+
+    #: `broker`, `resource_group`, `topic` or `subscription`.
+    level: str
+    group: str | None
+    #: The attachments through which the group applies; or where the limit is set.
+    set_at: tuple[ScopeView, ...]
+    #: Whether a request has used it here since it exists; before, it has no share and no bucket.
+    in_use: bool
+    #: As in `GroupView`; None for other levels.
+    state: str | None
+    blocked: bool | None
+    shadow: bool | None
+    policy: str | None
+    topic_split: str | None
+    messages: DimensionView
+    bytes: DimensionView
+    #: The wait of a request for one message and one byte now, in milliseconds; 0: none.
+    retry_after_ms: int
+    refused_last_minute: RefusedLastMinuteView
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedByView:
+    """The limit and the dimension that refused most requests in the last minute.
+
+    A backlog over its quota (level `backlog`) goes before all limits. By size its dimension is
+    `bytes`; by time it has none.
+    """
+
+    level: str
+    group: str | None
+    dimension: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingGroupView:
+    """An attachment to a group that does not exist, which limits nothing."""
+
+    group: str
+    set_at: ScopeView
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuotaView:
+    """A backlog quota that is stored for a name."""
+
+    #: `destination_storage` (uses `size_bytes`) or `message_age` (`age_s`); None is unlimited.
+    type: str
+    size_bytes: int | None
+    age_s: int | None
+    action: str
+    set_at: ScopeView
+    #: Whether it has an effect: only where somebody reports the topic's backlog to this daemon.
+    enforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledLevelView:
+    """How often a level lowered what the earlier levels left of a subscription's read."""
+
+    level: str
+    messages_events: int
+    bytes_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledView:
+    """What throttled a subscription's dispatch here since its first throttled request."""
+
+    #: Every level, in the order of the decision.
+    levels: tuple[ThrottledLevelView, ...]
+    #: Units that were requested and not granted.
+    messages: int
+    bytes: int
+    #: The time for which answers asked the caller to wait, overlaps once.
+    throttled_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """`GET /v1/explain`: every limit that applies to a name, in the order of the decision."""
+
+    broker: str
+    kind: str
+    namespace: str
+    topic: str | None
+    subscription: str | None
+    #: False where no limit applies.
+    governed: bool
+    limited_by: LimitedByView | None
+    levels: tuple[LevelView, ...]
+    missing_groups: tuple[MissingGroupView, ...]
+    backlog_quotas: tuple[BacklogQuotaView, ...]
+    #: The topic's backlog; None if nobody reports it here.
+    backlog: BacklogView | None = None
+    #: What was refused of a topic while its backlog blocks publishing.
+    backlog_refused_last_minute: RefusedLastMinuteView | None = None
+    #: None: no subscription is named, or its dispatch was not throttled lately.
+    throttled: ThrottledView | None = None
+
+
+class GroupSlice(NamedTuple):
+    """The views of some groups: one slice of work."""
+
+    #: Groups that do not exist are left out.
+    views: list[GroupView]
+    #: How many of the given names are done.
+    done: int
+    #: The work of the slice, in points (`rgd.views.groups`).
+    work: int

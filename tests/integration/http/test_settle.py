@@ -1,0 +1,119 @@
+"""`POST /v1/settle` over a real socket: names, amounts, arrays and their faults.
+
+Not covered: what may go back (tests/unit/core/buckets/test_settling.py).
+"""
+
+import asyncio
+
+import pytest
+
+from rgd.adapters.http.settings import HttpSettings
+from tests.integration.http.door import Door, open_door
+
+ACQUIRE, SETTLE = "/v1/acquire", "/v1/settle"
+READ = {
+    "tenant": "acme",
+    "namespace": "orders",
+    "topic": "eu",
+    "subscription": "audit",
+    "kind": "dispatch",
+}
+NOTHING = {"messages": 0, "bytes": 0}
+
+
+async def test_what_was_not_read_is_granted_again(door: Door) -> None:
+    # 2,000 a second: a full bucket has 500.
+    first = await door.call("POST", ACQUIRE, {**READ, "messages": 600})
+    assert first.json["messages"] == 500
+    settled = await door.call("POST", SETTLE, {**READ, "messages": 450})
+    assert (settled.status, settled.json) == (200, {"messages": 450, "bytes": 0})
+    again = await door.call("POST", ACQUIRE, {**READ, "messages": 600})
+    assert again.json["messages"] == 450
+
+
+async def test_names_are_those_of_acquire(door: Door) -> None:
+    by_group = {"group": "gold", "kind": "dispatch"}
+    await door.call("POST", ACQUIRE, {**by_group, "messages": 10})
+    assert (await door.call("POST", SETTLE, {**by_group, "messages": 99})).json["messages"] == 10
+    full = READ | {"topic": "persistent://acme/orders/eu"}
+    await door.call("POST", ACQUIRE, {**READ, "messages": 10})
+    assert (await door.call("POST", SETTLE, {**full, "messages": 99})).json["messages"] == 10
+    # Without a kind it is publishing, as in acquire.
+    publish = {"tenant": "acme", "namespace": "orders"}
+    await door.call("POST", ACQUIRE, {**publish, "messages": 7})
+    assert (await door.call("POST", SETTLE, {**publish, "messages": 5})).json["messages"] == 5
+
+
+async def test_what_was_read_beyond_the_grant_is_below_zero(door: Door) -> None:
+    await door.call("POST", ACQUIRE, {**READ, "messages": 500})
+    charged = await door.call("POST", SETTLE, {**READ, "messages": -100, "bytes": -5})
+    assert charged.json == {"messages": -100, "bytes": -5}
+    refused = await door.call("POST", ACQUIRE, {**READ, "messages": 1})
+    assert (refused.status, refused.json["retry_after_ms"]) == (429, 51)
+
+
+async def test_a_name_that_nothing_limits_settles_nothing(door: Door) -> None:
+    assert (
+        await door.call("POST", SETTLE, {**READ, "tenant": "nobody", "bytes": 5})
+    ).json == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"messages": 1.5}, "messages: expected an integer from -"),
+        ({"messages": 1 << 63}, "messages: expected an integer from -"),
+        ({"unused": 1}, "unused: unknown field; expected one of tenant, namespace, group"),
+        ({"group": "gold"}, "group: expected either group, or tenant and namespace, got both"),
+        ({"topic": "persistent://acme/other/eu"}, "topic: expected one of "),
+    ],
+)
+async def test_a_malformed_body_is_400(door: Door, fields: dict[str, object], reason: str) -> None:
+    answer = await door.call("POST", SETTLE, READ | fields)
+    assert answer.status == 400
+    assert answer.reason.startswith(reason)
+
+
+async def test_a_group_that_does_not_exist_is_404(door: Door) -> None:
+    answer = await door.call("POST", SETTLE, {"group": "nobody", "messages": 1})
+    assert answer.status == 404
+
+
+async def test_an_array_is_answered_in_order_with_each_fault_in_its_place(door: Door) -> None:
+    await door.call("POST", ACQUIRE, {**READ, "messages": 100})
+    items = [
+        {**READ, "messages": 30},
+        {"group": "nobody"},
+        {**READ, "messages": "many"},
+        {**READ, "messages": 1000},
+    ]
+    twice = b'[{"group":"gold","messages":1,"messages":2}]'
+    answer = await door.call("POST", SETTLE, items)
+    assert answer.status == 200
+    first, missing, malformed, last = answer.json
+    assert (first["messages"], last["messages"]) == (30, 70)
+    assert (missing["status"], malformed["status"]) == (404, 400)
+    assert malformed["reason"].startswith("messages: expected an integer from -")
+    assert (await door.call("POST", SETTLE, [])).json == []
+    [repeated] = (await door.call("POST", SETTLE, twice)).json
+    assert (repeated["status"], repeated["reason"]) == (
+        400,
+        "messages: expected once, got it twice",
+    )
+
+
+async def test_others_are_served_while_a_long_array_is_settled(door: Door) -> None:
+    await door.call("POST", ACQUIRE, {**READ, "messages": 500})
+    long = asyncio.create_task(door.call("POST", SETTLE, [READ | {"messages": 1}] * 5000))
+    served = 0
+    while not long.done():
+        assert (await door.call("GET", "/healthz")).status == 200
+        served += 1
+    settled = (await long).json
+    assert sum(item["messages"] for item in settled) == 500
+    assert served > 1
+
+
+async def test_an_array_above_the_limit_is_413() -> None:
+    async with open_door(HttpSettings(port=0, batch_max=3)) as door:
+        assert (await door.call("POST", SETTLE, [READ] * 4)).status == 413

@@ -1,0 +1,236 @@
+"""The queries of docs/slow-consumers.md in a live Prometheus that scrapes a whole daemon.
+
+Three subscriptions: one with a backlog that a limit holds back, one with a backlog and no limit, one that
+limits lower and that has no backlog. The backlogs are pushed to the daemon.
+Not covered: what is counted (tests/unit/core/buckets/test_throttled.py).
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rgd.adapters.exchange.embedded import EmbeddedBroker
+from rgd.adapters.http.client import DaemonClient
+from rgd.app.demo.cluster import Daemon
+from tests.support import components
+from tests.support.child_processes import free_ports, start_dying_with_parent
+
+pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
+
+PAGE = Path(__file__).parents[3] / "docs" / "slow-consumers.md"
+SOON_S = 60.0
+TOPIC = "persistent://acme/orders/{}"
+
+#: By topic and subscription.
+BACKLOGS = {("held", "audit"): 5000, ("slow", "audit"): 5000, ("small", "audit"): 3}
+GROUPS = """
+groups:
+  gold: {dispatch: {messages: 400}}
+attach:
+  namespaces: {acme/orders: gold}
+limits:
+  topics:
+    "persistent://acme/orders/held": {dispatch: {messages: 4}}
+    "persistent://acme/orders/small": {dispatch: {bytes: 4000}}
+"""
+#: Reads of each round of load; `slow` reads next to nothing, though nothing limits it to that.
+READS = [("held", 1000, 0), ("slow", 1, 0), ("small", 1, 10_000)]
+
+
+def queries() -> dict[str, str]:
+    """The queries of the page, by the name in their first line, over seconds in place of minutes."""
+    text = PAGE.read_text()
+    found = re.findall(r"^```promql\n# ([a-z ]+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return {name: query.replace("[5m]", "[5s]") for name, query in found}
+
+
+async def push_backlogs(base: str) -> None:
+    """Tell the daemon the backlogs, as a broker does."""
+    async with aiohttp.ClientSession() as session:
+        for (topic, name), messages in BACKLOGS.items():
+            backlog = {
+                "ledgers": [{"id": 1, "entries": messages, "bytes": messages * 100}],
+                "subscriptions": [{"name": name, "oldest": {"ledger": 1, "entry": 0}}],
+            }
+            path = f"{base}/v1/topics/acme/orders/{topic}/backlog"
+            async with session.put(path, json=backlog) as response:
+                assert response.status == 200, await response.text()
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncIterator[Daemon]:
+    components.embedded_broker()
+    (tmp_path / "groups.yaml").write_text(GROUPS)
+    broker = EmbeddedBroker(tmp_path / "exchange")
+    made = Daemon("broker-1", tmp_path, await broker.ensure())
+    try:
+        await made.start()
+        async with DaemonClient(made.base) as client, asyncio.timeout(SOON_S):
+            while not await client.is_ready():
+                pass
+        yield made
+    finally:
+        await made.stop()
+        await broker.stop()
+
+
+class Prometheus:
+    """Asks a running Prometheus."""
+
+    def __init__(self, session: aiohttp.ClientSession, port: int) -> None:
+        self._session = session
+        self._base = f"http://127.0.0.1:{port}"
+
+    async def is_ready(self) -> bool:
+        try:
+            async with self._session.get(f"{self._base}/-/ready") as response:
+                return response.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    async def ask(self, query: str) -> list[dict[str, Any]]:
+        """The vector that a query gives."""
+        async with self._session.get(f"{self._base}/api/v1/query", params={"query": query}) as got:
+            answer = await got.json()
+        assert answer["status"] == "success", answer
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
+
+
+@asynccontextmanager
+async def running_prometheus(folder: Path, base: str) -> AsyncIterator[Prometheus]:
+    """A Prometheus that scrapes a daemon."""
+    binary = components.prometheus()
+    [port] = free_ports(1)
+    scrape = {
+        "job_name": "all",
+        "scrape_interval": "500ms",
+        "scrape_timeout": "400ms",
+        "static_configs": [{"targets": [base.removeprefix("http://")]}],
+    }
+    configuration = folder / "prometheus.yml"
+    # JSON is YAML.
+    configuration.write_text(json.dumps({"scrape_configs": [scrape]}))
+    options = {
+        "config.file": configuration,
+        "storage.tsdb.path": folder / "tsdb",
+        "web.listen-address": f"127.0.0.1:{port}",
+    }
+    process = start_dying_with_parent(
+        [binary, *(f"--{name}={value}" for name, value in options.items())],
+        environment=os.environ,
+        log=folder / "prometheus.log",
+    )
+    try:
+        async with aiohttp.ClientSession() as session:
+            prometheus = Prometheus(session, port)
+            async with asyncio.timeout(SOON_S):
+                while not await prometheus.is_ready():
+                    assert process.poll() is None, (folder / "prometheus.log").read_text()
+            yield prometheus
+    finally:
+        process.terminate()
+        process.wait(SOON_S)
+
+
+def found(result: list[dict[str, Any]]) -> set[str]:
+    """The topics in a vector, with the reason where there is one."""
+    topics = set()
+    for series in result:
+        labels = series["metric"]
+        assert (labels["cluster"], labels["namespace"]) == ("standalone", "acme/orders")
+        assert labels["subscription"] == "audit"
+        reason = f" by {labels['reason']}" if "reason" in labels else ""
+        topics.add(labels["topic"].removeprefix("persistent://acme/orders/") + reason)
+    return topics
+
+
+EXPECTED = {
+    "slow consumers": {"slow"},
+    "throttled": {"held"},
+    "by which limit": {"held by resource_group", "held by topic", "small by topic"},
+    # Its next message is a quarter of a second away, `small`'s next byte a millisecond.
+    "waiting": {"held"},
+    "not granted": {"held"},
+}
+
+
+async def test_every_query_of_the_page_tells_what_it_says(tmp_path: Path, daemon: Daemon) -> None:
+    assert queries().keys() == EXPECTED.keys()
+    await push_backlogs(daemon.base)
+    async with (
+        running_prometheus(tmp_path, daemon.base) as prometheus,
+        DaemonClient(daemon.base) as client,
+    ):
+        told: dict[str, set[str]] = {}
+        try:
+            async with asyncio.timeout(SOON_S):
+                while told != EXPECTED:
+                    for topic, messages, size in READS:
+                        await client.acquire(
+                            {
+                                "tenant": "acme",
+                                "namespace": "orders",
+                                "topic": topic,
+                                "subscription": "audit",
+                                "kind": "dispatch",
+                                "messages": messages,
+                                "bytes": size,
+                            }
+                        )
+                    told = {
+                        name: found(await prometheus.ask(query))
+                        for name, query in queries().items()
+                    }
+        except TimeoutError:
+            assert told == EXPECTED, "Prometheus does not see it"
+        assert len(await prometheus.ask("up == 1")) == 1
+
+
+async def test_metrics_stats_and_explain_tell_the_same_events(
+    tmp_path: Path, daemon: Daemon
+) -> None:
+    await push_backlogs(daemon.base)
+    named = {"tenant": "acme", "namespace": "orders", "topic": "held", "subscription": "audit"}
+    async with (
+        running_prometheus(tmp_path, daemon.base) as prometheus,
+        DaemonClient(daemon.base) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        for _ in range(3):
+            await client.acquire(named | {"kind": "dispatch", "messages": 1000})
+        path = f"{daemon.base}/admin/v2/persistent/acme/orders/held/stats"
+        async with session.get(path) as response:
+            stats = (await response.json())["subscriptions"]["audit"]
+        levels = (await client.explain(named | {"kind": "dispatch"}))["throttled"]["levels"]
+        for unit, field, events in (
+            ("msg", "Msg", "messages_events"),
+            ("bytes", "Bytes", "bytes_events"),
+        ):
+            name = f"pulsar_subscription_dispatch_throttled_{unit}_events"
+            scraped: dict[str, int] = {}
+            async with asyncio.timeout(SOON_S):
+                while not scraped:
+                    scraped = {
+                        series["metric"]["reason"]: int(series["value"][1])
+                        for series in await prometheus.ask(f'{name}{{tenant="acme"}}')
+                    }
+            assert scraped == {level["level"]: level[events] for level in levels}
+            for reason in ("broker", "topic", "subscription"):
+                shown = stats[f"dispatchThrottled{field}EventsBy{reason.title()}Limit"]
+                assert shown == scraped[reason]
+            # The group lowers each read to a tenth; nobody asked for bytes.
+            is_messages = unit == "msg"
+            assert (scraped["resource_group"], scraped["topic"]) == (
+                3 * is_messages,
+                3 * is_messages,
+            )
+            assert (scraped["broker"], scraped["subscription"]) == (0, 0)

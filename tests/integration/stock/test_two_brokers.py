@@ -1,0 +1,132 @@
+"""Two real brokers of one cluster, a daemon beside each: whatever moves, each topic is counted once.
+
+Both daemons ask at one address: Pulsar sends each to its own broker.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rgd.core.backlog.model import Eviction, Position, QuotaType, Source
+from rgd.ports.stock_backlogs import EvictionOutcome
+from tests.integration.stock.backlog_house import Polled, Topics, polled_by
+from tests.integration.stock.stock_house import TIMEOUT_S
+from tests.support.further_broker import SHARED_SETTINGS, FurtherBroker
+from tests.support.pulsar_standalone import PulsarStandalone
+
+pytestmark = pytest.mark.pulsar
+
+NAMESPACE = "two-brokers/orders"
+#: Long enough for a busy machine to keep up with: that is what the law asks for.
+POLL_MS = 1000
+NAMES = {f"t{number}" for number in range(12)}
+
+
+class Cluster(Topics):
+    """Both brokers, and which topics are where."""
+
+    def __init__(self, first: PulsarStandalone, second: FurtherBroker) -> None:
+        super().__init__(first)
+        self.second = second
+        self.addresses = first.admin_url.removeprefix("http://"), second.address
+
+    async def place(self, name: str, address: str) -> set[str]:
+        """Move a topic's bundle to a broker; returns its topics."""
+        path = f"persistent/{NAMESPACE}/{name}"
+        bundle = (await self.text(f"lookup/v2/topic/{path}/bundle")).strip()
+        unload = f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={address}"
+        async with asyncio.timeout(TIMEOUT_S):
+            while not await self.is_at(path, address):
+                # The first one who asks has it loaded. Pulsar may have forgotten by then where.
+                await self.call("PUT", unload)
+        found = await self.get(f"persistent/{NAMESPACE}?bundle={bundle}")
+        return {topic.rpartition("/")[2] for topic in found}
+
+    async def is_at(self, path: str, address: str) -> bool:
+        """Whether a broker owns a topic; it is loaded if nobody does."""
+        told = json.loads(await self.text(f"lookup/v2/topic/{path}"))
+        return str(told["httpUrl"]) == f"http://{address}"
+
+    async def make(self) -> dict[str, set[str]]:
+        """Topics with backlogs; by broker."""
+        await self.namespace(NAMESPACE)
+        for name in NAMES:
+            await self.subscribe(f"persistent://{NAMESPACE}/{name}", "all")
+        left, placed = set(NAMES), {address: set[str]() for address in self.addresses}
+        turn = 0
+        while left:
+            address = self.addresses[turn % 2]
+            moved = await self.place(min(left), address)
+            placed[address] |= moved
+            left -= moved
+            turn += 1
+        return placed
+
+
+@asynccontextmanager
+async def cluster(folder: Path) -> AsyncIterator[Cluster]:
+    """Two brokers."""
+    first = PulsarStandalone(folder / "first", settings=SHARED_SETTINGS, is_shared=True)
+    try:
+        await asyncio.to_thread(first.start)
+        second = FurtherBroker(first)
+        await asyncio.to_thread(second.__enter__)
+        try:
+            yield Cluster(first, second)
+        finally:
+            await asyncio.to_thread(second.stop)
+    finally:
+        await asyncio.to_thread(first.close)
+
+
+async def until(one: Polled, topics: set[str]) -> None:
+    """Wait until a daemon knows exactly these topics."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while one.topics(NAMESPACE) != topics:
+            await one.polls()
+
+
+async def test_each_topic_is_counted_once_wherever_it_moves(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    async with cluster(tmp_path) as both:
+        here, there = both.addresses
+        apache = both.apache
+        placed = await both.make()
+        assert all(placed.values())
+        async with (
+            polled_by(apache, tmp_path / "one", address=here, poll_ms=POLL_MS) as one,
+            polled_by(
+                apache, tmp_path / "other", name="broker-2", address=there, poll_ms=POLL_MS
+            ) as other,
+        ):
+            doubles: list[set[str]] = []
+            for house in (one, other):
+                house.poller.on_polled = lambda: doubles.append(
+                    one.topics(NAMESPACE) & other.topics(NAMESPACE)
+                )
+            await until(one, placed[here])
+            await until(other, placed[there])
+            assert one.topics(NAMESPACE) | other.topics(NAMESPACE) == NAMES
+
+            moved = await both.place(min(placed[here]), there)
+            await until(one, placed[here] - moved)
+            await until(other, placed[there] | moved)
+            # The former owner's daemon can do nothing to it any more: Pulsar sends it away.
+            topic = f"persistent://{NAMESPACE}/{min(moved)}"
+            to = Eviction(topic, "all", Position(1, 1), None, (QuotaType.SIZE,), Source.POLLED)
+            outcome, reason = await one.poller._stock.evict(to)
+            assert outcome is EvictionOutcome.GONE
+            assert "does not own it" in reason
+
+            await asyncio.to_thread(both.second.stop)
+            for name in NAMES:
+                await both.get(f"persistent/{NAMESPACE}/{name}/internalStats")
+            await until(other, set())
+            await until(one, NAMES)
+            assert other.poller.trouble is not None
+            assert len(doubles) > 10
+            assert not any(doubles)

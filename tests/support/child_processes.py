@@ -1,0 +1,73 @@
+"""Ports and processes of servers that tests start: none outlives the process that started it.
+
+On Linux the kernel sees to it, however that process ends; elsewhere a SIGKILL of it leaves them.
+"""
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+#: Below the ephemeral ranges of Linux and macOS: while Pulsar is down between `kill` and `restart`,
+#: the kernel must not give its port to anybody's outgoing connection.
+_PORTS = range(20_000, 32_000)
+
+#: Becomes the program in its arguments, which the kernel kills when the process that is named first
+#: ends. Started by path rather than as `preexec_fn`, which may deadlock beside other threads.
+_DIE_WITH_PARENT = """
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL) != 0:
+    sys.exit("prctl(PR_SET_PDEATHSIG) failed")
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+#: The kernel's "parent" is the thread that started the process, so a test's own short-lived thread
+#: must not be it: this one lives as long as the interpreter.
+_launcher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pulsar-launcher")
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports on which nothing listens on the loopback now, none of them ephemeral."""
+    ports: list[int] = []
+    with contextlib.ExitStack() as held:
+        for port in random.SystemRandom().sample(_PORTS, k=100 + count):
+            if len(ports) == count:
+                break
+            listener = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                listener.bind(("127.0.0.1", port))
+                ports.append(port)
+    if len(ports) < count:
+        raise OSError(f"no {count} free ports in {_PORTS}")
+    return ports
+
+
+def start_dying_with_parent(
+    command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Start a program as the leader of its own process group, its output appended to a log.
+
+    On Linux the kernel kills it when this process ends, whichever thread called.
+    """
+    words = [str(word) for word in command]
+    if sys.platform == "linux":
+        trampoline = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+        words = [*trampoline, *words]
+    with log.open("ab") as output:
+        starting = _launcher.submit(
+            lambda: subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        )
+        return starting.result()

@@ -1,0 +1,99 @@
+"""Series of topics, subscriptions and namespaces, bounded together and folded.
+
+The figures themselves are in tests/unit/app/test_backlog_telemetry.py.
+"""
+
+from collections.abc import Iterable
+
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.adapters.metrics.labels import topic_bounds
+from rgd.ports.metrics import Sample
+
+AGE = "pulsar_storage_backlog_age_seconds"
+SIZE = "pulsar_storage_backlog_size"
+LIMIT = "pulsar_storage_backlog_quota_limit"
+EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
+MESSAGES = "pulsar_subscription_back_log_no_delayed"
+
+
+class Figures:
+    def __init__(self) -> None:
+        self.now: list[Sample] = []
+
+    def samples(self) -> Iterable[Sample]:
+        return list(self.now)
+
+
+def of(name: str, topic: str, value: float, *more: str, namespace: str = "a/b") -> Sample:
+    return Sample(name, ("c1", namespace, topic, *more), value)
+
+
+async def lines(exposition: Exposition, name: str) -> list[str]:
+    body, _ = await exposition.render("")
+    return [line for line in body.decode().splitlines() if line.startswith(f"{name}{{")]
+
+
+def door(*, topics: int = 2, subscriptions: int = 2) -> tuple[Figures, Exposition]:
+    figures = Figures()
+    return figures, Exposition(figures, "c1", topic_bounds(topics, subscriptions))
+
+
+async def test_topics_beyond_the_bound_are_shown_together() -> None:
+    figures, exposition = door()
+    for number in range(4):
+        topic = f"t{number}"
+        figures.now += [of(SIZE, topic, 10 + number), of(AGE, topic, number), of(LIMIT, topic, 7)]
+    scope = 'cluster="c1",namespace="a/b"'
+    assert await lines(exposition, SIZE) == [
+        f'{SIZE}{{{scope},topic="t0"}} 10.0',
+        f'{SIZE}{{{scope},topic="t1"}} 11.0',
+        f'{SIZE}{{{scope},topic="other"}} 25.0',
+    ]
+    assert f'{AGE}{{{scope},topic="other"}} 3.0' in await lines(exposition, AGE)
+    assert len(await lines(exposition, LIMIT)) == 2
+
+
+async def test_a_subscription_is_counted_with_its_topic() -> None:
+    figures, exposition = door(topics=2, subscriptions=3)
+    for topic in ("t0", "t1", "t2"):
+        figures.now += [of(MESSAGES, topic, 1, "s"), of(MESSAGES, topic, 2, "audit")]
+    scope = 'cluster="c1",namespace="a/b"'
+    assert await lines(exposition, MESSAGES) == [
+        f'{MESSAGES}{{{scope},subscription="s",topic="t0"}} 1.0',
+        f'{MESSAGES}{{{scope},subscription="audit",topic="t0"}} 2.0',
+        f'{MESSAGES}{{{scope},subscription="s",topic="t1"}} 1.0',
+        f'{MESSAGES}{{{scope},subscription="other",topic="t1"}} 2.0',
+        f'{MESSAGES}{{{scope},subscription="other",topic="other"}} 3.0',
+    ]
+
+
+async def test_a_namespaces_series_have_no_topic() -> None:
+    figures, exposition = door()
+    figures.now = [of(SIZE, "", 10), of(SIZE, "", 5), of(EVICTIONS, "", 3, "size")]
+    scope = 'cluster="c1",namespace="a/b"'
+    assert await lines(exposition, SIZE) == [f"{SIZE}{{{scope}}} 15.0"]
+    assert await lines(exposition, EVICTIONS) == [f'{EVICTIONS}{{{scope},quota_type="size"}} 3.0']
+
+
+async def test_a_topic_that_goes_frees_its_series_and_takes_its_evictions_along() -> None:
+    figures, exposition = door(topics=1)
+    figures.now = [of(EVICTIONS, "t0", 5, "size"), of(EVICTIONS, "t1", 2, "size")]
+    assert 'topic="other"} 2.0' in (await lines(exposition, EVICTIONS))[1]
+    figures.now = [of(EVICTIONS, "t1", 3, "size")]
+    (folded,) = await lines(exposition, EVICTIONS)
+    assert 'topic="other"} 3.0' in folded
+    (own,) = await lines(exposition, EVICTIONS)
+    assert 'topic="t1"} 3.0' in own
+    figures.now = []
+    assert await lines(exposition, EVICTIONS) == []
+
+
+async def test_a_check_is_one_observation_with_the_clusters_name() -> None:
+    _, exposition = door()
+    name = "pulsar_storage_backlog_quota_check_duration_seconds"
+    assert f'{name}_count{{cluster="c1"}} 0.0' in await lines(exposition, f"{name}_count")
+    exposition.observe_backlog_check(0.02)
+    buckets = await lines(exposition, f"{name}_bucket")
+    assert f'{name}_bucket{{cluster="c1",le="0.01"}} 0.0' in buckets
+    assert f'{name}_bucket{{cluster="c1",le="0.025"}} 1.0' in buckets
+    assert f'{name}_bucket{{cluster="c1",le="300.0"}} 1.0' in buckets

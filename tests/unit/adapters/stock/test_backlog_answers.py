@@ -1,0 +1,159 @@
+"""What rgd makes of a topic's internal stats: positions, counts, and times; fed with a live broker's answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rgd.adapters.stock import backlog_answers as answers
+from rgd.core.backlog.model import (
+    TOPIC_LEDGERS_MAX,
+    TOPIC_SUBSCRIPTIONS_MAX,
+    Ledger,
+    Position,
+    SubscriptionBacklog,
+)
+from rgd.ports.stock import StockRefused
+
+RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "backlog_recorded.json").read_text())
+LEDGERS = (Ledger(5, 10, 1350), Ledger(9, 0, 0), Ledger(10, 5, 675))
+
+
+def stats(**changes: Any) -> answers.InternalStats:
+    """The recorded topic with other fields."""
+    return answers.STATS.decode(json.dumps({**RECORDED["internalStats"], **changes}))
+
+
+def cursor(mark: str, **changes: Any) -> dict[str, Any]:
+    """A durable cursor at a mark-delete position."""
+    said = {"markDeletePosition": mark, "individuallyDeletedMessages": "[]"}
+    return {**said, "cursorLedger": 7, "state": "Open", **changes}
+
+
+def test_a_recorded_topic_gives_its_ledgers_and_subscriptions() -> None:
+    told = stats()
+    ledgers = answers.ledgers_of(told)
+    assert ledgers == (Ledger(5, 10, 1350), Ledger(9, 10, 1350), Ledger(10, 5, 675))
+    assert answers.subscriptions_of(told, ledgers) == (
+        SubscriptionBacklog("s1", Position(5, 3), messages=20),
+        SubscriptionBacklog("gone", None, messages=0),
+        SubscriptionBacklog("s2", Position(5, 0), messages=25),
+    )
+
+
+def test_the_last_ledger_has_the_present_counts_only_while_it_is_the_one_that_is_written() -> None:
+    # A new ledger is there, and the counts are still of the one before it.
+    told = stats(lastConfirmedEntry="9:9", currentLedgerEntries=10, currentLedgerSize=1350)
+    assert answers.ledgers_of(told)[-1] == Ledger(10, 0, 0)
+    # It was closed, and no new one is there yet: its own counts hold.
+    closed = [*RECORDED["internalStats"]["ledgers"][:2], {"ledgerId": 10, "entries": 6, "size": 7}]
+    assert answers.ledgers_of(stats(ledgers=closed))[-1] == Ledger(10, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "counts"),
+    [
+        pytest.param("reader-1", {"cursorLedger": -1}, False, id="a-reader"),
+        pytest.param("pulsar.dedup", {}, False, id="deduplication"),
+        pytest.param("pulsar.repl.eu", {}, True, id="a-replicator"),
+        pytest.param("s1", {"cursorLedger": -1, "state": "NoLedger"}, True, id="after-a-restart"),
+    ],
+)
+def test_whose_backlog_counts(name: str, changes: dict[str, Any], counts: bool) -> None:
+    told = stats(cursors={name: cursor("5:2", **changes)})
+    assert (name in answers.durable_cursors(told)) is counts
+
+
+@pytest.mark.parametrize(
+    ("mark", "following"),
+    [
+        ((5, -1), (5, 0)),
+        ((5, 8), (5, 9)),
+        ((5, 9), (10, 0)),
+        ((3, 7), (5, 0)),
+        ((9, -1), (10, 0)),
+        ((10, 4), None),
+        ((11, -1), None),
+    ],
+)
+def test_the_entry_after_a_mark_is_one_that_exists(
+    mark: tuple[int, int], following: tuple[int, int] | None
+) -> None:
+    wanted = None if following is None else Position(*following)
+    assert answers.following(LEDGERS, Position(*mark)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("position", "preceding"),
+    [((5, 0), None), ((5, 1), (5, 0)), ((10, 0), (5, 9)), ((10, 5), (10, 4)), ((12, 0), (10, 4))],
+)
+def test_the_entry_before_a_position_is_one_that_exists(
+    position: tuple[int, int], preceding: tuple[int, int] | None
+) -> None:
+    wanted = None if preceding is None else Position(*preceding)
+    assert answers.preceding(LEDGERS, Position(*position)) == wanted
+
+
+@given(st.data())
+def test_unacknowledged_entries_are_those_neither_before_the_mark_nor_in_a_range(
+    data: st.DataObject,
+) -> None:
+    sizes = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=5))
+    ledgers = [Ledger(2 * at + 1, size, size) for at, size in enumerate(sizes)]
+    entries = [Position(ledger.id, at) for ledger in ledgers for at in range(ledger.entries)]
+    acknowledged = data.draw(st.sets(st.sampled_from(entries))) if entries else set()
+    mark = Position(1, -1)
+    for entry in entries:
+        if entry not in acknowledged:
+            break
+        mark = entry
+    # As Pulsar writes them: open below, closed above, within one ledger or over several.
+    ranges = [
+        f"({one.ledger}:{one.entry - 1}..{one.ledger}:{one.entry}]"
+        for one in sorted(acknowledged)
+        if one > mark
+    ]
+    count = answers.unacknowledged(answers.Entries(ledgers), mark, f"[{','.join(ranges)}]")
+    assert count == len(entries) - len(acknowledged)
+
+
+def test_too_many_ranges_are_not_counted() -> None:
+    ranges = "x" * (answers.RANGES_CHARS_MAX + 1)
+    assert answers.unacknowledged(answers.Entries(LEDGERS), Position(5, -1), ranges) is None
+
+
+def test_a_ledger_that_was_deleted_meanwhile_is_left_out() -> None:
+    assert answers.closed(LEDGERS, {9: 77}) == (Ledger(9, 0, 0, 77), LEDGERS[-1])
+
+
+def test_only_the_subscriptions_at_the_oldest_message_have_its_time() -> None:
+    before = [SubscriptionBacklog(name, Position(5, at)) for name, at in (("a", 3), ("b", 4))]
+    stamp = answers.Stamp(7, 8)
+    report = answers.report_of("persistent://t/n/x", (), before, (Position(5, 3), stamp), 99)
+    assert report.subscriptions == (SubscriptionBacklog("a", Position(5, 3), 7, 8), before[1])
+
+
+def test_times_are_the_brokers_and_the_producers() -> None:
+    stamp = answers.stamp_of(RECORDED["headers"])
+    assert stamp == answers.Stamp(1795345631604, 1795345631590)
+    assert answers.stamp_of({}) == answers.Stamp(None, None)
+    with pytest.raises(StockRefused, match="expected a time such as"):
+        answers.stamp_of({answers.PUBLISH_TIME: "yesterday"})
+
+
+def test_more_than_a_report_may_have_is_refused_with_what_to_do() -> None:
+    many = [{"ledgerId": at, "entries": 1, "size": 1} for at in range(TOPIC_LEDGERS_MAX + 1)]
+    with pytest.raises(StockRefused, match="managedLedgerMaxEntriesPerLedger"):
+        answers.ledgers_of(stats(ledgers=many))
+    cursors = {f"s{at}": cursor("5:2") for at in range(TOPIC_SUBSCRIPTIONS_MAX + 1)}
+    with pytest.raises(StockRefused, match="1001 subscriptions"):
+        answers.durable_cursors(stats(cursors=cursors))
+
+
+@pytest.mark.parametrize("text", ["", "5", "5:", "a:b", "5:2:0", "9" * 30 + ":1"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(StockRefused, match="expected a position"):
+        answers.position_of(text)

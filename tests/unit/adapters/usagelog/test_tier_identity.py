@@ -1,0 +1,245 @@
+"""A tier that vanishes looks like an empty one: nothing may leave the disk, and nothing may be begun there.
+
+Law: while the place of a tier holds no tier, or another one, the uploader creates, drops and deletes nothing and
+the lag rises; once the tier is back, it goes on as if nothing had been.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.retention import Limits
+from rgd.adapters.usagelog.sources import TierSource
+from rgd.adapters.usagelog.tier_state import load_state, state_path, store_state
+from rgd.storage.errors import TierChanged, TierDamaged
+from rgd.storage.identity import MARKER
+from rgd.storage.objects import Objects, canonical
+from tests.unit.adapters.usagelog.logs import payload_of, segments_in
+from tests.unit.adapters.usagelog.tier_world import COUNT, World, payloads
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "log")
+
+
+@pytest.fixture
+def emptied(world: World, tier_place: str) -> Objects:
+    """A tier that holds a part of the log, and then nothing at all."""
+    world.write()
+    world.uploader(Objects(tier_place)).cycle()
+    objects = Objects(tier_place)
+    for name in objects.names(""):
+        objects.delete(name)
+    world.write(COUNT, first=COUNT)
+    return objects
+
+
+def test_a_folder_that_is_unmounted_is_an_outage(world: World, tmp_path: Path) -> None:
+    mount, away = tmp_path / "mnt" / "tier", tmp_path / "away"
+    world.write()
+    uploader = world.uploader(Objects(str(mount)))
+    uploader.cycle()
+    mount.rename(away)
+    for is_mount_point_left in (False, True):
+        if is_mount_point_left:
+            mount.mkdir()
+        before = segments_in(world.folder)
+        world.write(COUNT, first=int(before[-1].stem))
+        for one in (uploader, world.uploader(Objects(str(mount)))):
+            with pytest.raises(TierChanged, match="is missing"):
+                one.cycle()
+            lag = one.lag(0)
+            assert lag is not None
+            assert lag.upload_segments == len(segments_in(world.folder)) - 1
+        assert set(before) <= set(segments_in(world.folder))
+        assert mount.exists() == is_mount_point_left
+    assert list(mount.iterdir()) == []
+    mount.rmdir()
+    away.rename(mount)
+    uploader.cycle()
+    assert len(segments_in(world.folder)) == 1
+    lag = uploader.lag(0)
+    assert lag is not None
+    assert lag.upload_segments == 0
+
+
+def test_an_emptied_place_is_an_outage_also_after_a_restart(
+    world: World, emptied: Objects, tier_place: str
+) -> None:
+    before = segments_in(world.folder)
+    with pytest.raises(TierChanged, match="is missing"):
+        world.uploader(Objects(tier_place)).cycle()
+    assert segments_in(world.folder) == before
+    assert emptied.names("") == {}
+
+
+def test_another_tier_in_the_place_is_not_written_to(
+    world: World, emptied: Objects, tier_place: str
+) -> None:
+    marker = json.dumps({"version": 1, "identity": "0" * 32}).encode()
+    emptied.create(MARKER, marker)
+    with pytest.raises(TierChanged, match="has the identity 0000"):
+        world.uploader(Objects(tier_place)).cycle()
+    assert set(emptied.names("")) == {MARKER}
+
+
+@pytest.mark.parametrize("data", [b"{", b"[" * 1000, b'{"version": 1, "identity": "\\ud800"}'])
+def test_a_marker_that_makes_no_sense_is_told(
+    world: World, emptied: Objects, tier_place: str, data: bytes
+) -> None:
+    emptied.create(MARKER, data)
+    with pytest.raises(TierDamaged, match=MARKER):
+        world.uploader(Objects(tier_place)).cycle()
+
+
+def test_a_tier_that_is_given_up_is_begun_under_another_number(
+    world: World, emptied: Objects, tier_place: str
+) -> None:
+    state_path(world.folder, canonical(tier_place)).unlink()
+    uploader = world.uploader(Objects(tier_place), log="2")
+    uploader.cycle()
+    assert uploader.tier.prefix.endswith("/2")
+    assert MARKER in emptied.names("")
+    assert payloads(tier_place)[-1] == payload_of(uploader.state.uploaded - 1)
+
+
+def test_what_an_older_rgd_uploaded_is_recognised_by_its_segments(
+    world: World, tier_place: str
+) -> None:
+    world.write()
+    world.uploader(Objects(tier_place)).cycle()
+    objects = Objects(tier_place)
+    objects.delete(MARKER)
+    place = canonical(tier_place)
+    store_state(world.folder, replace(load_state(world.folder, place, "9")[0], identity=None))
+    uploader = world.uploader(Objects(tier_place))
+    uploader.cycle()
+    assert uploader.state.identity is not None
+    assert uploader.state == load_state(world.folder, place, "9")[0]
+    for name in objects.names(""):
+        objects.delete(name)
+    store_state(world.folder, replace(uploader.state, identity=None))
+    world.write(COUNT, first=COUNT)
+    before = segments_in(world.folder)
+    with pytest.raises(TierChanged, match="found none"):
+        world.uploader(Objects(tier_place)).cycle()
+    assert segments_in(world.folder) == before
+    assert objects.names("") == {}
+
+
+def test_two_logs_share_a_tier(world: World, tmp_path: Path, tier_place: str) -> None:
+    other = World(tmp_path / "other")
+    identities = set()
+    for one, log in ((world, "1"), (other, "2")):
+        one.write()
+        uploader = one.uploader(Objects(tier_place), log=log)
+        uploader.cycle()
+        identities.add(uploader.state.identity)
+    assert len(identities) == 1
+
+
+def test_a_tier_that_vanishes_within_an_upload_is_not_believed(
+    world: World, tmp_path: Path
+) -> None:
+    mount = tmp_path / "tier"
+    world.write()
+    uploader = world.uploader(Objects(str(mount)))
+    put = uploader.tier.put
+
+    def unmounted_before(*arguments: object) -> None:
+        mount.rename(tmp_path / "away")
+        put(*arguments)  # type: ignore[arg-type]
+
+    uploader.tier.put = unmounted_before  # type: ignore[assignment, method-assign]
+    before = segments_in(world.folder)
+    with pytest.raises(TierChanged):
+        uploader.cycle()
+    assert segments_in(world.folder) == before
+    assert uploader.state.segments == ()
+
+
+def test_retention_deletes_nothing_in_a_tier_that_is_gone(world: World, tmp_path: Path) -> None:
+    mount = tmp_path / "tier"
+    world.write()
+    limits = Limits(retention_ms=1)
+    uploader = world.uploader(Objects(str(mount)), limits=limits, delete_delay_s=60)
+    uploader.cycle()
+    marked = uploader.state.marked
+    assert marked
+    mount.rename(tmp_path / "away")
+    world.pass_s(61)
+    with pytest.raises(TierChanged):
+        uploader.cycle()
+    assert uploader.state.marked == marked
+
+
+def test_reading_a_tier_that_is_gone_leaves_nothing_out_silently(
+    world: World, emptied: Objects, tier_place: str
+) -> None:
+    uploader = world.uploader(Objects(tier_place))
+    with (
+        pytest.raises(TierChanged),
+        TierSource(uploader.tier, uploader.state.segments[0]).open(),
+    ):
+        pass
+
+
+DAMAGED = [
+    pytest.param(data, id=f"{number}")
+    for number, data in enumerate(
+        [
+            b"",
+            b"{",
+            b'{"version": 9}',
+            b'{"version": 1, "segments": 1}',
+            b"[" * 100_000,
+            b'{"version": 1, "place": ' + b"[" * 900 + b"]" * 900 + b"}",
+            b'{"version": 1, "place": "\\ud800"}',
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize("data", DAMAGED)
+def test_a_damaged_state_is_set_aside_and_its_log_begun_under_another_number(
+    world: World, tier_place: str, data: bytes
+) -> None:
+    world.write()
+    world.uploader(Objects(tier_place), local_s=3600).cycle()
+    path = state_path(world.folder, canonical(tier_place))
+    path.write_bytes(data)
+    uploader = world.uploader(Objects(tier_place), log="7")
+    assert uploader.set_aside is not None
+    assert uploader.set_aside.kept is not None
+    assert uploader.set_aside.kept.read_bytes() == data
+    uploader.cycle()
+    again = world.uploader(Objects(tier_place), log="8")
+    assert again.state == uploader.state
+    assert again.state.log == "7"
+    assert again.set_aside is None
+
+
+def test_a_damaged_state_does_not_let_segments_go_to_a_tier_that_is_gone(
+    world: World, emptied: Objects, tier_place: str
+) -> None:
+    state_path(world.folder, canonical(tier_place)).write_bytes(b"{")
+    before = segments_in(world.folder)
+    for log in ("7", "8"):
+        with pytest.raises(TierChanged, match="was damaged"):
+            world.uploader(Objects(tier_place), log=log).cycle()
+    assert segments_in(world.folder) == before
+    assert emptied.names("") == {}
+
+
+def test_only_so_many_damaged_files_are_kept(world: World, tmp_path: Path) -> None:
+    world.write()
+    place = canonical(str(tmp_path / "tier"))
+    for number in range(20):
+        state_path(world.folder, place).write_bytes(b"{%d" % number)
+        world.uploader(Objects(place))
+    kept = list(world.folder.glob("*.damaged-*"))
+    assert len(kept) == 16
+    assert load_state(world.folder, place, "9")[1] is None

@@ -1,0 +1,196 @@
+"""What the poller reports and withdraws, and what becomes of evictions.
+
+Its real reader is in tests/unit/adapters/stock and tests/integration/stock.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.app import backlog_evicting
+from rgd.app.backlog_polling import in_turn
+from rgd.core.backlog.model import Source
+from rgd.core.units import Nanos
+from rgd.ports.stock import StockDown
+from rgd.ports.stock_backlogs import BrokerAway, EvictionOutcome
+from tests.unit.app.polled_house import TOPICS, House, World, eviction, report
+
+
+async def test_the_brokers_topics_are_reported() -> None:
+    house = House(World(TOPICS))
+    troubles = [house.poller.trouble]
+    assert await house.poll() == []
+    assert await house.poll() == TOPICS
+    troubles.append(house.poller.trouble)
+    assert troubles == ["Pulsar was not read yet", None]
+    assert house.figures()["rgd_backlog_topics_owned"] == 5
+
+
+async def test_a_topic_that_moved_is_dropped_at_once() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.world.topics = TOPICS[1:]
+    assert await house.poll() == TOPICS[1:]
+    # Its bundle is still listed, and the broker itself says that it does not own it.
+    house.world.gone = {TOPICS[1]}
+    assert await house.poll() == TOPICS[2:]
+
+
+async def test_two_daemons_never_have_one_topic() -> None:
+    one, other = House(World(TOPICS[:3])), House(World(TOPICS[3:]))
+    assert sorted(await one.begin() + await other.begin()) == TOPICS
+    one.world.topics, other.world.topics = TOPICS[:1], TOPICS[1:]
+    # The new owner polls first, and waits until the former one must have polled.
+    assert sorted(await other.poll() + one.store.names()) == TOPICS
+    assert sorted(await one.poll() + other.store.names()) == [TOPICS[0], *TOPICS[3:]]
+    assert sorted(await other.poll() + one.store.names()) == TOPICS
+
+
+async def test_a_topic_that_comes_back_waits_again() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.world.gone = {TOPICS[0]}
+    assert await house.poll() == TOPICS[1:]
+    house.world.gone = set()
+    assert await house.poll() == TOPICS[1:]
+    assert await house.poll() == TOPICS
+
+
+async def test_a_topic_that_its_own_broker_pushed_is_not_withdrawn() -> None:
+    house = House(World(TOPICS[:2]))
+    await house.begin()
+    house.store.report(report(TOPICS[0], Source.PUSHED), Nanos(0))
+    house.world.topics = []
+    assert await house.poll() == TOPICS[:1]
+
+
+async def test_an_unreadable_topic_keeps_its_report_and_is_told() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.world.faults = {TOPICS[0]: "answered 403 no grant"}
+    assert await house.poll() == TOPICS
+    assert house.poller.trouble == "1 topics cannot be read: answered 403 no grant"
+    assert house.figures()["rgd_backlog_topics_unreadable"] == 1
+    house.world.faults = {}
+    await house.poll()
+    assert house.poller.trouble is None
+
+
+async def test_one_failed_poll_changes_nothing_and_two_leave_nothing() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.world.error = StockDown("connection refused")
+    assert await house.poll() == TOPICS
+    assert house.poller.trouble == "connection refused"
+    assert await house.poll() == []
+    house.world.error = None
+    # Another broker may have owned them meanwhile, and its daemon may still report them.
+    assert await house.poll() == []
+    assert await house.poll() == TOPICS
+    figures = house.figures()
+    assert figures["rgd_backlog_polls_total"] == 6
+    assert figures["rgd_backlog_poll_failures_total"] == 2
+
+
+async def test_a_broker_that_is_away_leaves_nothing_at_once() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.world.error = BrokerAway("broker b:8080 is not alive")
+    assert await house.poll() == []
+    assert house.figures()["rgd_backlog_topics_owned"] == 0
+
+
+async def test_topics_that_do_not_fit_take_turns() -> None:
+    house = House(World(TOPICS), topics_max=2)
+    for _ in range(4):
+        await house.poll()
+    assert house.world.reads[1:] == [TOPICS[:2], TOPICS[2:4], [TOPICS[4], TOPICS[0]]]
+    assert house.store.names() == TOPICS
+
+
+async def test_topics_for_which_there_was_no_time_come_first_next_time() -> None:
+    house = House(World(TOPICS))
+    house.world.time = 3
+    await house.begin()
+    await house.poll()
+    assert house.world.reads[1:] == [TOPICS[:3], [*TOPICS[3:], TOPICS[0]]]
+
+
+def test_turns_go_on_after_the_last_name_also_when_it_is_gone() -> None:
+    assert in_turn(["b", "d"], 5, "c") == ["d", "b"]
+    assert in_turn(["b", "d"], 1, "d") == ["b"]
+    assert in_turn([], 1, "d") == []
+
+
+async def test_many_topics_come_in_slices() -> None:
+    names = [f"persistent://acme/orders/{number:04}" for number in range(200)]
+    house = House(World(names), topics_max=300)
+    assert await house.begin() == names
+
+
+async def test_a_position_is_evicted_once_and_counted_once() -> None:
+    house = House(World(TOPICS))
+    await house.carry_out(eviction(5))
+    await house.carry_out(eviction(5), eviction(3))
+    assert house.world.evicted == house.counted == [eviction(5)]
+    await house.carry_out(eviction(6))
+    assert house.counted == [eviction(5), eviction(6)]
+    assert house.figures()["rgd_backlog_evictions_total:done"] == 2
+
+
+async def test_a_later_age_is_another_eviction_of_the_same_position() -> None:
+    house = House(World(TOPICS))
+    await house.carry_out(eviction(5, 1000))
+    await house.carry_out(eviction(5, 1000))
+    await house.carry_out(eviction(5, 2000))
+    assert house.counted == [eviction(5, 1000), eviction(5, 2000)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "tries"),
+    [(EvictionOutcome.FAILED, 2), (EvictionOutcome.GONE, 2), (EvictionOutcome.PASSED, 2)],
+)
+async def test_an_eviction_that_was_not_carried_out_is_not_counted_and_may_be_tried_again(
+    outcome: EvictionOutcome, tries: int
+) -> None:
+    house = House(World(TOPICS))
+    house.world.outcome = outcome
+    await house.carry_out(eviction(5))
+    await house.carry_out(eviction(5))
+    assert len(house.world.evicted) == tries
+    assert house.counted == []
+    assert house.figures()[f"rgd_backlog_evictions_total:{outcome}"] == 2
+
+
+async def test_without_enforce_nothing_is_sent() -> None:
+    house = House(World(TOPICS), is_enforced=False)
+    await house.carry_out(eviction(5))
+    await house.carry_out(eviction(5))
+    assert house.world.evicted == house.counted == []
+    assert house.figures()["rgd_backlog_evictions_total:dry_run"] == 1
+
+
+async def test_a_pushed_topic_is_its_brokers_to_evict() -> None:
+    house = House(World(TOPICS))
+    await house.carry_out(replace(eviction(5), source=Source.PUSHED))
+    assert house.world.evicted == []
+
+
+async def test_a_topic_that_moved_is_not_evicted() -> None:
+    house = House(World(TOPICS))
+    await house.begin()
+    house.carrier.add((eviction(5), eviction(5, topic=TOPICS[1])))
+    house.world.topics = TOPICS[1:]
+    await house.poll()
+    await house.carry_out()
+    assert [one.topic for one in house.world.evicted] == TOPICS[1:2]
+
+
+async def test_evictions_beyond_the_limit_wait_for_the_next_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog_evicting, "WAITING_MAX", 2)
+    house = House(World(TOPICS))
+    await house.carry_out(*(eviction(5, topic=topic) for topic in TOPICS))
+    assert len(house.world.evicted) == 2
+    assert house.figures()["rgd_backlog_evictions_total:dropped"] == 3

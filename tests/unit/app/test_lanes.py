@@ -1,0 +1,95 @@
+"""Lanes: a call that hangs holds up its own lane, for a limited time, and nothing else."""
+
+import asyncio
+import threading
+
+import pytest
+
+from rgd.app.lanes import Lane, LaneBusy, LaneClosed, LaneTimeout
+
+TIMEOUT_S = 30
+
+
+class Hanging:
+    """A call that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.end = threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        assert self.end.wait(TIMEOUT_S)
+        return "ended"
+
+
+def lane(*, timeout_s: float = TIMEOUT_S, waiting_max: int = 4) -> Lane:
+    return Lane("reads", timeout_s=timeout_s, waiting_max=waiting_max)
+
+
+async def begun(one: Lane, hanging: Hanging) -> "asyncio.Task[str]":
+    task = asyncio.create_task(one.call(hanging))
+    assert await asyncio.to_thread(hanging.begun.wait, TIMEOUT_S)
+    return task
+
+
+async def test_calls_are_done_one_after_the_other_in_order() -> None:
+    one, done = lane(waiting_max=100), []
+
+    def work(number: int) -> int:
+        done.append((number, threading.current_thread().name))
+        return number
+
+    answers = await asyncio.gather(*(one.call(lambda n=n: work(n)) for n in range(50)))  # type: ignore[misc]
+    assert answers == [number for number, _ in done] == list(range(50))
+    assert len({name for _, name in done}) == 1
+    one.close()
+
+
+async def test_an_error_is_the_callers() -> None:
+    one = lane()
+    with pytest.raises(ZeroDivisionError):
+        await one.call(lambda: 1 // 0)
+    assert await one.call(lambda: 1) == 1
+    one.close()
+
+
+async def test_who_waits_for_what_hangs_is_told_and_the_lane_goes_on_after_it() -> None:
+    one, hanging = lane(timeout_s=0.01), Hanging()
+    with pytest.raises(LaneTimeout, match="expected an answer"):
+        await one.call(hanging)
+    never = Hanging()
+    with pytest.raises(LaneTimeout):
+        await one.call(never)
+    hanging.end.set()
+    one._timeout_s = TIMEOUT_S
+    assert await one.call(lambda: "next") == "next"
+    # Nobody waited for it any more, so it was not begun.
+    assert not never.begun.is_set()
+    one.close()
+
+
+async def test_a_lane_that_hangs_queues_no_more_than_it_may() -> None:
+    one, hanging = lane(timeout_s=0.01, waiting_max=3), Hanging()
+    for _ in range(3):
+        with pytest.raises(LaneTimeout):
+            await one.call(hanging)
+    for _ in range(10):
+        with pytest.raises(LaneBusy, match="3 wait already"):
+            await one.call(hanging)
+    hanging.end.set()
+    one.close()
+
+
+async def test_closing_tells_who_waits_and_waits_for_nothing() -> None:
+    one, hanging = lane(), Hanging()
+    task = await begun(one, hanging)
+    one.close()
+    with pytest.raises(LaneClosed):
+        await task
+    with pytest.raises(LaneClosed):
+        await one.call(hanging)
+    hanging.end.set()
+    assert one._thread is not None
+    await asyncio.to_thread(one._thread.join, TIMEOUT_S)
+    assert not one._thread.is_alive()

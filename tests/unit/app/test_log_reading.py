@@ -1,0 +1,175 @@
+"""Reading a log while its tier hangs: what is on disk is answered, what is not is an error, nothing waits for ever.
+
+A segment in a folder tier that is a FIFO hangs as a dead network file system does: opening it never returns.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.files import list_segments
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.app import log_reading
+from rgd.app.lanes import LaneClosed, LaneTimeout
+from rgd.app.log_keeping import LogKeeper
+from rgd.app.log_reading import LogPlace, LogReading
+from rgd.ports.log_door import From
+from rgd.storage.errors import TierChanged
+from rgd.wire.frame import decode_entry
+from tests.support.kept_logs import SetClock, keeper_of, uploader_of
+from tests.unit.adapters.usagelog.logs import (
+    T0,
+    TIMEOUT_S,
+    payload_of,
+    pendings,
+    segments_in,
+    write_log,
+)
+
+COUNT = 200
+STEP_MS = 10
+SETTINGS = UsageLogSettings(segment_bytes=2048)
+
+
+class Kept:
+    """A log, a part of it in a folder tier alone."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder, self.tier = root / "broker-1", root / "tier"
+        write_log(self.folder, pendings(COUNT, step_ms=STEP_MS), SETTINGS)
+        clock = SetClock()
+        uploader = uploader_of(self.folder, str(self.tier), clock.now)
+        uploader.cycle()
+        self.keeper: LogKeeper = keeper_of(self.folder, COUNT, clock=clock, uploader=uploader)
+        self.first_on_disk = int(segments_in(self.folder)[0].stem)
+        self.stuck: list[Path] = []
+
+    def hang(self) -> None:
+        """Every segment and index of the tier never answers."""
+        for path in [*self.tier.rglob("*.log"), *self.tier.rglob("*.idx")]:
+            path.unlink()
+            os.mkfifo(path)
+            self.stuck.append(path)
+
+    def free(self) -> None:
+        """End what hangs."""
+        for path in self.stuck:
+            os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+    async def payloads(self, start: From, limit: int = COUNT) -> list[bytes]:
+        view = await self.keeper.entries(start, limit)
+        return [decode_entry(one.headers_and_payload).payload for one in view.entries]
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    one = Kept(tmp_path)
+    yield one
+    await one.keeper.close()
+    one.free()
+
+
+async def test_a_tier_that_hangs_holds_up_its_own_readers_alone(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept.keeper._reading._tier, "_timeout_s", 0.05)
+    kept.hang()
+    first = kept.first_on_disk
+    for start in (From(0), From(first - 1), From(time_ms=T0)):
+        with pytest.raises(LaneTimeout, match="tier"):
+            await kept.keeper.entries(start, 1)
+    on_disk = [payload_of(number) for number in range(first, COUNT)]
+    assert await kept.payloads(From(first)) == on_disk
+    assert await kept.payloads(From(time_ms=T0 + first * STEP_MS)) == on_disk
+    assert await kept.payloads(From(time_ms=T0 + (first - 1) * STEP_MS + 1)) == on_disk
+    assert await kept.payloads(From(COUNT)) == []
+
+
+async def test_entries_in_the_tier_and_on_disk_are_one_log(kept: Kept) -> None:
+    for number in range(0, COUNT, 17):
+        expected = [payload_of(one) for one in range(number, COUNT)]
+        assert await kept.payloads(From(number)) == expected
+        assert await kept.payloads(From(time_ms=T0 + number * STEP_MS)) == expected
+
+
+async def test_a_tier_that_is_gone_is_an_error_and_no_gap(kept: Kept) -> None:
+    kept.tier.rename(kept.tier.with_name("away"))
+    with pytest.raises(TierChanged):
+        await kept.keeper.entries(From(0), 1)
+    assert len(await kept.payloads(From(kept.first_on_disk), 5)) == 5
+
+
+async def test_a_segment_that_goes_up_while_it_is_read_is_read_there(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(kept.folder, pendings(COUNT, first=COUNT, step_ms=STEP_MS), SETTINGS)
+    assert kept.keeper.uploader is not None
+    uploader = kept.keeper.uploader
+
+    def listed_before(folder: Path) -> object:
+        found = list_segments(folder)
+        uploader.cycle()
+        return found
+
+    monkeypatch.setattr(log_reading, "list_segments", listed_before)
+    assert await kept.payloads(From(0), 2 * COUNT) == [payload_of(n) for n in range(2 * COUNT)]
+    assert len(segments_in(kept.folder)) == 1
+
+
+async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
+    kept.hang()
+    read = asyncio.create_task(kept.keeper.entries(From(0), 1))
+    # An answer from the disk, asked for later, comes while the other one hangs.
+    assert await kept.payloads(From(COUNT)) == []
+    async with asyncio.timeout(TIMEOUT_S):
+        await kept.keeper.close()
+        with pytest.raises(LaneClosed):
+            await read
+
+
+async def test_an_entry_that_is_written_when_nothing_was_found_is_not_passed(
+    kept: Kept,
+) -> None:
+    def next_index() -> int:
+        """The writer comes between whatever the reader looked at and this."""
+        at = COUNT + len(written)
+        written.append(at)
+        write_log(kept.folder, pendings(1, first=at, step_ms=STEP_MS), SETTINGS)
+        return at + 1
+
+    written: list[int] = []
+    reading = LogReading(LogPlace(kept.folder, "usage", "broker-1"), None, next_index)
+    for start in (From(COUNT), From(time_ms=T0 + COUNT * STEP_MS)):
+        view = await reading.entries(start, 10)
+        assert [decode_entry(one.headers_and_payload).payload for one in view.entries] == [
+            payload_of(number) for number in range(COUNT, COUNT + len(written))
+        ]
+        assert view.next_index == COUNT + len(written)
+    reading.close()
+
+
+@pytest.mark.parametrize("limit", [3, 5, 7, 11])
+async def test_without_indexes_damage_makes_no_reader_read_twice(
+    tmp_path: Path, limit: int
+) -> None:
+    settings = replace(SETTINGS, interceptors=frozenset())
+    write_log(tmp_path, pendings(COUNT, step_ms=STEP_MS), settings)
+    whole = [payload_of(number) for number in range(COUNT)]
+    first = segments_in(tmp_path)[0]
+    data = bytearray(first.read_bytes())
+    data[data.index(whole[3])] ^= 1
+    first.write_bytes(data)
+    del whole[3]
+    reading = LogReading(LogPlace(tmp_path, "usage", "broker-1"), None, lambda: COUNT)
+    found: list[bytes] = []
+    at, more = 0, True
+    while more:
+        view = await reading.entries(From(at), limit)
+        found += [decode_entry(one.headers_and_payload).payload for one in view.entries]
+        at, more = view.next_index, view.more
+    reading.close()
+    assert found == whole

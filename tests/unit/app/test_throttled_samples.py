@@ -1,0 +1,96 @@
+"""PIP-406's metrics: names and labels to the letter, and the same figures as the counters.
+
+Not covered: when a level counts (tests/unit/core/buckets/test_throttled.py).
+"""
+
+import pytest
+from prometheus_client import parser
+
+from rgd.adapters.metrics.exposition import Exposition
+from rgd.app.throttled_samples import throttled_samples
+from rgd.core.buckets import throttled
+from rgd.core.buckets.throttled import IDLE_NS, ThrottledTable
+from rgd.core.units import Nanos
+from rgd.ports.metrics import Sample
+from tests.unit.core.values import ms
+
+TOPIC = "persistent://acme/orders/eu-partition-0"
+LABELS = {
+    "cluster": "standalone",
+    "tenant": "acme",
+    "namespace": "acme/orders",
+    "topic": TOPIC,
+    "subscription": "audit",
+}
+#: Masks of the broker's limit on messages and of the group's on bytes.
+BROKER, GROUP_BYTES = 1, 1 << 5
+
+
+class Shown:
+    """Shows a table's samples."""
+
+    def __init__(self, table: ThrottledTable, now: Nanos) -> None:
+        self._table, self._now = table, now
+
+    def samples(self) -> list[Sample]:
+        return list(throttled_samples(self._table, "standalone", self._now))
+
+
+async def scraped(
+    table: ThrottledTable, now: Nanos
+) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    body, _ = await Exposition(Shown(table, now)).render("")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in parser.text_string_to_metric_families(body.decode())
+        for sample in family.samples
+        if "dispatch_throttled" in sample.name
+    }
+
+
+def series(name: str, **more: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset((LABELS | more).items())
+
+
+async def test_names_and_labels_are_those_of_the_pip_and_all_series_start_at_once() -> None:
+    table = ThrottledTable()
+    assert await scraped(table, ms(0)) == {}
+    table.count((TOPIC, "audit"), BROKER, 60, 0, 250, ms(0))
+    table.count((TOPIC, "audit"), BROKER | GROUP_BYTES, 60, 500, 250, ms(1000))
+    events = {
+        series(f"pulsar_subscription_dispatch_throttled_{unit}_events", reason=reason): 0.0
+        for unit in ("msg", "bytes")
+        for reason in ("broker", "resource_group", "topic", "subscription")
+    }
+    events[series("pulsar_subscription_dispatch_throttled_msg_events", reason="broker")] = 2
+    events[
+        series("pulsar_subscription_dispatch_throttled_bytes_events", reason="resource_group")
+    ] = 1
+    volume = "rgd_subscription_dispatch_throttled_total"
+    assert await scraped(table, ms(9000)) == events | {
+        series(volume, dimension="messages"): 120,
+        series(volume, dimension="bytes"): 500,
+        series("rgd_subscription_dispatch_throttled_seconds_total"): 0.5,
+    }
+
+
+async def test_the_series_vanish_an_hour_after_the_last_throttled_request() -> None:
+    table = ThrottledTable()
+    table.count((TOPIC, "audit"), BROKER, 60, 0, 0, ms(0))
+    assert len(await scraped(table, Nanos(IDLE_NS))) == 11
+    assert await scraped(table, Nanos(IDLE_NS + 1)) == {}
+
+
+async def test_further_subscriptions_are_other_without_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(throttled, "SUBSCRIPTIONS_MAX", 1)
+    table = ThrottledTable()
+    for name in ("audit", "b", "c"):
+        table.count((TOPIC, name), BROKER, 60, 0, 250, ms(0))
+    shown = await scraped(table, ms(0))
+    other = dict.fromkeys(("tenant", "namespace", "topic", "subscription"), "other")
+    events = "pulsar_subscription_dispatch_throttled_msg_events"
+    assert shown[series(events, **other, reason="broker")] == 2
+    assert shown[series(events, reason="broker")] == 1
+    assert len(shown) == 11 + 10

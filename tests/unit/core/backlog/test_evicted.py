@@ -1,0 +1,45 @@
+"""When an eviction counts: a pushed topic's when it is named, a polled one's when it was carried out."""
+
+from rgd.core.backlog.model import QuotaType, Source
+from rgd.core.broker.backlog_work import BacklogWork
+from rgd.core.broker.events import BacklogEvicted
+from tests.unit.core.backlog.topics import EU, EVICT, House, report, s, size_quota, sub
+
+
+def test_a_pushed_topics_eviction_counts_when_it_is_named() -> None:
+    house = House(topics={EU: size_quota(50, EVICT)})
+    house.report(report(sub("a"), sub("b")))
+    house.check()
+    assert house.store.evicted == {QuotaType.SIZE: 1}
+    # Nobody says that it was carried out; a word about it changes nothing.
+    house.store.evicted_now(house.state().evictions[0])
+    assert house.store.evicted == {QuotaType.SIZE: 1}
+
+
+def test_a_polled_topics_eviction_counts_once_a_report_when_it_was_carried_out() -> None:
+    house = House(topics={EU: size_quota(50, EVICT)})
+    work = BacklogWork(house.store)
+    house.report(report(sub("a"), sub("b"), source=Source.POLLED))
+    house.check()
+    first, second = house.state().evictions
+    assert house.store.evicted == {}
+    assert house.store.exceeded[QuotaType.SIZE, EVICT] == 1
+    assert work.on_evicted(BacklogEvicted(s(2), first)) == []
+    work.on_evicted(BacklogEvicted(s(2), second))
+    # Both subscriptions are one eviction of the topic's backlog.
+    assert house.store.evicted == {QuotaType.SIZE: 1}
+    assert (house.state().evicted_size, house.state().evicted_time) == (1, 0)
+    house.report(report(sub("a"), source=Source.POLLED), at=3)
+    house.check(at=4)
+    work.on_evicted(BacklogEvicted(s(5), house.state().evictions[0]))
+    assert house.store.evicted == {QuotaType.SIZE: 2}
+
+
+def test_an_eviction_of_a_topic_that_moved_meanwhile_is_nobodys() -> None:
+    house = House(topics={EU: size_quota(50, EVICT)})
+    house.report(report(sub("a"), source=Source.POLLED))
+    house.check()
+    (named,) = house.state().evictions
+    house.store.withdraw(EU, Source.POLLED)
+    house.store.evicted_now(named)
+    assert house.store.evicted == {}

@@ -1,0 +1,55 @@
+"""What is refused of a report. Not what a report means."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rgd.core.backlog import model
+from rgd.core.backlog.model import Position, check_backlog
+from rgd.core.errors import InvalidBacklog, InvalidName
+from tests.unit.core.backlog.topics import ledger, report, sub
+
+GOOD = report(sub("a"), sub("b", None), ledgers=(ledger(1, closed_ago_s=5), ledger(3)))
+
+
+def test_a_good_report_is_taken() -> None:
+    check_backlog(GOOD)
+    check_backlog(report(ledgers=()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        pytest.param({"topic": "non-persistent://acme/orders/eu"}, "topic", id="no backlog"),
+        pytest.param({"read_at_ms": -1}, "read_at_ms", id="time"),
+        pytest.param({"ledgers": (ledger(2, closed_ago_s=1), ledger(2))}, "ascending", id="twice"),
+        pytest.param({"ledgers": (ledger(1), ledger(2))}, "closed_at_ms", id="two are open"),
+        pytest.param({"ledgers": (ledger(1, entries=-1),)}, "entries", id="entries"),
+        pytest.param({"ledgers": (ledger(1, size=1 << 63),)}, "bytes", id="bytes"),
+        pytest.param({"subscriptions": (sub("a"), sub("a"))}, "once", id="a name twice"),
+        pytest.param({"subscriptions": (sub(at=(-1, 0)),)}, "oldest.ledger", id="position"),
+        pytest.param({"subscriptions": (sub(ago_s=1e15),)}, "publish_time_ms", id="publish time"),
+        pytest.param({"subscriptions": (sub()._replace(messages=-1),)}, "messages", id="messages"),
+    ],
+)
+def test_a_bad_report_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidBacklog, match=named):
+        check_backlog(replace(GOOD, **changes))
+
+
+@pytest.mark.parametrize("changes", [{"topic": "eu"}, {"subscriptions": (sub(""),)}])
+def test_a_bad_name_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidName):
+        check_backlog(replace(GOOD, **changes))
+
+
+@pytest.mark.parametrize("limit", ["TOPIC_LEDGERS_MAX", "TOPIC_SUBSCRIPTIONS_MAX"])
+def test_the_parts_of_a_topic_are_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, limit, 1)
+    with pytest.raises(InvalidBacklog, match="at most 1"):
+        check_backlog(GOOD)
+
+
+def test_positions_are_in_the_order_of_writing() -> None:
+    assert Position(1, 9) < Position(2, 0) < Position(2, 1)

@@ -1,0 +1,171 @@
+"""Which reports count, for how long, how many; and when checks run. Not what a check finds."""
+
+from dataclasses import replace
+
+import pytest
+
+from rgd.core.backlog import store
+from rgd.core.backlog.model import Position, Source, SubscriptionBacklog
+from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.backlog.store import SLICE_SUBSCRIPTIONS, SLICE_TOPICS
+from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
+
+FULL = report(sub("a", (1, 0), 60))
+POLLED = replace(FULL, source=Source.POLLED)
+
+
+def topic(number: int) -> str:
+    return f"{EU}-{number}"
+
+
+def test_a_pushed_report_counts_before_a_polled_one_until_it_is_stale() -> None:
+    house = House()
+    house.report(POLLED)
+    house.report(FULL, at=1)
+    house.report(POLLED, at=181)
+    assert house.state().report.source is Source.PUSHED
+    house.report(POLLED, at=182)
+    assert house.state().report.source is Source.POLLED
+
+
+def test_a_topic_is_withdrawn_by_its_own_source() -> None:
+    house = House(topics={EU: size_quota(50)})
+    house.report(POLLED)
+    house.check()
+    house.store.withdraw(EU, Source.PUSHED)
+    assert house.blocked[EU] is not None
+    house.store.withdraw(EU, Source.POLLED)
+    house.store.withdraw(EU, Source.POLLED)
+    assert (house.store.get(EU), house.blocked[EU], len(house.store)) == (None, None, 0)
+
+
+def test_a_report_that_is_not_repeated_is_dropped() -> None:
+    house = House(topics={EU: size_quota(50, EVICT)})
+    house.report(FULL)
+    house.check(at=180)
+    assert len(house.store) == 1
+    house.check(at=181)
+    assert (len(house.store), house.store.expired, house.store.evicting()) == (0, 1, [])
+
+
+def test_dropped_topics_leave_nothing_behind() -> None:
+    house = House(namespaces={"acme/orders": size_quota(50, EVICT)})
+    partition = f"{EU}-partition-0"
+    house.report(replace(FULL, topic=partition), replace(FULL, topic=f"{EU}-partition-1"))
+    house.check()
+    assert sorted(house.store.partitions_of(EU)) == [partition, f"{EU}-partition-1"]
+    for number in (0, 1):
+        house.store.withdraw(f"{EU}-partition-{number}", Source.PUSHED)
+    kept = house.store
+    left: list[object] = [kept.namespaces, kept.evicted_in, kept.partitions_of(EU), kept.evicting()]
+    assert not any(left)
+    assert (kept._subscriptions, kept._ledgers) == (0, 0)
+    # What the broker evicted so far stays counted.
+    assert kept.evicted.total() == 2
+
+
+@pytest.mark.parametrize("limit", ["TOPICS_MAX", "SUBSCRIPTIONS_MAX", "LEDGERS_MAX"])
+def test_the_store_is_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, limit, 2)
+    house = House()
+    house.report(replace(FULL, topic=topic(1)), replace(FULL, topic=topic(2)))
+    assert not house.store.report(replace(FULL, topic=topic(3)), s(0))
+    house.report(replace(FULL, topic=topic(1)), at=1)
+    two = (ledger(1, closed_ago_s=1), ledger(2))
+    larger = report(sub("a"), sub("b"), ledgers=two, topic=topic(1))
+    assert house.store.report(larger, s(2)) is (limit == "TOPICS_MAX")
+    assert house.store.refused == 2 - (limit == "TOPICS_MAX")
+
+
+def test_checks_run_every_interval_while_there_are_topics() -> None:
+    house = House()
+    assert house.store.due_at(s(0)) is None
+    house.report(FULL, at=10)
+    assert house.store.due_at(s(10)) == s(70)
+    house.store.work(s(69))
+    assert not house.store.is_checking
+    house.store.work(s(70))
+    house.store.work(s(70.5))
+    assert (house.store.checks, house.store.due_at(s(71))) == (1, s(130))
+
+
+def test_a_check_goes_through_the_topics_in_slices() -> None:
+    house = House()
+    house.report(*(replace(FULL, topic=topic(number)) for number in range(SLICE_TOPICS + 1)))
+    house.store.ask()
+    visited = []
+    while house.store.due_at(s(1)) == s(1):
+        house.store.work(s(1))
+        visited.append(house.store.visited)
+    assert visited == [SLICE_TOPICS, SLICE_TOPICS + 1, SLICE_TOPICS + 1]
+
+
+def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> None:
+    house = House()
+    position = Position(1, 0)
+    many = tuple(SubscriptionBacklog(f"s{at}", position) for at in range(SLICE_SUBSCRIPTIONS // 2))
+    house.report(*(replace(FULL, topic=topic(at), subscriptions=many) for at in range(5)))
+    house.store.ask()
+    visited = []
+    while house.store.due_at(s(1)) == s(1):
+        house.store.work(s(1))
+        visited.append(house.store.visited)
+    assert visited == [2, 4, 5, 5]
+
+
+def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
+    house = House()
+    house.report(FULL)
+    house.store.ask()
+    house.store.work(s(1))
+    assert (house.store.is_checking, house.store.next_check) == (True, 2)
+    house.store.ask()
+    house.store.work(s(1))
+    assert house.store.checks == 1
+    house.store.work(s(2))
+    house.store.work(s(2))
+    assert (house.store.checks, house.store.began_at) == (2, s(2))
+
+
+def test_a_topic_that_leaves_during_a_check_is_passed_over() -> None:
+    house = House()
+    house.report(*(replace(POLLED, topic=topic(number)) for number in range(SLICE_TOPICS + 1)))
+    house.store.ask()
+    house.store.work(s(1))
+    left = [name for name in house.store.names() if house.state(name).checked is None]
+    (name,) = left
+    house.store.withdraw(name, Source.POLLED)
+    house.check()
+    assert house.store.visited == SLICE_TOPICS
+
+
+def test_with_checks_disabled_only_those_asked_for_find_anything() -> None:
+    quotas = {EU: size_quota(50)}
+    house = House(topics=quotas, settings=BacklogSettings(is_checked=False))
+    house.report(FULL)
+    for at in (60, 60, 120, 120):
+        house.store.work(s(at))
+    assert (house.store.checks, house.blocked) == (2, {})
+    house.check(at=121)
+    assert house.blocked[EU] is not None
+
+
+def test_new_policies_count_from_the_next_check_on() -> None:
+    house = House(topics={EU: size_quota(50)})
+    house.report(FULL)
+    house.check()
+    house.store.backlogs = replace(house.store.backlogs, topics={EU: size_quota(500)})
+    assert house.blocked[EU] is not None
+    house.check(at=2)
+    assert house.blocked[EU] is None
+
+
+def test_topics_that_come_and_go_between_checks_do_not_pile_up() -> None:
+    house = House()
+    house.report(FULL)
+    for number in range(100):
+        house.report(replace(FULL, topic=topic(number)))
+        house.store.withdraw(topic(number), Source.PUSHED)
+    assert len(house.store._order) <= 3
+    house.check()
+    assert house.store.visited == 1

@@ -1,0 +1,328 @@
+"""Settling: what was granted and not used goes back, what was used beyond it is charged.
+
+Not covered: any sequence of reads and settlements (tests/property/test_dispatch.py), and HTTP
+(tests/integration/http/test_settle.py).
+"""
+
+import pytest
+
+from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.decision import Decision, Level, Name, Request
+from rgd.core.buckets.level import LevelState
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.unsettled import RECENT_NS
+from rgd.core.errors import UnknownGroup
+from rgd.core.policies.model import (
+    NOT_SET,
+    Attachments,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    TopicSplit,
+)
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import Dimension, Kind, Nanos, Pair
+from tests.unit.core.broker.rounds_house import House
+from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
+
+START = Nanos(0)
+RATE = rates(400, 4000)
+SAME = LocalLimit(RATE, RATE)
+#: A full bucket.
+FULL = Pair(100, 1000)
+NAME: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
+PUBLISHER: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
+
+
+def limiter(
+    *,
+    shadow: bool = False,
+    split: TopicSplit | None = None,
+    broker: LocalLimit = SAME,
+) -> Limiter:
+    """A name with the same limit at the broker and at its group."""
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    gold = Group("gold", Limit(RATE, RATE), shadow=shadow, topic_split=split)
+    made.set_policies(
+        PolicySnapshot(
+            {"gold": gold},
+            Attachments(namespaces={NAMESPACE: "gold"}),
+            Limits(broker=broker),
+        ),
+        START,
+    )
+    return made
+
+
+def ask(
+    one: Limiter, messages: int, size: int = 0, *, now: Nanos = START, name: Name = NAME
+) -> Pair:
+    kind, group, namespace, topic, subscription = name
+    partial = kind is Kind.DISPATCH
+    answer = one.acquire(
+        Request(kind, messages, size, group, namespace, topic, subscription, partial=partial), now
+    )
+    assert isinstance(answer, Decision)
+    return Pair(answer.messages, answer.bytes)
+
+
+def levels(one: Limiter) -> list[LevelState]:
+    found = (one.limit(Level.BROKER, Kind.DISPATCH), one.state(key("gold", Kind.DISPATCH)))
+    return [level for level in found if level is not None]
+
+
+def left(one: Limiter, now: Nanos = START) -> list[Pair]:
+    return [
+        Pair(*(level.remaining(dimension, now) for dimension in Dimension)) for level in levels(one)
+    ]
+
+
+def test_what_was_not_read_is_granted_to_the_next_reader() -> None:
+    one = limiter()
+    assert ask(one, 100, 1000) == FULL
+    assert ask(one, 100, 1000) == Pair()
+    assert one.settle(NAME, Pair(90, 900), START) == Pair(90, 900)
+    assert left(one) == [Pair(90, 900)] * 2
+    assert ask(one, 100, 1000) == Pair(90, 900)
+
+
+def test_no_more_goes_back_than_was_granted_and_only_once() -> None:
+    one = limiter()
+    ask(one, 30, 300)
+    assert one.settle(NAME, Pair(10**9, 0), START) == Pair(30, 0)
+    assert one.settle(NAME, Pair(10, 10**9), START) == Pair(0, 300)
+    assert one.settle(NAME, Pair(1, 1), START) == Pair()
+    assert left(one) == [FULL] * 2
+
+
+def test_nothing_goes_back_into_another_name() -> None:
+    one = limiter()
+    ask(one, 100)
+    other: Name = (*NAME[:4], "billing")
+    assert one.settle(other, Pair(50), START) == Pair()
+    ask(one, 0, name=other)
+    assert one.settle(other, Pair(50), START) == Pair()
+
+
+def test_a_bucket_never_holds_more_than_its_depth() -> None:
+    one = limiter()
+    ask(one, 100, 1000)
+    # The bucket has filled up again meanwhile.
+    assert one.settle(NAME, Pair(100, 1000), ms(250)) == Pair(100, 1000)
+    assert left(one, ms(250)) == [FULL] * 2
+    for level in levels(one):
+        assert level.messages_tokens == FULL.messages * PICO
+
+
+@pytest.mark.parametrize(
+    ("after", "back"),
+    [(RECENT_NS - 1, 30), (2 * RECENT_NS - 1, 30), (2 * RECENT_NS, 0)],
+)
+def test_a_grant_can_be_given_back_for_a_while(after: int, back: int) -> None:
+    one = limiter()
+    ask(one, 30)
+    assert one.settle(NAME, Pair(30), Nanos(after)) == Pair(back)
+
+
+def test_older_grants_go_back_first_and_newer_ones_stay() -> None:
+    one = limiter()
+    ask(one, 30)
+    later = Nanos(RECENT_NS)
+    ask(one, 20, now=later)
+    assert one.settle(NAME, Pair(40), later) == Pair(40)
+    assert one.settle(NAME, Pair(40), Nanos(2 * RECENT_NS)) == Pair(10)
+
+
+def test_a_publishers_first_settlement_gives_back_its_last_grant_and_later_ones_every_grant() -> (
+    None
+):
+    one = limiter()
+    for _ in range(2):
+        ask(one, 20, name=PUBLISHER)
+    assert one.settle(PUBLISHER, Pair(100), START) == Pair(20)
+    assert one.settle(PUBLISHER, Pair(100), START) == Pair()
+    for _ in range(2):
+        ask(one, 20, name=PUBLISHER)
+    assert one.settle(PUBLISHER, Pair(100), START) == Pair(40)
+
+
+@pytest.mark.parametrize(("after", "back"), [(RECENT_NS - 1, 20), (RECENT_NS, 0)])
+def test_a_publishers_first_settlement_gives_back_no_old_grant(after: int, back: int) -> None:
+    one = limiter()
+    ask(one, 20, name=PUBLISHER)
+    assert one.settle(PUBLISHER, Pair(20), Nanos(after)) == Pair(back)
+
+
+def test_what_was_read_beyond_the_grant_is_debt() -> None:
+    one = limiter()
+    ask(one, 100, 1000)
+    assert one.settle(NAME, Pair(-50, -500), START) == Pair(-50, -500)
+    for level in levels(one):
+        assert (level.messages_tokens, level.bytes_tokens) == (-50 * PICO, -500 * PICO)
+    # It may be corrected again.
+    assert one.settle(NAME, Pair(150), START) == Pair(150)
+
+
+def test_debt_after_the_fact_is_at_most_that_of_the_largest_request() -> None:
+    one = limiter()
+    ask(one, 100)
+    most = 10 * 400
+    assert one.settle(NAME, Pair(-(10**12)), START) == Pair(-most)
+    assert one.settle(NAME, Pair(-1), START) == Pair()
+    group = one.state(key("gold", Kind.DISPATCH))
+    assert group is not None
+    assert group.wait(1, 0, START)[0] == 10_003
+
+
+def test_one_dimension_may_go_back_and_the_other_be_charged() -> None:
+    one = limiter()
+    ask(one, 100, 500)
+    assert one.settle(NAME, Pair(40, -100), START) == Pair(40, -100)
+    assert left(one) == [Pair(40, 400)] * 2
+
+
+def test_a_topics_part_and_its_whole_group_get_it_back() -> None:
+    one = limiter(split=TopicSplit.EVEN)
+    ask(one, 100, 1000)
+    assert one.settle(NAME, Pair(60, 600), START) == Pair(60, 600)
+    assert left(one) == [Pair(60, 600)] * 2
+    assert ask(one, 100, 1000) == Pair(60, 600)
+
+
+def test_a_topics_weight_is_of_what_it_used_and_needed() -> None:
+    one = limiter(split=TopicSplit.PROPORTIONAL, broker=NOT_SET)
+    assert ask(one, 150, 1500) == FULL
+    one.settle(NAME, Pair(60, 600), START)
+    shares = one.split_of(key("gold", Kind.DISPATCH))
+    assert shares is not None
+    part = shares.part(TOPIC, START)
+    part.close_round()
+    # In its first round a topic counts as if it had been there in the one before.
+    assert part.usage == Pair(2 * 40, 2 * 400)
+
+
+def test_a_shadow_group_gets_nothing_back_and_is_charged() -> None:
+    one = limiter(shadow=True)
+    ask(one, 100, 1000)
+    one.settle(NAME, Pair(60, 600), START)
+    broker, shadow = left(one)
+    assert (broker, shadow) == (Pair(60, 600), Pair())
+    one.settle(NAME, Pair(-10), START)
+    group = one.state(key("gold", Kind.DISPATCH))
+    assert group is not None
+    assert group.shadow_refused == Pair(10)
+
+
+def test_names_without_grants_settle_nothing() -> None:
+    one = limiter()
+    assert one.settle(NAME, Pair(5, 5), START) == Pair()
+    with pytest.raises(UnknownGroup):
+        one.settle((Kind.DISPATCH, "nobody", None, None, None), Pair(5), START)
+
+
+def test_a_name_without_limits_settles_nothing() -> None:
+    one = limiter()
+    one.set_policies(PolicySnapshot(), START)
+    ask(one, 10)
+    assert one.settle(NAME, Pair(5, 5), START) == Pair()
+
+
+def test_a_change_of_policies_forgets_what_could_be_given_back() -> None:
+    one = limiter()
+    ask(one, 100)
+    one.set_policies(one.snapshot, START)
+    assert one.settle(NAME, Pair(50), START) == Pair()
+
+
+# What peers and the log learn.
+
+ASKED: Name = (Kind.PUBLISH, "gold", None, TOPIC, None)
+
+
+def test_peers_and_the_log_learn_what_was_used() -> None:
+    house = House()
+    house.ask(20, at=0)
+    house.limiter.settle(ASKED, Pair(15), ms(10))
+    (row,) = house.end(1000)
+    assert row.admitted == Pair(5_000)
+    assert row.admitted_total == Pair(5)
+
+
+def test_what_is_given_back_after_the_round_was_reported_is_left_out_of_the_next() -> None:
+    house = House()
+    house.ask(20, at=0)
+    house.end(1000)
+    house.limiter.settle(ASKED, Pair(15), ms(1010))
+    house.ask(10, at=1020)
+    house.end(2000)
+    assert house.logged().usage.admitted == Pair()
+    assert house.logged_total() == 20
+    house.ask(10, at=2020)
+    house.end(3000)
+    assert house.logged().usage.admitted == Pair(5_000)
+    # 40 granted, 15 given back.
+    assert house.logged_total() == 25
+
+
+def test_what_is_used_beyond_the_grant_is_reported() -> None:
+    house = House()
+    house.ask(20, at=0)
+    assert house.limiter.settle(ASKED, Pair(-15), ms(10)) == Pair(-15)
+    (row,) = house.end(1000)
+    assert row.admitted == Pair(35_000)
+    assert house.logged_total() == 35
+
+
+def test_grants_and_what_went_back_are_both_totals_that_never_fall() -> None:
+    one = limiter()
+    ask(one, 100, 1000)
+    one.settle(NAME, Pair(60, 600), START)
+    group = one.state(key("gold", Kind.DISPATCH))
+    assert group is not None
+    assert group.counters.admitted == Pair(100, 1000)
+    assert group.counters.returned == Pair(60, 600)
+
+
+def overasked(house: House, reads: int, *, at: float, attempt: int, asked: int = 100) -> None:
+    """Read far more than a bucket has, use one of what was granted, and give the rest back."""
+    for number in range(reads):
+        now = ms(at + 100 * number)
+        answer = house.limiter.acquire(
+            Request(messages=asked, group="gold", topic=TOPIC, partial=True, attempt=attempt), now
+        )
+        assert isinstance(answer, Decision)
+        assert answer.messages < asked
+        house.limiter.settle(ASKED, Pair(answer.messages - 1), now)
+        house.rounds.tick(now)
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_what_was_refused_to_a_reader_that_gives_back_is_no_demand(attempt: int) -> None:
+    house = House()
+    # Publishing counts grants from its first settlement on.
+    overasked(house, 1, at=0, attempt=attempt)
+    house.end(1000)
+    overasked(house, 10, at=1000, attempt=attempt)
+    (row,) = house.end(2000)
+    logged = house.logged().usage
+    # One message in a hundred milliseconds.
+    assert logged.admitted == logged.wanted == Pair(10_000)
+    assert row.wanted.messages < 12_000
+
+
+def test_what_is_retracted_after_its_round_changes_no_later_one() -> None:
+    house = House()
+    house.limiter.settle(ASKED, Pair(), ms(0))
+    name = Request(messages=100, group="gold", topic=TOPIC, partial=True)
+    house.limiter.acquire(name, ms(0))
+    house.limiter.settle(ASKED, Pair(), ms(0))
+    answer = house.limiter.acquire(name, ms(900))
+    assert isinstance(answer, Decision)
+    house.end(1000)
+    assert house.logged().usage.wanted.messages > house.logged().usage.admitted.messages
+    house.limiter.settle(ASKED, Pair(answer.messages), ms(1010))
+    house.ask(30, at=1500)
+    house.end(2000)
+    # The next round has 30 granted, less what was given back.
+    assert house.logged().usage.wanted == Pair((30 - answer.messages) * 1000)

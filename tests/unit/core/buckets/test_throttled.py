@@ -1,0 +1,317 @@
+"""PIP-406's counters: which levels throttled a subscription's dispatch, how often, how much, how long.
+
+Not covered: what the answers say (test_limiter.py), and metrics and stats made of the counters.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+import pytest
+
+from rgd.core.buckets import throttled
+from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttled, ThrottledTable
+from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import MILLI, NS_PER_MS, Dimension, Kind, Nanos
+from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms
+
+START = Nanos(0)
+NAME = "audit"
+READ = 100
+MESSAGES, BYTES = Dimension.MESSAGES, Dimension.BYTES
+BROKER, GROUP, BY_TOPIC, BY_SUBSCRIPTION = DISPATCH_LEVELS
+
+
+class Has(NamedTuple):
+    """What the bucket of each level has at the start; None is unlimited."""
+
+    broker: int | None = None
+    group: int | None = None
+    topic: int | None = None
+    subscription: int | None = None
+
+
+NONE = Has()
+#: What each bucket has room for: more than a read, which a full bucket would grant by debt.
+DEPTH = 1000
+
+
+def rate(amount: int | None) -> int | None:
+    """The rate at which a bucket of a quarter of a second has room for `DEPTH`."""
+    return None if amount is None else 4 * DEPTH * MILLI
+
+
+def rates(messages: int | None, size: int | None) -> Rates:
+    return Rates(rate(messages), rate(size))
+
+
+def limiter(
+    messages: Has = NONE, size: Has = NONE, *, split: TopicSplit | None = None, shadow: bool = False
+) -> Limiter:
+    broker, group, topic, subscription = map(rates, messages, size)
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    gold = Group("gold", Limit(dispatch=group), shadow=shadow, topic_split=split)
+    made.set_policies(
+        PolicySnapshot(
+            {"gold": gold},
+            Attachments(namespaces={NAMESPACE: "gold"}),
+            Limits(
+                broker=LocalLimit(dispatch=broker),
+                topics={TOPIC: LocalLimit(dispatch=topic)},
+                subscriptions={(TOPIC, NAME): LocalLimit(dispatch=subscription)},
+            ),
+        ),
+        START,
+    )
+    read(made, 0)
+    levels = [
+        made.limit(BROKER, Kind.DISPATCH),
+        made.state(key("gold", Kind.DISPATCH)),
+        made.limit(BY_TOPIC, Kind.DISPATCH, topic=TOPIC),
+        made.limit(BY_SUBSCRIPTION, Kind.DISPATCH, topic=TOPIC, subscription=NAME),
+    ]
+    if split is not None:
+        shares = made.split_of(key("gold", Kind.DISPATCH))
+        assert shares is not None
+        levels[1] = shares.part(TOPIC, START)
+    for level, has_messages, has_bytes in zip(levels, messages, size, strict=True):
+        if level is not None:
+            level.take(DEPTH - (has_messages or 0), DEPTH - (has_bytes or 0))
+    return made
+
+
+def read(
+    one: Limiter,
+    messages: int = READ,
+    size: int = 0,
+    *,
+    partial: bool = True,
+    now: Nanos = START,
+    subscription: str | None = NAME,
+    kind: Kind = Kind.DISPATCH,
+) -> Decision:
+    answer = one.acquire(
+        Request(
+            kind=kind,
+            messages=messages,
+            bytes=size,
+            namespace=NAMESPACE,
+            topic=TOPIC,
+            subscription=subscription,
+            partial=partial,
+        ),
+        now,
+    )
+    assert isinstance(answer, Decision)
+    return answer
+
+
+def counted(one: Limiter, now: Nanos = START) -> Throttled | None:
+    return one.throttled.of(TOPIC, NAME, now)
+
+
+#: Absent, nothing at all, below, at and above what is read.
+AMOUNTS = (None, 0, 40, 50, 60, READ, 120)
+
+
+def combinations() -> Iterator[tuple[Has, Has]]:
+    """Every combination of messages, each with another one of bytes."""
+    every = [Has(*amounts) for amounts in product(AMOUNTS, repeat=4)]
+    for number, messages in enumerate(every):
+        yield messages, every[(number * 997 + 101) % len(every)]
+
+
+def lowered_by(has: Has) -> tuple[int, ...]:
+    """The oracle: PIP-406's rule for one dimension, word for word."""
+    left, events = READ, []
+    for amount in has:
+        before = left
+        if amount is not None:
+            left = min(left, amount)
+        events.append(1 if left < before else 0)
+    return tuple(events)
+
+
+@pytest.mark.parametrize("partial", [True, False], ids=["part", "whole"])
+def test_exactly_the_levels_that_lower_a_read_count_whatever_limits_there_are(
+    *, partial: bool
+) -> None:
+    wrong = []
+    for messages, size in combinations():
+        one = limiter(messages, size)
+        read(one, READ, READ, partial=partial)
+        expected = (lowered_by(messages), lowered_by(size))
+        found = counted(one)
+        events = ((0,) * 4,) * 2 if found is None else (found.messages_events, found.bytes_events)
+        if events != expected:
+            wrong.append((messages, size, events, expected))
+    assert not wrong, f"{len(wrong)} combinations, the first: {wrong[0]}"
+
+
+def test_the_example_of_broker_50_topic_60_subscription_40() -> None:
+    one = limiter(Has(broker=50, topic=60, subscription=40))
+    assert read(one).messages == 40
+    found = counted(one)
+    assert found is not None
+    assert [found.events(level, MESSAGES) for level in DISPATCH_LEVELS] == [1, 0, 0, 1]
+    assert [found.events(level, BYTES) for level in DISPATCH_LEVELS] == [0] * 4
+    assert (found.messages, found.bytes) == (60, 0)
+
+
+def test_a_level_that_lowers_to_nothing_keeps_the_next_ones_from_counting() -> None:
+    one = limiter(Has(broker=0, topic=0, subscription=0))
+    read(one)
+    found = counted(one)
+    assert found is not None
+    assert found.messages_events == (1, 0, 0, 0)
+
+
+def test_bytes_are_evaluated_after_the_messages_are_gone() -> None:
+    one = limiter(Has(broker=0), Has(topic=50))
+    read(one, READ, READ)
+    found = counted(one)
+    assert found is not None
+    assert (found.messages_events, found.bytes_events) == ((1, 0, 0, 0), (0, 0, 1, 0))
+
+
+def test_all_groups_of_a_read_are_one_level() -> None:
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    groups = {
+        name: Group(name, Limit(dispatch=rates(has, None)))
+        for name, has in (("space", 50), ("tenant", 40))
+    }
+    attach = Attachments({"acme": "tenant"}, {NAMESPACE: "space"})
+    made.set_policies(PolicySnapshot(groups, attach), START)
+    read(made, 0)
+    for name, has in (("space", 50), ("tenant", 40)):
+        state = made.state(key(name, Kind.DISPATCH))
+        assert state is not None
+        state.take(DEPTH - has, 0)
+    assert read(made).messages == 40
+    found = counted(made)
+    assert found is not None
+    assert found.messages_events == (0, 1, 0, 0)
+
+
+def test_a_topics_part_of_a_group_counts_as_the_group() -> None:
+    one = limiter(Has(group=50), split=TopicSplit.EVEN)
+    assert read(one).messages == 50
+    found = counted(one)
+    assert found is not None
+    assert found.messages_events == (0, 1, 0, 0)
+
+
+def test_a_shadow_group_counts_nothing() -> None:
+    one = limiter(Has(group=50), shadow=True)
+    assert read(one).messages == READ
+    assert counted(one) is None
+    one = limiter(Has(group=50, topic=60), shadow=True)
+    read(one)
+    found = counted(one)
+    assert found is not None
+    assert found.messages_events == (0, 0, 1, 0)
+
+
+@pytest.mark.parametrize("only", [Level.RESOURCE_GROUP, Level.SUBSCRIPTION])
+def test_a_single_level_counts_each_refusal(only: Level) -> None:
+    one = limiter(Has(group=50) if only is GROUP else Has(subscription=50))
+    read(one, 50, partial=False)
+    for _ in range(3):
+        assert not read(one, 1, partial=False).granted
+    found = counted(one)
+    assert found is not None
+    assert found.events(only, MESSAGES) == 3
+    assert sum(found.messages_events) == 3
+
+
+def test_a_full_bucket_that_grants_a_whole_read_by_debt_does_not_lower_it() -> None:
+    # The topic's bucket is full, and grants what is larger than itself to one caller only.
+    one = limiter(Has(topic=DEPTH, subscription=60))
+    assert not read(one, DEPTH + 1, partial=False).granted
+    found = counted(one)
+    assert found is not None
+    assert found.messages_events == (0, 0, 0, 1)
+    one = limiter(NONE, Has(topic=DEPTH, subscription=60))
+    assert not read(one, 0, DEPTH + 1, partial=False).granted
+    found = counted(one)
+    assert found is not None
+    assert found.bytes_events == (0, 0, 0, 1)
+    # A level that refuses for one dimension would grant the other.
+    one = limiter(Has(topic=60), Has(topic=DEPTH))
+    assert not read(one, READ, DEPTH + 1, partial=False).granted
+    found = counted(one)
+    assert found is not None
+    assert (found.messages_events, found.bytes_events) == ((0, 0, 1, 0), (0, 0, 0, 0))
+    # A caller that accepts a part gets no debt.
+    one = limiter(Has(topic=DEPTH, subscription=60))
+    assert read(one, DEPTH + 1).messages == 60
+    found = counted(one)
+    assert found is not None
+    assert found.messages_events == (0, 0, 1, 1)
+
+
+def test_a_granted_read_and_a_read_without_a_subscription_count_nothing() -> None:
+    one = limiter(Has(topic=50))
+    read(one, 50)
+    read(one, subscription=None)
+    read(one, kind=Kind.PUBLISH)
+    assert len(one.throttled) == 0
+
+
+def test_a_read_that_is_too_large_is_an_error_and_no_event() -> None:
+    one = limiter(Has(topic=50))
+    request = Request(
+        Kind.DISPATCH, 10**9, namespace=NAMESPACE, topic=TOPIC, subscription=NAME, partial=False
+    )
+    assert isinstance(one.acquire(request, START), TooLarge)
+    assert counted(one) is None
+
+
+def test_throttled_time_is_that_of_the_waits_overlaps_once() -> None:
+    table = ThrottledTable()
+
+    def time_ms(now: int) -> float:
+        found = table.of(TOPIC, NAME, ms(now))
+        assert found is not None
+        return found.throttled_ns / NS_PER_MS
+
+    table.count((TOPIC, NAME), 1, 5, 0, 100, ms(0))
+    assert time_ms(40) == 40
+    table.count((TOPIC, NAME), 1, 5, 0, 100, ms(50))
+    assert time_ms(100) == 100
+    assert time_ms(1000) == 150
+    table.count((TOPIC, NAME), 1, 5, 0, 10, ms(1000))
+    assert time_ms(2000) == 160
+
+
+def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour() -> None:
+    table = ThrottledTable()
+    table.count((TOPIC, NAME), 1, 5, 0, 0, START)
+    assert table.of(TOPIC, NAME, Nanos(IDLE_NS)) is not None
+    late = Nanos(IDLE_NS + 1)
+    assert table.of(TOPIC, NAME, late) is None
+    assert table.of_topic(TOPIC, late) == []
+    table.count((TOPIC, "other-one"), 1, 5, 0, 0, late)
+    assert table.names() == [(TOPIC, "other-one")]
+    table.count((TOPIC, NAME), 1, 2, 0, 0, late)
+    found = table.of(TOPIC, NAME, late)
+    assert found is not None
+    assert (found.messages, found.messages_events) == (2, (1, 0, 0, 0))
+
+
+def test_subscriptions_beyond_the_maximum_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(throttled, "SUBSCRIPTIONS_MAX", 2)
+    table = ThrottledTable()
+    assert table.other(START) is None
+    for name in ("a", "b", "c", "d", "c"):
+        table.count((TOPIC, name), 1, 5, 0, 0, START)
+    assert [one.subscription for one in table.of_topic(TOPIC, START)] == ["a", "b"]
+    other = table.other(START)
+    assert other is not None
+    assert (other.topic, other.subscription) == (OTHER, OTHER)
+    assert (other.messages_events, other.messages) == ((3, 0, 0, 0), 15)

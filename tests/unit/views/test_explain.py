@@ -1,0 +1,315 @@
+"""Why a name is limited: each level as the core has it, and no trace of having looked.
+
+Not covered: how names come in (tests/integration/http/test_explain.py), words (tests/unit/cli/test_why.py),
+counting itself (tests/unit/core/buckets/test_recent_refusals.py).
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from rgd.core.buckets.decision import Answer, Request
+from rgd.core.policies.model import (
+    Attachments,
+    BacklogAction,
+    BacklogQuota,
+    BacklogQuotas,
+    Backlogs,
+    Group,
+    Limit,
+    Limits,
+    LocalLimit,
+    SharePolicyName,
+    TopicSplit,
+)
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import Kind
+from rgd.views.explain import explain
+from rgd.views.model import ExplainView, LevelView, LimitedByView, RefusedView, ScopeView
+from tests.unit.core.broker.desk import Desk
+from tests.unit.core.values import NAMESPACE, TOPIC, ms, rates
+
+NOW = 2100
+PARTITION = f"{TOPIC}-partition-3"
+NAME = Request(namespace=NAMESPACE, topic=TOPIC)
+EVERYTHING = PolicySnapshot(
+    {
+        "of-topic": Group("of-topic", Limit(rates(400, 4000)), policy=SharePolicyName.STEAL),
+        "of-both": Group("of-both", Limit(rates(100))),
+    },
+    Attachments({"acme": "of-both"}, {NAMESPACE: "of-both"}, {TOPIC: "of-topic"}),
+    Limits(
+        broker=LocalLimit(publish=rates(10_000)),
+        namespaces={NAMESPACE: LocalLimit(publish=rates(80))},
+        topic_subscriptions={TOPIC: LocalLimit(publish=rates(size=40))},
+    ),
+)
+
+
+def desk(snapshot: PolicySnapshot, **settings: Any) -> Desk:
+    """A broker alone that believes its map, with these policies."""
+    made = Desk(**settings)
+    made.go_live()
+    made.change(snapshot, NOW)
+    return made
+
+
+def ask(at: Desk, request: Request, times: int = 1) -> list[Answer]:
+    return [at.broker.limiter.acquire(request, ms(NOW)) for _ in range(times)]
+
+
+def why(at: Desk, name: Request = NAME, now: float = NOW) -> ExplainView:
+    return explain(at.broker, name, ms(now))
+
+
+def only(view: ExplainView) -> LevelView:
+    [level] = view.levels
+    return level
+
+
+def gold(**group: Any) -> PolicySnapshot:
+    """A namespace in one group of 100 messages a second."""
+    return PolicySnapshot(
+        {"gold": Group("gold", Limit(rates(100)), **group)},
+        Attachments(namespaces={NAMESPACE: "gold"}),
+    )
+
+
+def test_levels_stand_in_the_order_of_decision_with_where_they_are_set() -> None:
+    view = why(desk(EVERYTHING), NAME._replace(subscription="audit"))
+    assert [(level.level, level.group) for level in view.levels] == [
+        ("broker", None),
+        ("resource_group", "of-topic"),
+        ("resource_group", "of-both"),
+        ("topic", None),
+        ("subscription", None),
+    ]
+    assert [level.set_at for level in view.levels] == [
+        (ScopeView("broker", "b1"),),
+        (ScopeView("topic", TOPIC),),
+        (ScopeView("namespace", NAMESPACE), ScopeView("tenant", "acme")),
+        (ScopeView("namespace", NAMESPACE),),
+        (ScopeView("topic", TOPIC),),
+    ]
+    assert view.governed
+    assert view.limited_by is None
+
+
+def test_they_are_the_levels_that_decide() -> None:
+    at = desk(EVERYTHING)
+    name = NAME._replace(subscription="audit")
+    ask(at, name)
+    names = (name.kind, name.group, name.namespace, name.topic, name.subscription)
+    chain = at.broker.limiter.chain_of(names, ms(NOW))
+    told = [(level.level, level.group) for level in why(at, name).levels]
+    assert told == [(level.level, level.group) for level in chain.levels]
+
+
+def test_without_a_topic_no_limit_of_topics_applies() -> None:
+    view = why(desk(EVERYTHING), Request(namespace=NAMESPACE))
+    assert [level.group for level in view.levels] == [None, "of-both"]
+
+
+def test_a_partition_has_what_its_topic_has() -> None:
+    view = why(desk(EVERYTHING), Request(namespace=NAMESPACE, topic=PARTITION))
+    assert view.levels[1].group == "of-topic"
+    assert view.levels[1].set_at == (ScopeView("topic", TOPIC),)
+
+
+def test_a_name_that_nobody_attached_is_not_governed() -> None:
+    view = why(desk(EVERYTHING), Request(Kind.DISPATCH, namespace="other/space"))
+    assert (view.governed, view.levels, view.limited_by) == (False, (), None)
+
+
+def test_an_attachment_to_no_group_limits_nothing_and_is_told() -> None:
+    snapshot = PolicySnapshot(attach=Attachments(namespaces={NAMESPACE: "gone"}))
+    view = why(desk(snapshot))
+    assert not view.governed
+    [missing] = view.missing_groups
+    assert (missing.group, missing.set_at) == ("gone", ScopeView("namespace", NAMESPACE))
+
+
+def test_a_group_nobody_asked_for_has_no_share_and_no_bucket() -> None:
+    level = only(why(desk(gold())))
+    assert not level.in_use
+    told = level.messages
+    assert (told.quota, told.share, told.depth, told.tokens) == (100, None, None, None)
+
+
+def test_a_group_in_use_has_a_share_tokens_and_a_depth() -> None:
+    at = desk(gold())
+    ask(at, Request(messages=10, namespace=NAMESPACE))
+    level = only(why(at))
+    assert level.in_use
+    told = level.messages
+    assert (told.quota, told.share, told.depth, told.tokens) == (100, 100, 25, 15)
+    assert level.bytes.quota is None
+    assert level.bytes.tokens is None
+    assert (level.state, level.policy, level.topic_split) == ("live", "max-min", "shared")
+    # Ten milliseconds later there is one token more.
+    assert only(why(at, now=NOW + 10)).messages.tokens == 16
+
+
+def test_debt_is_below_zero_and_makes_who_asks_wait() -> None:
+    at = desk(gold())
+    ask(at, Request(messages=40, namespace=NAMESPACE))
+    level = only(why(at))
+    assert level.messages.tokens == -15
+    assert level.retry_after_ms == 160
+
+
+def test_what_a_group_wants_and_is_admitted_is_what_this_broker_told() -> None:
+    at = desk(gold())
+    ask(at, Request(messages=40, namespace=NAMESPACE))
+    ask(at, Request(messages=60, namespace=NAMESPACE))
+    at.run(NOW, 3010)
+    row = at.broker.usage.rows(next(at.broker.limiter.states()).key)["b1"]
+    told = only(why(at, now=3010)).messages
+    assert told.wanted == row.wanted.messages / 1000
+    assert told.admitted == row.admitted.messages / 1000
+    assert told.refused == max(0, told.wanted - told.admitted)
+
+
+def test_the_limit_that_cut_most_is_named_with_its_dimension() -> None:
+    at = desk(EVERYTHING)
+    ask(at, NAME._replace(messages=1, bytes=900))
+    ask(at, NAME._replace(messages=1, bytes=900, attempt=2), times=3)
+    ask(at, NAME._replace(messages=20, bytes=0), times=2)
+    view = why(at)
+    assert view.limited_by == LimitedByView("resource_group", "of-topic", "bytes")
+    by_group = view.levels[1].refused_last_minute
+    assert by_group.by_bytes == RefusedView(requests=3, retries=3, messages=3, bytes=2700)
+    assert by_group.by_messages == RefusedView(0, 0, 0, 0)
+    by_topic = view.levels[3].refused_last_minute
+    assert by_topic.by_messages.requests == 2
+    assert by_topic.by_messages.messages == 40
+
+
+def test_the_window_is_told_and_no_older_than_the_daemon() -> None:
+    at = desk(gold())
+    assert only(why(at)).refused_last_minute.window_s == NOW / 1000
+    late = only(why(at, now=600_000)).refused_last_minute.window_s
+    assert 50 <= late <= 60
+
+
+def test_a_minute_later_nothing_was_cut() -> None:
+    at = desk(gold())
+    ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
+    assert why(at).limited_by == LimitedByView("resource_group", "gold", "messages")
+    assert why(at, now=NOW + 60_000).limited_by is None
+
+
+@pytest.mark.parametrize("flag", ["blocked", "shadow"])
+def test_blocked_and_shadow_are_told(flag: str) -> None:
+    at = desk(gold(**{flag: True}))
+    ask(at, Request(messages=40, namespace=NAMESPACE), times=2)
+    level = only(why(at))
+    assert (level.blocked, level.shadow) == (flag == "blocked", flag == "shadow")
+    assert (why(at).limited_by is None) == (flag == "shadow")
+    # Nobody waits for a shadow; who is blocked comes back in a round.
+    assert level.retry_after_ms == (1000 if flag == "blocked" else 0)
+
+
+def test_a_divided_share_shows_the_topics_part() -> None:
+    at = desk(gold(topic_split=TopicSplit.EVEN))
+    for topic in (TOPIC, TOPIC + "2", TOPIC):
+        ask(at, NAME._replace(topic=topic, messages=5))
+    told = only(why(at)).messages
+    assert (told.quota, told.share, told.part, told.depth) == (100, 100, 50, 12.5)
+    assert told.tokens == 7.5
+    # A topic that was not asked for has no part yet, though its group is in use.
+    other = only(why(at, NAME._replace(topic=TOPIC + "3")))
+    assert other.in_use
+    assert (other.messages.share, other.messages.part, other.messages.tokens) == (100, None, None)
+    assert other.topic_split == "even"
+
+
+def test_backlog_quotas_are_told_and_have_no_effect_without_a_report() -> None:
+    size = BacklogQuota(size_bytes=10, action=BacklogAction.EVICT)
+    snapshot = replace(
+        gold(),
+        backlogs=Backlogs(
+            namespaces={NAMESPACE: BacklogQuotas(size, BacklogQuota(age_s=60))},
+            topics={TOPIC: BacklogQuotas(age=BacklogQuota(age_s=0))},
+        ),
+    )
+    of_size, of_age = why(desk(snapshot)).backlog_quotas
+    assert (of_size.type, of_size.size_bytes, of_size.age_s) == ("destination_storage", 10, None)
+    assert (of_size.action, of_size.set_at) == (
+        "consumer_backlog_eviction",
+        ScopeView("namespace", NAMESPACE),
+    )
+    # 0 is unlimited, too.
+    assert (of_age.type, of_age.size_bytes, of_age.age_s) == ("message_age", None, None)
+    assert of_age.set_at == ScopeView("topic", TOPIC)
+    assert not of_size.enforced
+    assert why(desk(gold())).backlog_quotas == ()
+
+
+def test_asking_makes_nothing() -> None:
+    at = desk(EVERYTHING)
+    limiter, index = at.broker.limiter, at.broker.index
+    why(at, NAME._replace(subscription="audit"))
+    why(at, NAME._replace(kind=Kind.DISPATCH))
+    kept = (limiter._groups, limiter._chains, limiter._limits, limiter._splits)
+    assert kept == ({}, {}, {}, {})
+    assert (len(index), limiter.urgent, limiter.ungoverned_total) == (0, {}, 0)
+
+
+@pytest.mark.parametrize("split", list(TopicSplit))
+def test_answers_are_the_same_whether_or_not_somebody_asks_why(split: TopicSplit) -> None:
+    """The same load on two brokers, one of which is asked why all the time."""
+    snapshot = replace(
+        EVERYTHING,
+        groups={
+            name: replace(group, topic_split=split) for name, group in EVERYTHING.groups.items()
+        },
+    )
+    quiet, asked = desk(snapshot), desk(snapshot)
+    dice = Random(7)
+    for step in range(400):
+        now = ms(NOW + 3 * step)
+        request = NAME._replace(
+            topic=dice.choice([TOPIC, TOPIC + "2", PARTITION]),
+            messages=dice.randrange(6),
+            bytes=dice.randrange(90),
+            partial=dice.random() < 0.3,
+        )
+        why(asked, dice.choice([request, NAME]), now=NOW + 3 * step)
+        answers = [one.broker.limiter.acquire(request, now) for one in (quiet, asked)]
+        assert answers[0] == answers[1]
+        if step % 50 == 49:
+            for one in (quiet, asked):
+                one.broker.limiter.end_round(now)
+
+
+def test_every_level_that_lowers_a_subscriptions_reads_is_shown_not_only_the_last() -> None:
+    at = desk(
+        PolicySnapshot(
+            limits=Limits(
+                broker=LocalLimit(dispatch=rates(200)),
+                topics={TOPIC: LocalLimit(dispatch=rates(240))},
+                subscriptions={(TOPIC, "audit"): LocalLimit(dispatch=rates(160))},
+            )
+        )
+    )
+    name = Request(Kind.DISPATCH, namespace=NAMESPACE, topic=TOPIC, subscription="audit")
+    assert why(at, name).throttled is None
+    ask(at, name._replace(messages=100, partial=True))
+    view = why(at, name).throttled
+    assert view is not None
+    assert [(one.level, one.messages_events, one.bytes_events) for one in view.levels] == [
+        ("broker", 1, 0),
+        ("resource_group", 0, 0),
+        ("topic", 0, 0),
+        ("subscription", 1, 0),
+    ]
+    assert (view.messages, view.bytes, view.throttled_s) == (60, 0, 0)
+    later = why(at, name, NOW + 1000).throttled
+    assert later is not None
+    # A message more is there after 1/160 s, and the answer said so in whole milliseconds.
+    assert later.throttled_s == 0.007
+    assert why(at, name._replace(kind=Kind.PUBLISH)).throttled is None
+    assert why(at, name._replace(subscription="other")).throttled is None

@@ -1,0 +1,134 @@
+"""Groups in slices: what is shown together is what each shows alone, and no slice has more than its work.
+
+The JSON of it is tested in tests/integration/http.
+"""
+
+from itertools import cycle
+
+import pytest
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.events import MessageReceived, PoliciesChanged, Started, Woken
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.buckets.decision import Request
+from rgd.core.errors import UnknownGroup
+from rgd.core.exchange.messages import Sender
+from rgd.core.policies.model import Attachments, Group, Limit, Rates, SharePolicyName, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import Kind, Nanos, to_units
+from rgd.views.groups import GROUP_WORK, NAMES_PER_POINT, SLICE_WORK, group_slice, group_view
+from rgd.views.model import GroupView, RatesView
+from tests.unit.core.values import key, ms, rates, report, usage
+
+START = Nanos(0)
+NAMES = [f"g{number:02}" for number in range(30)]
+PEERS = ("b0", "b2", "b3")
+
+
+@pytest.fixture
+def broker() -> Broker:
+    """A broker with three peers that have rows of most groups, and some groups in use of its own."""
+    broker = Broker(BrokerSettings(Sender("b1", 1)), START)
+    policies = cycle([None, *SharePolicyName])
+    groups = {
+        name: Group(name, Limit(rates(100 + at, None if at % 3 else 1000), rates(7)), policy=policy)
+        for at, (name, policy) in enumerate(zip(NAMES, policies, strict=False))
+    }
+    attach = Attachments(namespaces={f"acme/n{at}": NAMES[at % 7] for at in range(100)})
+    broker.handle(PoliciesChanged(START, PolicySnapshot(groups, attach)))
+    broker.handle(Started(START))
+    for number, peer in enumerate(PEERS):
+        rows = [
+            usage(10 * number + at, 5, group=name, kind=kind, size=at, topics=number + 1)
+            for at, name in enumerate(NAMES[number:25])
+            for kind in list(Kind)[: 1 + at % 2]
+        ]
+        broker.handle(MessageReceived(ms(10), report(peer, *rows, full=True)))
+    for name in NAMES[5:]:
+        broker.limiter.acquire(Request(group=name), ms(20))
+    for at in range(100, 4100, 10):
+        broker.handle(Woken(ms(at)))
+    return broker
+
+
+def units(given: Rates) -> RatesView:
+    """Rates as they are shown."""
+    return RatesView(
+        *(None if rate is None else to_units(rate) for rate in (given.messages, given.bytes))
+    )
+
+
+def all_slices(broker: Broker, names: list[str]) -> list[GroupView]:
+    """The views of all these groups, slice by slice."""
+    views: list[GroupView] = []
+    done = 0
+    while done < len(names):
+        part = group_slice(broker, names[done:], ms(4100))
+        assert part.done >= 1
+        assert part.work <= SLICE_WORK or part.done == 1
+        done += part.done
+        views += part.views
+    return views
+
+
+def test_slices_show_what_each_group_shows_alone(broker: Broker) -> None:
+    slots = len(broker.index)
+    views = all_slices(broker, [*NAMES[:11], "gone", *NAMES[11:]])
+    # A look takes nothing.
+    assert len(broker.index) == slots
+    assert views == [group_view(broker, name, ms(4100)) for name in NAMES]
+
+
+def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:
+    for view in all_slices(broker, NAMES):
+        for kind, of_kind in ((Kind.PUBLISH, view.publish), (Kind.DISPATCH, view.dispatch)):
+            held, shares = (
+                broker.usage.rows(key(view.group, kind)),
+                broker.shares(key(view.group, kind)),
+            )
+            assert [row.broker for row in of_kind.rows] == sorted(held)
+            for row in of_kind.rows:
+                assert row.share == units(shares[row.broker])
+                assert row.wanted == units(Rates(*held[row.broker].wanted))
+                assert row.admitted == units(Rates(*held[row.broker].admitted))
+                assert row.topics == held[row.broker].topics
+            assert of_kind.quota == units(broker.sharing.quota(key(view.group, kind)))
+            state = broker.limiter.state(key(view.group, kind))
+            if state is not None:
+                assert of_kind.share == units(state.share)
+            elif held:
+                assert of_kind.share == units(shares["b1"])
+            else:
+                # Whoever has the remainder of a quota that nobody uses is not looked for.
+                assert of_kind.share.messages == pytest.approx(
+                    units(shares["b1"]).messages, abs=0.0015
+                )
+
+
+def test_what_is_attached_is_shown_and_counts_as_work(broker: Broker) -> None:
+    views = {view.group: view for view in all_slices(broker, NAMES)}
+    for at in range(100):
+        assert f"acme/n{at}" in views[NAMES[at % 7]].namespaces
+    assert sum(len(view.namespaces) for view in views.values()) == 100
+    points = SLICE_WORK // 2 - GROUP_WORK
+    attach = Attachments(namespaces={f"acme/n{at}": "g" for at in range(points * NAMES_PER_POINT)})
+    broker.handle(PoliciesChanged(ms(4100), PolicySnapshot({"g": Group("g")}, attach)))
+    part = group_slice(broker, ["g", "g", "g"], ms(4100))
+    assert (part.done, part.work) == (2, SLICE_WORK)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [(None, "even"), (TopicSplit.PROPORTIONAL, "proportional")]
+)
+def test_a_group_shows_how_its_share_is_divided(said: TopicSplit | None, shown: str) -> None:
+    broker = Broker(BrokerSettings(Sender("b1", 1), topic_split=TopicSplit.EVEN), START)
+    snapshot = PolicySnapshot({"gold": Group("gold", topic_split=said)})
+    broker.handle(PoliciesChanged(START, snapshot))
+    assert group_view(broker, "gold", START).topic_split == shown
+
+
+def test_a_group_that_does_not_exist_is_said_to() -> None:
+    broker = Broker(BrokerSettings(Sender("b1", 1)), START)
+    with pytest.raises(UnknownGroup):
+        group_view(broker, "gold", START)
+    assert group_slice(broker, ["gold"], START).views == []
