@@ -117,3 +117,16 @@ def test_every_ignored_rule_carries_its_reason(table: str) -> None:
     entries = [line.strip() for line in section.splitlines() if line.lstrip().startswith('"')]
     assert entries
     assert [line for line in rules if "#" not in line] == []
+
+
+def test_every_pulsar_client_shares_the_one_log_of_its_process() -> None:
+    """The first client decides where all later ones of the process write; a test of rgd's log would fail by order."""
+    strays = [
+        f"{name}:{node.lineno}"
+        for name in tree.modules(*CODE)
+        for node in ast.walk(tree.parsed(name))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "pulsar.Client"
+        and "logger=client_log()" not in [ast.unparse(word) for word in node.keywords]
+    ]
+    assert strays == []

@@ -19,6 +19,7 @@ import pulsar
 from aiohttp import ClientSession, web
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.adapters.exchange.pulsar_log import client_log
 from rgd.app.backlog_polling import BacklogPoller
 from rgd.app.backlogs import Backlogs
 from rgd.app.daemon import RgdDaemon
@@ -134,7 +135,7 @@ class Topics(Operator):
         """Publish batches of messages now, each an entry."""
 
         def publish() -> None:
-            client = pulsar.Client(self.apache.service_url, logger=_silent())
+            client = pulsar.Client(self.apache.service_url, logger=client_log())
             producer = client.create_producer(
                 topic,
                 batching_enabled=True,
@@ -160,7 +161,7 @@ class Topics(Operator):
         """Receive messages until all of these (counted from the next one) are there, and acknowledge them."""
 
         def consume() -> None:
-            client = pulsar.Client(self.apache.service_url, logger=_silent())
+            client = pulsar.Client(self.apache.service_url, logger=client_log())
             consumer = client.subscribe(
                 topic, subscription, consumer_type=pulsar.ConsumerType.Shared
             )
@@ -177,7 +178,7 @@ class Topics(Operator):
         """A consumer that receives nothing, connected until its client is closed."""
 
         def connect() -> pulsar.Client:
-            client = pulsar.Client(self.apache.service_url, logger=_silent())
+            client = pulsar.Client(self.apache.service_url, logger=client_log())
             shared = pulsar.ConsumerType.Shared
             self.kept.append(client.subscribe(topic, subscription, consumer_type=shared))
             return client
@@ -188,7 +189,7 @@ class Topics(Operator):
         """A reader at the beginning, which Pulsar forgets with its client."""
 
         def read() -> pulsar.Client:
-            client = pulsar.Client(self.apache.service_url, logger=_silent())
+            client = pulsar.Client(self.apache.service_url, logger=client_log())
             self.kept.append(client.create_reader(topic, pulsar.MessageId.earliest))
             return client
 
@@ -351,7 +352,3 @@ async def polled_by(
                 yield house
             finally:
                 until.set()
-
-
-def _silent() -> pulsar.ConsoleLogger:
-    return pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
