@@ -57,7 +57,7 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Pair
@@ -65,6 +65,7 @@ from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
+from rgd.wire.dialect import CompactDialect
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
@@ -113,7 +114,7 @@ class RgdDaemon(Looks):
         self.parts = parts
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
-        self.traffic = Traffic(parts.exchange, self.errors)
+        self.traffic: Traffic[Message] = Traffic(parts.exchange, CompactDialect(), self.errors)
         self.recorder = Recorder(parts.usage_log, self.errors)
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
