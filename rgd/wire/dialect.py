@@ -13,9 +13,10 @@ from typing import Final, Protocol, TypeVar
 
 from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.messages import Message, Report
+from rgd.core.stock.messages import StockReport
 from rgd.wire.codec import decode, encode, plain_bytes
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_reports
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_reports
 
 M = TypeVar("M")
 

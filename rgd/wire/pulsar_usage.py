@@ -2,7 +2,7 @@
 
 Law: a message of a stock 4.0.8 is read and written back byte for byte. Unknown fields are
 skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states; the core
-converts them to rates.
+converts them to rates (`rgd.core.stock`, which also has the values).
 
 A stock broker tells all its groups in one message, which may be larger than any of rgd's (`REPORT_MAX`).
 Large ones are parsed a piece at a time, because protobuf holds the interpreter while it parses. rgd
@@ -14,11 +14,11 @@ unchanged. rgd's own fields under high numbers are not part of this version.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import Pair
 from rgd.wire import resource_usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_foreign_group, check_utf8
@@ -38,27 +38,6 @@ _FIELDS_MAX: Final = 2 * ROWS_MAX
 #: Bytes of a group's entry beside its name, at most, and of a character of the name.
 _ENTRY_BYTES_MAX: Final = 90
 _CHARACTER_BYTES_MAX: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class GroupUsage:
-    """One group's usage on one broker in one stock period."""
-
-    group: str
-    #: Whole units in the period; None: unchanged since the last report.
-    publish: Pair | None = None
-    dispatch: Pair | None = None
-    #: Bytes stored; Pulsar declares it and never fills it.
-    storage_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StockReport:
-    """One broker's report of a stock period (Pulsar's ResourceUsageInfo)."""
-
-    #: The broker's service URL, such as `pulsar://host:6650`.
-    broker: str
-    usage: tuple[GroupUsage, ...] = ()
 
 
 def encode_stock_report(report: StockReport) -> bytes:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Message, Report, RoundRecord, Sender
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Kind, Pair
 from rgd.wire import codec, pulsar_usage, record
 from rgd.wire.dialect import CompactDialect, PulsarDialect
@@ -25,7 +26,7 @@ from rgd.wire.frame import (
     peek_broker_entry_metadata,
 )
 from rgd.wire.policies import decode_policy, encode_policy
-from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_report
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
 
 ONE = Sender("b1", 7)

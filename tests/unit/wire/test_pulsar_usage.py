@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, Pair
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.keys import ROWS_MAX
@@ -15,8 +16,6 @@ from rgd.wire.pulsar_usage import (
     PIECE_BYTES,
     REPORT_MAX,
     SEND_BYTES_MAX,
-    GroupUsage,
-    StockReport,
     decode_stock_report,
     encode_stock_report,
     encode_stock_reports,
