@@ -7,7 +7,7 @@ It loses messages only to a full queue; the simulator has faults (`sim`).
 """
 
 import asyncio
-import time
+from collections.abc import Callable
 from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
@@ -26,7 +26,9 @@ QUEUE_MAX: Final = 10_000
 class MemoryBus:
     """One exchange topic and one policies table; use it from one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, unix_ms: Callable[[], int] = lambda: 0) -> None:
+        #: The clock of publish times.
+        self.unix_ms = unix_ms
         #: The queue of each open member, and of each open store.
         self.inboxes: set[Inbox[Received]] = set()
         self.change_inboxes: set[ChangeInbox] = set()
@@ -86,7 +88,7 @@ class MemoryExchange:
         self._require_open()
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
-        received = Received(payload, time.time_ns() // 1_000_000)
+        received = Received(payload, self._bus.unix_ms())
         for inbox in self._bus.inboxes:
             inbox.put(received)
 
