@@ -274,7 +274,7 @@ class RgdDaemon(Looks):
             self.errors,
             self.parts.clock,
             handle=self._handle,
-            members=lambda: (),
+            members=self.core.stock.members,
         )
 
     # Tasks.

@@ -23,8 +23,9 @@ from rgd.app.containment import InternalErrors
 from rgd.app.reaching import reach
 from rgd.app.traffic import Traffic
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
+from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import StockReport
-from rgd.core.stock.names import is_of_rgd
+from rgd.core.stock.names import PREFIX, is_of_rgd
 from rgd.ports.exchange import Exchange, ExchangeClosed, Received
 from rgd.ports.metrics import Sample
 from rgd.ports.stock import StockError
@@ -37,6 +38,9 @@ STOCK_BROKERS: Final = "stock brokers"
 
 #: A clock further off than this part of a stock period is told; at two periods stock brokers ignore reports.
 CLOCK_PERIODS: Final = 1.0
+
+#: Most names of rgd brokers that are kept for show.
+SPEAKERS_MAX: Final = 10_000
 
 #: The reason of a drop where a queue was full.
 OVERFLOW: Final = "overflow"
@@ -65,7 +69,7 @@ class StockNeighbours:
         errors: counts contained exceptions.
         clock: monotonic, and of the world for publish times.
         handle: takes events to the core.
-        members: the names of the stock brokers that the core knows.
+        members: the stock brokers that the core knows; only read.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class StockNeighbours:
         clock: Clock,
         *,
         handle: Callable[[Event], None],
-        members: Callable[[], Collection[str]],
+        members: StockMembers,
     ) -> None:
         self.parts = parts
         self.traffic = Traffic(parts.exchange, PulsarDialect(), errors)
@@ -85,6 +89,8 @@ class StockNeighbours:
         self._clocks = ClockWatch()
         #: What works less well than it should, by what it is.
         self._notes = {STOCK_EXCHANGE: "connecting"}
+        #: The rgd brokers that were heard on the stock brokers' topic.
+        self.speakers: set[str] = set()
         self._sent = self._received = 0
         self._listed: tuple[ListedBroker, ...] = ()
         self._list_failures = 0
@@ -118,6 +124,14 @@ class StockNeighbours:
         yield Sample("rgd_stock_reports_dropped_total", (OVERFLOW,), self.parts.exchange.dropped)
         for broker, ahead_s in self._clocks.ahead_s().items():
             yield Sample("rgd_stock_clock_ahead_seconds", (broker,), ahead_s)
+        yield Sample("rgd_stock_brokers", (), len(self._members))
+        for broker in self._members.names():
+            member = self._members.get(broker)
+            if member is not None and member.spacing_ms is not None:
+                yield Sample("rgd_stock_period_seconds", (broker,), member.spacing_ms / 1000)
+        yield Sample("rgd_stock_period_differs", (), any(self._off_period()))
+        for reason, count in self._members.refused.items():
+            yield Sample("rgd_stock_refused_total", (reason,), count)
         yield Sample("rgd_stock_brokers_listed", (), len(self._listed))
         yield Sample("rgd_stock_list_failures_total", (), self._list_failures)
 
@@ -151,7 +165,10 @@ class StockNeighbours:
         report = await self.traffic.decoded(received.payload)
         if report is None:
             return
-        if not is_of_rgd(report.broker):
+        if is_of_rgd(report.broker):
+            if len(self.speakers) < SPEAKERS_MAX:
+                self.speakers.add(report.broker.removeprefix(PREFIX))
+        else:
             self._received += 1
             self._clocks.heard(report.broker, received.published_ms, now_ms)
         self._handle(StockReportReceived(self._clock.now(), report, received.published_ms))
@@ -178,7 +195,7 @@ class StockNeighbours:
             _log.info("lists the stock brokers again")
         self._is_list_failing = False
         self._notes.pop("list of stock brokers", None)
-        names = live_names(self._listed, self._members())
+        names = live_names(self._listed, self._members.names())
         self._handle(StockBrokersListed(self._clock.now(), names))
         self._clocks.forget(frozenset(self._clocks.ahead_s()) - names)
 
@@ -191,6 +208,13 @@ class StockNeighbours:
             _log.info("the stock brokers are as expected again")
         self._told = told
 
+    def _off_period(self) -> Iterator[str]:
+        """The brokers whose reports come in another period than the configured one."""
+        for name in self._members.names():
+            member = self._members.get(name)
+            if member is not None and member.is_off_period:
+                yield name
+
     def _differences(self) -> Iterator[str]:
         period_s = self.parts.period_s
         for broker in self._listed:
@@ -198,6 +222,8 @@ class StockNeighbours:
                 yield f"{broker.address} reports no usage: resourceUsageTransportClassName is not set"
             elif broker.period_s not in {None, period_s}:
                 yield f"{broker.address} reports every {broker.period_s} s, exchange.pulsar_period_s is {period_s}"
+        for name in self._off_period():
+            yield f"{name} is not heard every {period_s} s (exchange.pulsar_period_s)"
         for name, ahead_s in self._clocks.ahead_s().items():
             if abs(ahead_s) > CLOCK_PERIODS * period_s:
                 side = "ahead of" if ahead_s > 0 else "behind"

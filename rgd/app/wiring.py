@@ -50,7 +50,7 @@ from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, NS_PER_S
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
@@ -255,6 +255,7 @@ def core_settings(
         yield_rounds=exchange.yield_rounds,
         peers_max=exchange.peers_max,
         backlog=settings.backlog.to_core(),
+        stock_period_ns=exchange.pulsar_period_s * NS_PER_S if exchange.has_stock_brokers else 0,
         incarnation_seed=secrets.randbits(SEED_BITS),
     )
 

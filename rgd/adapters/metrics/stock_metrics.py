@@ -30,6 +30,25 @@ STOCK_METRICS: Final = (
         ("broker",),
         fold=Fold.NONE,
     ),
+    Metric("rgd_stock_brokers", MetricType.GAUGE, "Stock brokers that take part in the exchange."),
+    Metric(
+        "rgd_stock_period_seconds",
+        MetricType.GAUGE,
+        "Time between a stock broker's reports, the median of the last ones.",
+        ("broker",),
+        fold=Fold.MAX,
+    ),
+    Metric(
+        "rgd_stock_period_differs",
+        MetricType.GAUGE,
+        "1: a stock broker reports in another period than `exchange.pulsar_period_s`, so its rates are wrong here.",
+    ),
+    Metric(
+        "rgd_stock_refused_total",
+        MetricType.COUNTER,
+        "What was not taken in of stock brokers' reports because of a limit, by what: brokers, rows, or whole reports.",
+        ("reason",),
+    ),
     Metric(
         "rgd_stock_brokers_listed",
         MetricType.GAUGE,

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from rgd.core.stock.members import StockMembers
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.stock_neighbours import STOCK_BROKERS, StockNeighbours, StockParts, live_names
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
 from rgd.core.stock.messages import GroupUsage, StockReport
-from rgd.core.units import Nanos, Pair
+from rgd.core.units import NS_PER_S, Nanos, Pair
 from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockDown, StockError
 from rgd.ports.stock_brokers import ListedBroker
@@ -65,12 +66,13 @@ class House:
         self.world = world
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         parts = StockParts(MemoryExchange(world.bus), world, 5, world.prepare)
+        self.members = StockMembers(5 * NS_PER_S)
         self.neighbours = StockNeighbours(
             parts,
             no_end(),
             world,
             handle=self.events.put_nowait,
-            members=lambda: ["pulsar://h:6650"],
+            members=self.members,
         )
 
     async def next(self, kind: type[Event]) -> Event:
