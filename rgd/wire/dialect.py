@@ -72,8 +72,7 @@ class CompactDialect:
         return plain_bytes(payload)
 
     def decode(self, payload: bytes) -> Message:
-        # Totals are for people and logs; a daemon computes with rates.
-        return decode(payload, self.name_decoders, has_totals=False)
+        return decode(payload, self.name_decoders)
 
     def rows(self, message: Message) -> int:
         return len(message.rows) if isinstance(message, Report) else 0

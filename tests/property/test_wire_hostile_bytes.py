@@ -65,8 +65,8 @@ def read(decode: Callable[[bytes], object], data: bytes) -> object:
 EVIL = Sender("evil", 1)
 HONEST = Report(Sender("honest", 1), 1, 1_000_000_000)
 SOME = UsageColumns.of(
-    UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5), Pair(), Pair()),
-    UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9), Pair(), Pair()),
+    UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5)),
+    UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9)),
 )
 
 

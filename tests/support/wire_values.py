@@ -71,7 +71,7 @@ entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
 printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 senders = st.builds(Sender, printable, u64s)
 kinds = st.sampled_from(Kind)
-usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs, pairs, pairs)
+usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs)
 
 
 def _row_identity(row: UsageRow) -> tuple[str, Kind]:
@@ -120,6 +120,8 @@ share_rows = st.builds(
     st.sampled_from(SharePolicyName),
     pairs,
     st.booleans(),
+    admitted_total=pairs,
+    wanted_total=pairs,
 )
 _round_records = st.builds(
     RoundRecord,

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from rgd.core.stock.members import StockMembers
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app.stock_neighbours import STOCK_BROKERS, StockNeighbours, StockParts, live_names
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
+from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Nanos, Pair
 from rgd.ports.exchange import ExchangeDown
