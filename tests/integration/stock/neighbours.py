@@ -115,9 +115,9 @@ class StockLoad(Load):
             self.passed.add()
 
     def close(self) -> None:
-        """Leave; a throttled producer may not get an answer."""
+        """Leave; blocks, for a throttled producer until the broker reads again."""
         with suppress(pulsar.PulsarException):
-            self._client.shutdown()
+            self._client.close()
 
 
 class Neighbourhood:
@@ -143,6 +143,7 @@ class Neighbourhood:
         self.daemons = {name: Daemon(name, folder, apache.service_url, environ) for name in daemons}
         self.clients: dict[str, DaemonClient] = {}
         self._stack = AsyncExitStack()
+        self._loads: dict[str, Load] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -152,8 +153,8 @@ class Neighbourhood:
                 await daemon.start()
                 client = DaemonClient(daemon.base)
                 self.clients[daemon.name] = await stack.enter_async_context(client)
-            stack.push_async_callback(self._end_loads)
             self._stack = stack.pop_all()
+        self._tasks.append(asyncio.create_task(self._print_rates()))
         return self
 
     async def __aexit__(
@@ -162,6 +163,9 @@ class Neighbourhood:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
 
     async def group(self, name: str, quota: float) -> str:
@@ -175,21 +179,27 @@ class Neighbourhood:
     async def rgd_load(self, daemon: str, namespace: str, wanted_per_s: float) -> RgdLoad:
         """Callers at a daemon, at work."""
         load = RgdLoad(self.clients[daemon], namespace, wanted_per_s)
-        self._tasks.append(asyncio.create_task(load.run()))
+        self._begin(f"{namespace} {daemon}", load)
         return load
 
     async def stock_load(self, namespace: str, wanted_per_s: float) -> StockLoad:
         """A producer at the stock broker, at work."""
         load = await asyncio.to_thread(StockLoad, self.apache.service_url, namespace, wanted_per_s)
-        self._stack.callback(load.close)
-        self._tasks.append(asyncio.create_task(load.run()))
+        self._stack.push_async_callback(asyncio.to_thread, load.close)
+        self._begin(f"{namespace} stock", load)
         return load
+
+    def _begin(self, name: str, load: Load) -> None:
+        self._loads[name] = load
+        self._tasks.append(asyncio.create_task(load.run()))
 
     async def periods(self, count: float) -> None:
         """Let so many periods of the stock broker pass: it acts at their ends only."""
         await asyncio.sleep(count * PERIOD_S)
 
-    async def _end_loads(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def _print_rates(self) -> None:
+        """Say what passed in each period, for whoever reads a failure."""
+        while True:
+            await self.periods(1)
+            rates = (f"{name} {load.passed.rate(1):.1f}" for name, load in self._loads.items())
+            print(f"{time.monotonic():.0f} s:", ", ".join(rates))

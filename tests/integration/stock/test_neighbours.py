@@ -81,8 +81,8 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
     for _ in range(2):
         await houses.periods(MEASURED)
         # rgd's usage throttles the stock broker's producer, and nobody moves from there.
-        for loads in (waking_loads, uneven_loads, throttled_loads):
-            assert_parts(loads, QUOTA / 2)
+        for pair in (waking_loads, uneven_loads, throttled_loads):
+            assert_parts(pair, QUOTA / 2)
         assert_parts(thirds_loads, QUOTA / 3)
 
     # Two ends at once: of a daemon, and of a quota.
