@@ -27,15 +27,11 @@ from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import Report, RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.shares.columns import NO_RATE
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
 from rgd.wire.codec import decode, encode
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from rgd.wire.pulsar_usage import (
-    GroupUsage,
-    StockReport,
-    decode_stock_report,
-    encode_stock_report,
-)
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from rgd.wire.record import decode_record, encode_record
 
 if sys.version_info >= (3, 14):

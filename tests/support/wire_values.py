@@ -39,9 +39,9 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value, subscription_name
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
-from rgd.wire.pulsar_usage import GroupUsage, StockReport
 
 U64_MAX = (1 << 64) - 1
 _VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
