@@ -10,7 +10,7 @@ Not covered: how large a lease is (tests/unit/core/leases).
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from rgd.core.buckets.bucket import PICO
@@ -294,7 +294,11 @@ class Driver:
         self.world.returned(name, back)
 
 
-@settings(max_examples=max(150, settings().max_examples))
+@settings(
+    max_examples=max(150, settings().max_examples),
+    # To explain a failure takes minutes.
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+)
 @given(policies=POLICIES, steps=st.lists(STEPS, min_size=10, max_size=40))
 def test_whatever_callers_do_leases_keep_every_bound(
     policies: Policies, steps: list[tuple[object, ...]]

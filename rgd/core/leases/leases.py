@@ -128,7 +128,7 @@ class Leases:
         """
         self.table.expire(now)
         lease = self.table.get(lease_id, now)
-        levels = lease.levels
+        source = lease.source
         back = Pair(min(left.messages, lease.held.messages), min(left.bytes, lease.held.bytes))
         self.table.end(lease)
         self._events[LeaseEvent.RELEASED] += 1
@@ -138,7 +138,7 @@ class Leases:
             chain = self._limiter.chain_of(lease.name, now)
         except UnknownGroup:
             return NOTHING
-        if chain.deciding != levels:
+        if (*chain.deciding, *chain.groups) != source:
             return NOTHING
         for level in chain.deciding:
             level.give(*back, now)
@@ -160,8 +160,9 @@ class Leases:
         chain = None if limiter.unknown is not None else limiter.chain_of(lease.name, now, attempt)
         if chain is None or not chain.levels:
             return self._take_apart(lease, attempt, now)
-        carried = left if chain.deciding == lease.levels else NOTHING
-        lease.levels = chain.deciding
+        source = (*chain.deciding, *chain.groups)
+        carried = left if source == lease.source else NOTHING
+        lease.source = source
         self.table.count(lease, counted_at(chain, lease.wants), carried)
         horizon_ns = max(2 * floor_ns, min(HORIZON_NS, lease.ttl_ns // 2))
         fair = fair_part(chain, lease.wants, self.table.loads, horizon_ns)
@@ -191,7 +192,7 @@ class Leases:
         decision = self._limiter.acquire(request, now)
         if not isinstance(decision, Decision):
             return decision
-        lease.levels, lease.asked_at = (), now
+        lease.source, lease.asked_at = (), now
         self.table.count(lease, (), NOTHING)
         self._extend(lease, 0, now)
         ms = (lease.expires_at - now) // NS_PER_MS

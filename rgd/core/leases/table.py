@@ -63,8 +63,8 @@ class Lease:
         "held",
         "holder",
         "lease_id",
-        "levels",
         "name",
+        "source",
         "ttl_ns",
         "wants",
     )
@@ -78,8 +78,8 @@ class Lease:
         self.expires_at = self.asked_at = now
         #: Whole units taken for it, at most, that its caller may still give back.
         self.held = _NONE
-        #: The levels that `held` was taken from; other levels get none of it back.
-        self.levels: tuple[LevelState, ...] = ()
+        #: The levels and groups that `held` was taken from; others get none of it back.
+        self.source: tuple[LevelState, ...] = ()
         #: What its levels and groups count as its want.
         self.counted: Counted = ()
 
