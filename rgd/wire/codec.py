@@ -31,12 +31,12 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
-from rgd.wire import usage_pb2
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
-from rgd.wire.columns import encode_rows, read_amounts, write_amounts
+from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
-from rgd.wire.keys import is_in_order, read_keys
+from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 VERSION: Final = 1
@@ -48,6 +48,8 @@ _Keys = tuple[Sequence[str], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
+#: A column of fewer bytes is compressed together with the one before it.
+_COLUMN_BYTES_MIN: Final = 512
 
 
 def in_order(message: Message) -> Message:
@@ -65,15 +67,29 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
-        body = _proto_of(message, numbering).SerializeToString()
+        proto = _proto_of(message, numbering)
+        body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
-    frame = compressed(body)
+    frame = compressed(body, columns=_columns_in(body, proto.report.rows))
     if frame is not None:
         return bytes((VERSION, _FLAG_ZSTD)) + frame
     return bytes((VERSION, 0)) + body
+
+
+def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
+    """Where the larger columns begin, in the order of `body`."""
+    begins, end = [], 0
+    for field, column in rows.ListFields():
+        if isinstance(column, bytes) and len(column) >= _COLUMN_BYTES_MIN:
+            begin = body.index(column, end)
+            end = begin + len(column)
+            # High bytes of messages, and then of bytes.
+            has_two = field.name.endswith("_high")
+            begins += [begin, begin + len(column) // 2] if has_two else [begin]
+    return begins
 
 
 def plain_bytes(data: bytes) -> int:
@@ -156,10 +172,10 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
         return
     if numbering is not None:
         rows = numbering.write(rows, proto, report.span if report.full else None)
-        write_amounts(rows, proto.rows, period_ns=report.period_ns)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
-        encode_rows(rows, proto.rows, period_ns=report.period_ns)
+        write_keys(rows, proto.rows)
+    write_amounts(rows, proto.rows, period_ns=report.period_ns, is_short=report.is_short)
 
 
 def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
@@ -190,6 +206,7 @@ def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDe
         more=report.more,
         claim=_read_claim(report.claim),
         rival=report.rival,
+        is_short=short_rates.is_short(report.rows),
     )
 
 

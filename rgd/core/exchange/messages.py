@@ -83,6 +83,9 @@ class Report:
     #: to that daemon that the sender is live: a crashed sender cannot have received from its
     #: successor.
     rival: int = 0
+    #: Whether rates are sent as codes, because every receiver reads these. It is no part of what the report
+    #: says.
+    is_short: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
