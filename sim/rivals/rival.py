@@ -25,6 +25,8 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -83,6 +85,8 @@ class Rival(ABC):
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.
+            case StockReportReceived() | StockBrokersListed():
+                pass  # A rival knows nothing of stock brokers.
         return ()
 
     def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:

@@ -83,6 +83,8 @@ class Delivery(NamedTuple):
     key: str
     #: b"" for a tombstone.
     payload: bytes
+    #: By the clock of whoever sent it.
+    published_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -276,6 +278,11 @@ class PulsarSession:
                 send_timeout_millis=self._settings.send_timeout_ms,
                 max_pending_messages=PENDING_MAX,
                 block_if_queue_full=False,
+                compression_type=(
+                    pulsar.CompressionType.LZ4
+                    if self._settings.is_compressed
+                    else pulsar.CompressionType.NONE
+                ),
                 # A table receives thousands of small records at once; a report is one message.
                 batching_enabled=from_start,
                 batching_max_messages=PENDING_MAX,
@@ -317,7 +324,10 @@ class PulsarSession:
             try:
                 message = reader.read_next(READ_WAIT_MS)
                 delivery = Delivery(
-                    _position(message.message_id()), message.partition_key(), message.data()
+                    _position(message.message_id()),
+                    message.partition_key(),
+                    message.data(),
+                    message.publish_timestamp(),
                 )
             except pulsar.Timeout:
                 continue  # no message, or the broker is unreachable

@@ -67,6 +67,12 @@ class AlarmCode(StrEnum):
     REJOINED = "rejoined"
     #: A peer sent more rows, or rows of more groups without policies, than are kept.
     PEER_ROWS_REFUSED = "peer_rows_refused"
+    #: A stock Pulsar broker reported for the first time; left, by the admin API; was silent too long.
+    STOCK_BROKER_JOINED = "stock_broker_joined"
+    STOCK_BROKER_LEFT = "stock_broker_left"
+    STOCK_BROKER_SILENT = "stock_broker_silent"
+    #: Its reports come in another period than `exchange.pulsar_period_s`, so rates are wrong.
+    STOCK_PERIOD_DIFFERS = "stock_period_differs"
     #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
