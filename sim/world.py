@@ -25,6 +25,7 @@ from rgd.core.broker.effects import (
     Halt,
     Publish,
     Remember,
+    SendStockReport,
 )
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -39,6 +40,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
@@ -71,6 +73,8 @@ class World:
         #: The same, for those that want to know to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
         self.make_brain = make_brain
+        #: Called with what a member reports to stock brokers; `sim.stock.topic` carries it.
+        self.on_stock_report: Callable[[StockReport], object] = _lost
         #: How long a wake or a message, a slice of work each, keeps its member busy.
         self.slice_ns = 0
         self._order = count()
@@ -185,6 +189,8 @@ class World:
                     member.halted = reason
                 case Fault():
                     member.faults.append(effect)
+                case SendStockReport(report):
+                    self.on_stock_report(report)
                 case Evict() | BacklogChecked():
                     pass  # No scenario has backlogs.
 
@@ -234,3 +240,7 @@ class World:
         member.next_wake = None
         self.freeze(member, self.slice_ns)
         self.tell(member, Woken(member.clock.local_time(self.now)))
+
+
+def _lost(_report: StockReport) -> None:
+    """There are no stock brokers."""

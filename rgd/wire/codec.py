@@ -15,7 +15,7 @@ too large for one message is divided before (`rgd.core.exchange.report_parts`).
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 from google.protobuf.message import DecodeError
 
@@ -31,12 +31,12 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
-from rgd.wire import usage_pb2
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
-from rgd.wire.columns import encode_rows, read_amounts, write_amounts
+from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
-from rgd.wire.keys import is_in_order, read_keys
+from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 VERSION: Final = 1
@@ -48,6 +48,8 @@ _Keys = tuple[Sequence[str], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
+#: A column of fewer bytes is compressed together with the one before it.
+_COLUMN_BYTES_MIN: Final = 512
 
 
 def in_order(message: Message) -> Message:
@@ -65,15 +67,29 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
-        body = _proto_of(message, numbering).SerializeToString()
+        proto = _proto_of(message, numbering)
+        body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
-    frame = compressed(body)
+    frame = compressed(body, columns=_columns_in(body, proto.report.rows))
     if frame is not None:
         return bytes((VERSION, _FLAG_ZSTD)) + frame
     return bytes((VERSION, 0)) + body
+
+
+def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
+    """Where the larger columns begin, in the order of `body`."""
+    begins, end = [], 0
+    for field, column in rows.ListFields():
+        if isinstance(column, bytes) and len(column) >= _COLUMN_BYTES_MIN:
+            begin = body.index(column, end)
+            end = begin + len(column)
+            # High bytes of messages, and then of bytes.
+            has_two = field.name.endswith("_high")
+            begins += [begin, begin + len(column) // 2] if has_two else [begin]
+    return begins
 
 
 def plain_bytes(data: bytes) -> int:
@@ -86,13 +102,11 @@ def plain_bytes(data: bytes) -> int:
     return plain_size(data[_HEAD_SIZE:], MESSAGE_MAX) if is_compressed else len(data)
 
 
-def decode(
-    data: bytes, name_decoders: NameDecoders | None = None, *, has_totals: bool = True
-) -> Message:
+def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
     """Read a message; where it has numbers, with what was heard before.
 
-    A report with a number that no name was heard for comes out without rows. Who has no use for
-    totals saves a third of the time by not reading them: then they are 0.
+    A report with a number that no name was heard for comes out without rows. Totals of an earlier
+    rgd's report are ignored.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -104,7 +118,7 @@ def decode(
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
+    return _message_of(proto, name_decoders or NameDecoders())
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -158,32 +172,25 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
         return
     if numbering is not None:
         rows = numbering.write(rows, proto, report.span if report.full else None)
-        write_amounts(rows, proto.rows, period_ns=report.period_ns)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
-        encode_rows(rows, proto.rows, period_ns=report.period_ns)
+        write_keys(rows, proto.rows)
+    write_amounts(rows, proto.rows, period_ns=report.period_ns, is_short=report.is_short)
 
 
-class _Reading(NamedTuple):
-    """How a report's rows are read."""
-
-    name_decoders: NameDecoders
-    has_totals: bool
-
-
-def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
+def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
         raise Malformed(Reason.MISSING, "message: has nothing that this version knows")
     sender = Sender(check_broker(proto.broker), proto.incarnation)
     if what == "report":
-        return _read_report(sender, proto.report, reading)
+        return _read_report(sender, proto.report, name_decoders)
     return _READERS[what](sender, proto)
 
 
-def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> Report:
+def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders) -> Report:
     period_ns = check_count(report.period_ns, "period")
-    rows = _read_rows(sender, report, reading)
+    rows = _read_rows(sender, report, name_decoders)
     return Report(
         sender=sender,
         sequence=check_count(report.sequence, "sequence"),
@@ -199,6 +206,7 @@ def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) ->
         more=report.more,
         claim=_read_claim(report.claim),
         rival=report.rival,
+        is_short=short_rates.is_short(report.rows),
     )
 
 
@@ -219,24 +227,20 @@ def _read_claim(number: int) -> Claim:
         raise Malformed(Reason.BAD_NUMBER, f"claim: {exc}") from exc
 
 
-def _read_rows(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> UsageColumns | None:
+def _read_rows(
+    sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders
+) -> UsageColumns | None:
     """The rows; None where a name was missed."""
     if not report.HasField("names"):
         keys: _Keys | None = read_keys(report.rows)
     elif report.rows.groups:
         raise Malformed(Reason.BAD_STRUCTURE, "rows: both names and numbers")
     else:
-        keys = reading.name_decoders.read(sender, report)
+        keys = name_decoders.read(sender, report)
     if keys is None:
         return None
     groups, kinds = keys
-    return read_amounts(
-        report.rows,
-        groups,
-        kinds,
-        period_ns=report.period_ns,
-        has_totals=reading.has_totals,
-    )
+    return read_amounts(report.rows, groups, kinds, period_ns=report.period_ns)
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {

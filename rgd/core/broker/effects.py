@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 
 
@@ -17,6 +18,16 @@ class Publish:
     """Send a message on the exchange."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendStockReport:
+    """Send a report on the topic of stock Pulsar brokers.
+
+    Its broker need not be this one: the lowest live name reports zeros for a broker that left.
+    """
+
+    report: StockReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,12 @@ class AlarmCode(StrEnum):
     REJOINED = "rejoined"
     #: A peer sent more rows, or rows of more groups without policies, than are kept.
     PEER_ROWS_REFUSED = "peer_rows_refused"
+    #: A stock Pulsar broker reported for the first time; left, by the admin API; was silent too long.
+    STOCK_BROKER_JOINED = "stock_broker_joined"
+    STOCK_BROKER_LEFT = "stock_broker_left"
+    STOCK_BROKER_SILENT = "stock_broker_silent"
+    #: Its reports come in another period than `exchange.pulsar_period_s`, so rates are wrong.
+    STOCK_PERIOD_DIFFERS = "stock_period_differs"
     #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
@@ -110,4 +127,6 @@ class BacklogChecked:
     topics: int
 
 
-Effect = Publish | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+Effect = (
+    Publish | SendStockReport | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+)
