@@ -2,6 +2,9 @@
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
+Reports of one shard have version 2, everything else has version 1, which releases before shards read and write
+too. Fields that are not known are ignored, so fields may be added without a new version.
+
 Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
 a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
 decodes more than `MESSAGE_MAX` bytes, nor more than a fixed multiple of the received bytes
@@ -31,6 +34,7 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
+from rgd.core.exchange.shards import WHOLE
 from rgd.wire import usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
 from rgd.wire.columns import encode_rows, read_amounts, write_amounts
@@ -38,8 +42,17 @@ from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
 from rgd.wire.keys import is_in_order, read_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from rgd.wire.shards import (
+    checked_shard,
+    read_count,
+    read_sequences,
+    write_sequences,
+    written_count,
+)
 
-VERSION: Final = 1
+#: The versions of a message's head: of the exchange's topic, and of the topics of shards.
+WHOLE_VERSION: Final = 1
+SHARD_VERSION: Final = 2
 #: Largest message in bytes, as sent and as decompressed: the limit of an exchange
 #: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders divide their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
@@ -70,10 +83,12 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
+    is_whole = not isinstance(message, Report) or message.shard == WHOLE
+    version = WHOLE_VERSION if is_whole else SHARD_VERSION
     frame = compressed(body)
     if frame is not None:
-        return bytes((VERSION, _FLAG_ZSTD)) + frame
-    return bytes((VERSION, 0)) + body
+        return bytes((version, _FLAG_ZSTD)) + frame
+    return bytes((version, 0)) + body
 
 
 def plain_bytes(data: bytes) -> int:
@@ -104,7 +119,11 @@ def decode(
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
+    message = _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
+    is_of_shard = isinstance(message, Report) and message.shard != WHOLE
+    if is_of_shard != (data[0] == SHARD_VERSION):
+        raise Malformed(Reason.BAD_STRUCTURE, "message: its version does not fit its shard")
+    return message
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -114,7 +133,7 @@ def _is_compressed(data: bytes) -> bool:
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
     version, flags = data[0], data[1]
-    if version != VERSION:
+    if version not in {WHOLE_VERSION, SHARD_VERSION}:
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
@@ -129,11 +148,15 @@ def _proto_of(message: Message, numbering: NameEncoder | None) -> usage_pb2.Mess
             _write_report(message, proto.report, numbering)
         case Hello():
             proto.hello.SetInParent()
+            proto.hello.version = message.version
+            proto.hello.shards = written_count(message.shards)
         case Goodbye():
             proto.goodbye.SetInParent()
         case Ask():
             proto.ask.broker = check_broker(message.broker)
             proto.ask.any_word = not message.full
+            if message.shard != WHOLE:
+                proto.ask.shard, proto.ask.shard_count = checked_shard(*message.shard)
         case _:
             assert_never(message)
     return proto
@@ -153,6 +176,11 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
     proto.members = check_count(report.members, "members")
     proto.claim = report.claim
     proto.rival = report.rival
+    proto.version = report.version
+    proto.shards = written_count(report.shards)
+    if report.shard != WHOLE:
+        proto.shard, proto.shard_count = checked_shard(*report.shard)
+    write_sequences(report.shard_sequences, proto)
     rows = report.rows
     if not len(rows):
         return
@@ -183,6 +211,7 @@ def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
 
 def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> Report:
     period_ns = check_count(report.period_ns, "period")
+    shard = checked_shard(report.shard, report.shard_count)
     rows = _read_rows(sender, report, reading)
     return Report(
         sender=sender,
@@ -199,6 +228,10 @@ def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) ->
         more=report.more,
         claim=_read_claim(report.claim),
         rival=report.rival,
+        shard=shard,
+        version=report.version,
+        shards=read_count(report.shards),
+        shard_sequences=read_sequences(report.layouts),
     )
 
 
@@ -240,9 +273,14 @@ def _read_rows(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> U
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {
-    "hello": lambda sender, _: Hello(sender),
+    "hello": lambda sender, proto: Hello(
+        sender, proto.hello.version, read_count(proto.hello.shards)
+    ),
     "goodbye": lambda sender, _: Goodbye(sender),
     "ask": lambda sender, proto: Ask(
-        sender, check_broker(proto.ask.broker), full=not proto.ask.any_word
+        sender,
+        check_broker(proto.ask.broker),
+        full=not proto.ask.any_word,
+        shard=checked_shard(proto.ask.shard, proto.ask.shard_count),
     ),
 }
