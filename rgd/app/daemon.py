@@ -42,6 +42,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
 )
@@ -328,6 +329,8 @@ class RgdDaemon(Looks):
         match effect:
             case Publish(message):
                 self.traffic.post(message)
+            case Listen():
+                pass  # No setting divides the exchange into shards yet.
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):

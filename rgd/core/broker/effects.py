@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.exchange.shards import Shard
 from rgd.core.units import Nanos
 
 
@@ -17,6 +18,16 @@ class Publish:
     """Send a message on the exchange."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Receive the reports of these shards from now on, and of no others.
+
+    `ShardOpened` says of each new one when that is so.
+    """
+
+    shards: frozenset[Shard]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,9 @@ class AlarmCode(StrEnum):
     REJOINED = "rejoined"
     #: A peer sent more rows, or rows of more groups without policies, than are kept.
     PEER_ROWS_REFUSED = "peer_rows_refused"
+    #: This broker's own reports of a shard do not come back; they do again.
+    SHARD_CUT_OFF = "shard_cut_off"
+    SHARD_BACK = "shard_back"
     #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
@@ -110,4 +124,4 @@ class BacklogChecked:
     topics: int
 
 
-Effect = Publish | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+Effect = Publish | Listen | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked

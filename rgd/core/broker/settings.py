@@ -53,5 +53,7 @@ class BrokerSettings:
     #: Most other brokers.
     peers_max: int = PEERS_MAX
     backlog: BacklogSettings = field(default_factory=BacklogSettings)
+    #: The number of shards that this broker reads.
+    shards: int = 1
     #: The seed of the incarnations after the first; secret and random in a daemon.
     incarnation_seed: int = 0

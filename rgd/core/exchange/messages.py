@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from rgd.core.exchange.columns import NO_SHARES, NO_USAGE, ShareColumns, UsageColumns
-from rgd.core.exchange.shards import WHOLE, Shard
+from rgd.core.exchange.shards import VERSION, WHOLE, Shard
 from rgd.core.policies.snapshot import PolicySnapshot
 
 
@@ -99,8 +99,8 @@ class Hello:
     """The sender has just started and asks every broker for its full state."""
 
     sender: Sender
-    #: As in `Report`.
-    version: int = 0
+    #: As in `Report`; 0: an older sender.
+    version: int = VERSION
     shards: int = 1
 
 

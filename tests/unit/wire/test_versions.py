@@ -51,7 +51,7 @@ def test_an_older_members_messages_are_read(recorded: Mapping[str, Message]) -> 
     full, changed = recorded["full"], recorded["changed"]
     assert isinstance(full, Report)
     assert isinstance(changed, Report)
-    assert recorded["hello"] == Hello(OLD)
+    assert recorded["hello"] == Hello(OLD, version=0)
     assert recorded["goodbye"] == Goodbye(OLD)
     assert recorded["ask"] == Ask(OLD, "broker-new")
     assert recorded["ask_any"] == Ask(OLD, "broker-new", full=False)
