@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, Effect, Fault
+from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Remember
 from rgd.core.broker.events import Event
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
@@ -192,6 +192,21 @@ class Member:
         """Whether it reads the topic of a message."""
         shard = message.shard if isinstance(message, Report) else WHOLE
         return shard == WHOLE or shard in self.shards
+
+    def keep(self, effect: Append | Remember | Alarm | Halt | Fault, now: int) -> None:
+        """Keep what the brain wants to be kept, or told."""
+        match effect:
+            case Append(record):
+                self.records.append(record)
+                self.recorded_at.append(now)
+            case Remember(peers):
+                self.remembered = peers
+            case Alarm():
+                self.alarms.append(effect)
+            case Halt(reason):
+                self.halted = reason
+            case Fault():
+                self.faults.append(effect)
 
     @property
     def is_live(self) -> bool:

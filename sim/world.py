@@ -26,6 +26,7 @@ from rgd.core.broker.effects import (
     Listen,
     Publish,
     Remember,
+    SendStockReport,
 )
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -42,6 +43,7 @@ from rgd.core.buckets.decision import Decision, Request
 from rgd.core.exchange.messages import Message, Report
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
@@ -74,6 +76,8 @@ class World:
         #: The same, for those that want to know to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
         self.make_brain = make_brain
+        #: Called with what a member reports to stock brokers; `sim.stock.topic` carries it.
+        self.on_stock_report: Callable[[StockReport], object] = _lost
         #: How long a wake or a message, a slice of work each, keeps its member busy.
         self.slice_ns = 0
         self._order = count()
@@ -179,17 +183,10 @@ class World:
                     self._broadcast(member.name, member.encoded(message))
                 case Listen(shards):
                     self._listen(member, shards)
-                case Append(record):
-                    member.records.append(record)
-                    member.recorded_at.append(self.now)
-                case Remember(peers):
-                    member.remembered = peers
-                case Alarm():
-                    member.alarms.append(effect)
-                case Halt(reason):
-                    member.halted = reason
-                case Fault():
-                    member.faults.append(effect)
+                case Append() | Remember() | Alarm() | Halt() | Fault():
+                    member.keep(effect, self.now)
+                case SendStockReport(report):
+                    self.on_stock_report(report)
                 case Evict() | BacklogChecked():
                     pass  # No scenario has backlogs.
 
@@ -250,3 +247,7 @@ class World:
         member.next_wake = None
         self.freeze(member, self.slice_ns)
         self.tell(member, Woken(member.clock.local_time(self.now)))
+
+
+def _lost(_report: StockReport) -> None:
+    """There are no stock brokers."""

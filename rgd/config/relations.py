@@ -78,10 +78,35 @@ RELATIONS: Final = (
         "(for the admin API alone: exchange.admin_ca_file)",
     ),
     Relation(
+        ("exchange.url", "exchange.listener_name"),
+        lambda settings: (
+            settings.exchange.url != EMBEDDED or settings.exchange.listener_name is None
+        ),
+        "expected exchange.url to name a Pulsar where exchange.listener_name is set: the embedded broker "
+        "has no listeners",
+    ),
+    Relation(
         ("exchange.url", "exchange.token_file"),
         lambda settings: settings.exchange.url != EMBEDDED or settings.exchange.token_file is None,
         "expected exchange.url to name a Pulsar where exchange.token_file is set: the embedded broker "
         "takes no tokens (for the admin API alone: exchange.admin_token_file)",
+    ),
+    Relation(
+        ("exchange.dialects", "exchange.url", "exchange.admin_url"),
+        lambda settings: (
+            not settings.exchange.has_stock_brokers
+            or (settings.exchange.url != EMBEDDED and settings.exchange.admin_url is not None)
+        ),
+        "expected exchange.url and exchange.admin_url to name a Pulsar where exchange.dialects has `pulsar`: "
+        "its brokers are the neighbours, and its admin API lists which of them live",
+    ),
+    Relation(
+        ("exchange.pulsar_period_s", "exchange.round_ms", "exchange.dialects"),
+        lambda settings: (
+            not settings.exchange.has_stock_brokers
+            or settings.exchange.pulsar_period_s * 1000 >= settings.exchange.round_ms
+        ),
+        "expected exchange.round_ms of at most exchange.pulsar_period_s where exchange.dialects has `pulsar`",
     ),
     Relation(
         ("log.local_bytes", "log.segment_bytes"),

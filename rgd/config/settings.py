@@ -28,8 +28,9 @@ from rgd.config.values import (
     EMBEDDED,
     Address,
     Count,
+    DialectNames,
     ExchangeUrl,
-    HttpUrl,
+    HttpUrls,
     Millis,
     Name,
     Number,
@@ -38,9 +39,12 @@ from rgd.config.values import (
     Size,
     TableTopic,
     UsageTopic,
+    WholeSeconds,
+    parse_dialects,
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
+from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
@@ -83,7 +87,26 @@ class ExchangeSettings(Section):
 
     url: ExchangeUrl = Field(
         default=EMBEDDED,
-        description="The URL of the exchange; `embedded` runs one on this machine.",
+        description="The URL of the exchange; `embedded` runs one on this machine. Of several brokers any "
+        "that answers is used.",
+    )
+    listener_name: Name | None = Field(
+        default=None,
+        description="The name of the advertised listener by which this daemon reaches Pulsar's brokers "
+        "(Pulsar's `advertisedListeners`); without it their usual addresses.",
+    )
+    open_timeout_s: Count = Field(
+        default=5,
+        ge=1,
+        le=60,
+        description="Longest time of each step of connecting to Pulsar, in whole seconds.",
+    )
+    send_timeout_ms: Millis = Field(
+        default=2000,
+        ge=100,
+        le=60_000,
+        description="Longest time until Pulsar has accepted a message; also how long a daemon waits for its own "
+        "messages to come back before it opens another session.",
     )
     embedded_dir: Path = Field(
         default=Path("rgd-exchange"),
@@ -92,12 +115,13 @@ class ExchangeSettings(Section):
     )
     token_file: Path | None = Field(
         default=None,
-        description="A file with the token for Pulsar, not readable by others. It is read again for every "
-        "new connection.",
+        description="A file with the token for Pulsar, not readable by others. When it changes, the daemon "
+        "connects with the new one, and leaves the old connection once the new one works.",
     )
     tls_ca: Path | None = Field(
         default=None,
-        description="Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi.",
+        description="Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi. It and "
+        "the next two are read again when they change, as the token.",
     )
     tls_cert: Path | None = Field(
         default=None,
@@ -107,10 +131,10 @@ class ExchangeSettings(Section):
         default=None,
         description="The key of `exchange.tls_cert`, PEM, not readable by others.",
     )
-    admin_url: HttpUrl | None = Field(
+    admin_url: HttpUrls | None = Field(
         default=None,
         description="Pulsar's admin API, to create the namespace with retention -1/-1, and for "
-        "`policies.source: pulsar-admin`.",
+        "`policies.source: pulsar-admin`. Of several the next one is asked when one is unreachable.",
     )
     admin_token_file: Path | None = Field(
         default=None,
@@ -123,6 +147,18 @@ class ExchangeSettings(Section):
     )
     topic: UsageTopic = Field(
         default="non-persistent://public/rgd/usage", description="The topic for usage reports."
+    )
+    dialects: DialectNames = Field(
+        default="compact",
+        description="`compact` among rgd daemons, on `exchange.topic`; also `pulsar`: the daemons share quotas with the "
+        "stock brokers of the Pulsar at `exchange.url`, and tell them what was admitted here.",
+    )
+    pulsar_period_s: WholeSeconds = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="The stock brokers' `resourceUsageTransportPublishIntervalInSecs`: their reports count "
+        "what passed in this time.",
     )
     round_ms: Millis = Field(
         default=1000,
@@ -181,6 +217,11 @@ class ExchangeSettings(Section):
         le=100_000,
         description="Most other brokers; a further one is ignored until another is removed.",
     )
+
+    @property
+    def has_stock_brokers(self) -> bool:
+        """Whether the daemon also speaks the stock brokers' dialect."""
+        return DialectName.PULSAR in parse_dialects(self.dialects)
 
 
 class SharesSettings(Section):

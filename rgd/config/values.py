@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from rgd.core.errors import InvalidName
+from rgd.core.exchange.dialects import DialectName
 from rgd.core.policies.names import check_entity, parse_topic
 from rgd.ports.usagelog import Interceptor
 from rgd.storage.objects import folder_of
@@ -105,6 +106,18 @@ def parse_interceptors(text: str) -> list[Interceptor]:
     return [Interceptor(name.removeprefix(INTERCEPTOR_PACKAGE)) for name in names]
 
 
+def parse_dialects(text: str) -> list[DialectName]:
+    """The dialects that a list names.
+
+    Raises:
+        ValueError: there is none of that name, one comes twice, or `compact` is not among them.
+    """
+    names = [DialectName(name.strip()) for name in text.split(",")]
+    if DialectName.COMPACT not in names or len(set(names)) != len(names):
+        raise ValueError(text)
+    return names
+
+
 def expectation(field: FieldInfo) -> str:
     """The expectation of a setting, as text that follows "expected"."""
     words = next((item.words for item in _metadata(field) if isinstance(item, Expected)), None)
@@ -186,6 +199,21 @@ def _check_exchange_url(url: str) -> None:
         split_address(host if has_port else f"{host}:0")
 
 
+def urls_of(text: str) -> tuple[str, ...]:
+    """The URLs of `http://a:8080,b:8080`: the scheme is written once, as in Pulsar's own lists.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    scheme, _, hosts = text.partition("://")
+    urls = tuple(f"{scheme}://{host.rstrip('/')}" for host in hosts.split(","))
+    for url in urls:
+        _check_http_url(url)
+    if len(urls) > 1 and any(urlsplit(url).path for url in urls):
+        raise ValueError(text)
+    return urls
+
+
 def _check_http_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
@@ -226,6 +254,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number)]
 Millis = Annotated[int, BeforeValidator(_number), Unit("ms")]
 Seconds = Annotated[float, BeforeValidator(_number), Unit("s")]
+WholeSeconds = Annotated[int, BeforeValidator(_number), Unit("s")]
 Rounds = Annotated[int, BeforeValidator(_number), Unit("rounds")]
 Size = Annotated[int, BeforeValidator(_size), Unit("bytes")]
 
@@ -234,6 +263,12 @@ InterceptorNames = Annotated[
     BeforeValidator(_joined),
     _checked(parse_interceptors),
     Expected(f"any of {' and '.join(Interceptor)}, with commas between them, or an empty text"),
+]
+DialectNames = Annotated[
+    str,
+    BeforeValidator(_joined),
+    _checked(parse_dialects),
+    Expected("`compact` (always), and `pulsar` beside stock brokers: [compact, pulsar]"),
 ]
 Flag = Annotated[bool, Expected("true or false")]
 TierUrl = Annotated[
@@ -256,8 +291,10 @@ ExchangeUrl = Annotated[
         "`embedded`, pulsar://HOST:PORT or pulsar+ssl://HOST:PORT (several as HOST:PORT,HOST:PORT)"
     ),
 ]
-HttpUrl = Annotated[
-    str, _checked(_check_http_url), Expected("http://HOST:PORT or https://HOST:PORT")
+HttpUrls = Annotated[
+    str,
+    _checked(urls_of),
+    Expected("http://HOST:PORT or https://HOST:PORT (several as HOST:PORT,HOST:PORT)"),
 ]
 UsageTopic = Annotated[
     str,

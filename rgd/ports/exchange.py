@@ -9,7 +9,7 @@ one bounded queue. A full queue drops and counts its oldest message
 (a later report carries the same state again).
 """
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rgd.errors import RgdError
 
@@ -38,6 +38,14 @@ class PayloadTooLarge(ExchangeError):
 
     def __init__(self, payload_bytes: int) -> None:
         super().__init__(f"{payload_bytes} bytes; at most {PAYLOAD_BYTES_MAX} can be sent")
+
+
+class Received(NamedTuple):
+    """A message, and when it was published."""
+
+    payload: bytes
+    #: By the sender's clock, in ms since 1970; 0: it does not say.
+    published_ms: int
 
 
 class Exchange(Protocol):
@@ -80,6 +88,9 @@ class Exchange(Protocol):
         Raises:
             ExchangeClosed: the exchange was closed.
         """
+
+    async def receive_dated(self) -> list[Received]:
+        """As `receive`, with the publish times: for dialects whose messages have none inside."""
 
     async def close(self) -> None:
         """Leave. Idempotent; a waiting `receive` raises ExchangeClosed."""

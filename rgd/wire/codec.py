@@ -2,8 +2,8 @@
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
-Reports of one shard have version 2, everything else has version 1, which releases before shards read and write
-too. Fields that are not known are ignored, so fields may be added without a new version.
+Reports of one shard, and those with codes for rates (`rgd.wire.short_rates`), have version 2. Everything else has version 1,
+which the release before reads and writes too. Fields that are not known are ignored, so fields may be added without a new version.
 
 Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
 a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
@@ -18,7 +18,7 @@ too large for one message is divided before (`rgd.core.exchange.report_parts`).
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 from google.protobuf.message import DecodeError
 
@@ -34,13 +34,13 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
-from rgd.core.exchange.shards import WHOLE
-from rgd.wire import usage_pb2
+from rgd.core.exchange.shards import VERSION, WHOLE
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
-from rgd.wire.columns import encode_rows, read_amounts, write_amounts
+from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
-from rgd.wire.keys import is_in_order, read_keys
+from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.shards import (
     checked_shard,
@@ -50,9 +50,9 @@ from rgd.wire.shards import (
     written_count,
 )
 
-#: The versions of a message's head: of the exchange's topic, and of the topics of shards.
-WHOLE_VERSION: Final = 1
-SHARD_VERSION: Final = 2
+#: The versions of a message's head: what every release reads, and what only this one and later ones read.
+OLDER_VERSION: Final = 1
+NEWER_VERSION: Final = VERSION
 #: Largest message in bytes, as sent and as decompressed: the limit of an exchange
 #: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders divide their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
@@ -61,6 +61,8 @@ _Keys = tuple[Sequence[str], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
+#: A column of fewer bytes is compressed together with the one before it.
+_COLUMN_BYTES_MIN: Final = 512
 
 
 def in_order(message: Message) -> Message:
@@ -78,17 +80,37 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
-        body = _proto_of(message, numbering).SerializeToString()
+        proto = _proto_of(message, numbering)
+        body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
-    is_whole = not isinstance(message, Report) or message.shard == WHOLE
-    version = WHOLE_VERSION if is_whole else SHARD_VERSION
-    frame = compressed(body)
+    frame = compressed(body, columns=_columns_in(body, proto.report.rows))
+    version = NEWER_VERSION if _is_newer(message, proto) else OLDER_VERSION
     if frame is not None:
         return bytes((version, _FLAG_ZSTD)) + frame
     return bytes((version, 0)) + body
+
+
+def _is_newer(message: Message, proto: usage_pb2.Message) -> bool:
+    """Whether a message has what the older version cannot say."""
+    if not isinstance(message, Report):
+        return False
+    return message.shard != WHOLE or short_rates.is_short(proto.report.rows)
+
+
+def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
+    """Where the larger columns begin, in the order of `body`."""
+    begins, end = [], 0
+    for field, column in rows.ListFields():
+        if isinstance(column, bytes) and len(column) >= _COLUMN_BYTES_MIN:
+            begin = body.index(column, end)
+            end = begin + len(column)
+            # High bytes of messages, and then of bytes.
+            has_two = field.name.endswith("_high")
+            begins += [begin, begin + len(column) // 2] if has_two else [begin]
+    return begins
 
 
 def plain_bytes(data: bytes) -> int:
@@ -101,13 +123,11 @@ def plain_bytes(data: bytes) -> int:
     return plain_size(data[_HEAD_SIZE:], MESSAGE_MAX) if is_compressed else len(data)
 
 
-def decode(
-    data: bytes, name_decoders: NameDecoders | None = None, *, has_totals: bool = True
-) -> Message:
+def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
     """Read a message; where it has numbers, with what was heard before.
 
-    A report with a number that no name was heard for comes out without rows. Who has no use for
-    totals saves a third of the time by not reading them: then they are 0.
+    A report with a number that no name was heard for comes out without rows. Totals of an earlier
+    rgd's report are ignored.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -119,10 +139,9 @@ def decode(
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    message = _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
-    is_of_shard = isinstance(message, Report) and message.shard != WHOLE
-    if is_of_shard != (data[0] == SHARD_VERSION):
-        raise Malformed(Reason.BAD_STRUCTURE, "message: its version does not fit its shard")
+    message = _message_of(proto, name_decoders or NameDecoders())
+    if _is_newer(message, proto) != (data[0] == NEWER_VERSION):
+        raise Malformed(Reason.BAD_STRUCTURE, "message: its version does not fit what it has")
     return message
 
 
@@ -133,7 +152,7 @@ def _is_compressed(data: bytes) -> bool:
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
     version, flags = data[0], data[1]
-    if version not in {WHOLE_VERSION, SHARD_VERSION}:
+    if version not in {OLDER_VERSION, NEWER_VERSION}:
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
@@ -186,33 +205,26 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
         return
     if numbering is not None:
         rows = numbering.write(rows, proto, report.span if report.full else None)
-        write_amounts(rows, proto.rows, period_ns=report.period_ns)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
-        encode_rows(rows, proto.rows, period_ns=report.period_ns)
+        write_keys(rows, proto.rows)
+    write_amounts(rows, proto.rows, period_ns=report.period_ns, is_short=report.is_short)
 
 
-class _Reading(NamedTuple):
-    """How a report's rows are read."""
-
-    name_decoders: NameDecoders
-    has_totals: bool
-
-
-def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
+def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
         raise Malformed(Reason.MISSING, "message: has nothing that this version knows")
     sender = Sender(check_broker(proto.broker), proto.incarnation)
     if what == "report":
-        return _read_report(sender, proto.report, reading)
+        return _read_report(sender, proto.report, name_decoders)
     return _READERS[what](sender, proto)
 
 
-def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> Report:
+def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders) -> Report:
     period_ns = check_count(report.period_ns, "period")
     shard = checked_shard(report.shard, report.shard_count)
-    rows = _read_rows(sender, report, reading)
+    rows = _read_rows(sender, report, name_decoders)
     return Report(
         sender=sender,
         sequence=check_count(report.sequence, "sequence"),
@@ -232,6 +244,7 @@ def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) ->
         version=report.version,
         shards=read_count(report.shards),
         shard_sequences=read_sequences(report.layouts),
+        is_short=short_rates.is_short(report.rows),
     )
 
 
@@ -252,24 +265,20 @@ def _read_claim(number: int) -> Claim:
         raise Malformed(Reason.BAD_NUMBER, f"claim: {exc}") from exc
 
 
-def _read_rows(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> UsageColumns | None:
+def _read_rows(
+    sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders
+) -> UsageColumns | None:
     """The rows; None where a name was missed."""
     if not report.HasField("names"):
         keys: _Keys | None = read_keys(report.rows)
     elif report.rows.groups:
         raise Malformed(Reason.BAD_STRUCTURE, "rows: both names and numbers")
     else:
-        keys = reading.name_decoders.read(sender, report)
+        keys = name_decoders.read(sender, report)
     if keys is None:
         return None
     groups, kinds = keys
-    return read_amounts(
-        report.rows,
-        groups,
-        kinds,
-        period_ns=report.period_ns,
-        has_totals=reading.has_totals,
-    )
+    return read_amounts(report.rows, groups, kinds, period_ns=report.period_ns)
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {

@@ -5,9 +5,9 @@ anything else: rows are in order (by group, publish before dispatch), a group ha
 each kind, every column has a number for each row, or none where all are 0, and every count and rate
 is 0 to `COUNT_MAX`, sums included.
 
-Demand is written as its difference to admitted work, which is mostly 0. A rate that equals a whole
-count in the period is written as that count. Rates of demand are of that kind, and compressed
-counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
+Reports have their rates as codes where every reader reads these (`rgd.wire.short_rates`). Otherwise demand is
+written as its difference to admitted work, which is mostly 0, and a rate that equals a whole count in the
+period as that count. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
 number the groups.
 """
 
@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
-from rgd.wire import usage_pb2
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.errors import Malformed, Reason
 from rgd.wire.keys import read_keys, write_keys
 from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
@@ -37,12 +37,7 @@ _NUMBERS: Final = (
     "admitted_bytes_counted",
     "unmet_messages",
     "unmet_bytes",
-    "admitted_messages_total",
-    "admitted_bytes_total",
-    "unmet_messages_total",
-    "unmet_bytes_total",
 )
-_TOTALS_FROM: Final = _NUMBERS.index("admitted_messages_total")
 
 
 def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
@@ -68,51 +63,51 @@ def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumn
     return read_amounts(proto, groups, kinds, period_ns=period_ns)
 
 
-def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
-    """Write everything of the rows but their groups and kinds."""
+def write_amounts(
+    rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int, is_short: bool = False
+) -> None:
+    """Write everything of the rows but their groups and kinds.
+
+    Args:
+        rows: the rows.
+        proto: where to write.
+        period_ns: what their rates cover.
+        is_short: whether all readers read codes in place of rates, where rates are rounded.
+    """
+    topics = checked(rows.topics, (len(rows),), "topics")
+    if is_short and short_rates.write(rows, proto):
+        write_columns(proto, _NUMBERS[:1], topics)
+        return
     admitted = checked(rows.admitted, (len(rows), 2), "admitted")
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
-    admitted_total = checked(rows.admitted_total, (len(rows), 2), "admitted total")
-    wanted_total = checked(rows.wanted_total, (len(rows), 2), "wanted total")
     counts = counts_of(admitted, period_ns)
     write_columns(
         proto,
         _NUMBERS,
-        checked(rows.topics, (len(rows),), "topics"),
+        topics,
         np.where(counts > 0, 0, admitted),
         counts,
         zigzag(wanted - admitted),
-        admitted_total,
-        zigzag(wanted_total - admitted_total),
     )
 
 
 def read_amounts(
-    proto: usage_pb2.UsageColumns,
-    groups: Sequence[str],
-    kinds: Codes,
-    *,
-    period_ns: int,
-    has_totals: bool = True,
+    proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes, *, period_ns: int
 ) -> UsageColumns:
-    """Read everything else of rows whose groups and kinds are known; totals as 0 where not asked for."""
-    names = _NUMBERS if has_totals else _NUMBERS[:_TOTALS_FROM]
-    numbers = read_columns(proto, names, len(groups))
-    rates, counts, unmet = numbers[1:_TOTALS_FROM].reshape(3, 2, len(groups))
+    """Read everything else of rows whose groups and kinds are known."""
+    if short_rates.is_short(proto):
+        topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
+        admitted, wanted = short_rates.read(proto, len(groups))
+        return UsageColumns(groups, kinds, as_counts(topics, "topics"), admitted, wanted)
+    numbers = read_columns(proto, _NUMBERS, len(groups))
+    rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")
-    admitted_total = wanted_total = np.zeros((len(groups), 2), np.int64)
-    if has_totals:
-        totals, unmet_totals = numbers[_TOTALS_FROM:].reshape(2, 2, len(groups))
-        admitted_total = side_by_side(as_counts(totals, "totals"))
-        wanted_total = _wanted(admitted_total, unmet_totals, "wanted total")
     return UsageColumns(
         groups=groups,
         kinds=kinds,
         topics=as_counts(numbers[0], "topics"),
         admitted=admitted,
-        wanted=_wanted(admitted, unmet, "wanted"),
-        admitted_total=admitted_total,
-        wanted_total=wanted_total,
+        wanted=added(admitted, unmet, "wanted"),
     )
 
 
@@ -187,8 +182,8 @@ def rates_of(counts: Unsigned, period_ns: int) -> Ints:
     return (counts * (SCALE / period_ns)).astype(np.int64)
 
 
-def _wanted(admitted: Ints, unmet: Unsigned, what: str) -> Ints:
-    """[rows, 2] what was admitted, and with it what was not, which is often nothing at all."""
+def added(admitted: Ints, unmet: Unsigned, what: str) -> Ints:
+    """[rows, 2] admitted work and [2, rows] unmet work (zigzagged, often all 0) together."""
     return _sum(admitted.T, unzigzag(unmet), what) if unmet.any() else admitted
 
 

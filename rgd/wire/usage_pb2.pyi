@@ -331,6 +331,10 @@ class UsageColumns(_message.Message):
     ADMITTED_MESSAGES_COUNTED_FIELD_NUMBER: _builtins.int
     ADMITTED_BYTES_COUNTED_FIELD_NUMBER: _builtins.int
     NUMBERS_FIELD_NUMBER: _builtins.int
+    ADMITTED_HIGH_FIELD_NUMBER: _builtins.int
+    ADMITTED_LOW_FIELD_NUMBER: _builtins.int
+    UNMET_HIGH_FIELD_NUMBER: _builtins.int
+    UNMET_LOW_FIELD_NUMBER: _builtins.int
     kinds: _builtins.bytes
     """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
     topics: _builtins.bytes
@@ -344,7 +348,9 @@ class UsageColumns(_message.Message):
     """Wanted minus admitted, sint64: mostly 0, and otherwise small."""
     unmet_bytes: _builtins.bytes
     admitted_messages_total: _builtins.bytes
-    """Whole units since the sender's start."""
+    """Whole units since the sender's start: in records of version 1 of the usage log. Reports had them
+    once, so receivers of a report ignore these four columns.
+    """
     admitted_bytes_total: _builtins.bytes
     unmet_messages_total: _builtins.bytes
     """sint64."""
@@ -356,6 +362,20 @@ class UsageColumns(_message.Message):
     admitted_bytes_counted: _builtins.bytes
     numbers: _builtins.bytes
     """The groups' numbers in strictly ascending order, each less the one before it."""
+    admitted_high: _builtins.bytes
+    """The rates of a report as codes of 16 bits, in place of columns 4 to 7, 12 and 13, where every receiver
+    reads them. A code is the index of a rate among all rates of the reports' precision, in ascending order:
+    0 to 999, then 1000 to 10000 by steps of 2, from 2000 of 5 and from 5000 of 10, then ten times these from
+    10000 on, and so on, up to 9.21e18 thousandths per second.
+    The codes' high bytes, of all rows' messages and then of all rows' bytes; the low bytes likewise.
+    """
+    admitted_low: _builtins.bytes
+    unmet_high: _builtins.bytes
+    """The code of what was wanted less that of what was admitted: 0 where they are equal, otherwise
+    255 and the difference as sint64. All high bytes, left out if all are 0; and the low bytes of those that
+    are not 0.
+    """
+    unmet_low: _builtins.bytes
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names in strictly ascending order of their bytes, so no row can occur twice."""
@@ -377,10 +397,14 @@ class UsageColumns(_message.Message):
         admitted_messages_counted: _builtins.bytes = ...,
         admitted_bytes_counted: _builtins.bytes = ...,
         numbers: _builtins.bytes = ...,
+        admitted_high: _builtins.bytes = ...,
+        admitted_low: _builtins.bytes = ...,
+        unmet_high: _builtins.bytes = ...,
+        unmet_low: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_high", b"admitted_high", "admitted_low", b"admitted_low", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_high", b"unmet_high", "unmet_low", b"unmet_low", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,6 +26,8 @@ from rgd.core.broker.events import (
     ShardOpened,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -84,6 +86,8 @@ class Rival(ABC):
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.
+            case StockReportReceived() | StockBrokersListed():
+                pass  # A rival knows nothing of stock brokers.
         return ()
 
     def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:
@@ -168,7 +172,7 @@ class Rival(ABC):
         return self._compute(GroupKey(group.name, kind), group.rates(kind))
 
 
-def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair, total: Pair) -> UsageRow:
+def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair) -> UsageRow:
     """A row of a rival's report."""
     return UsageRow(
         group=key.group,
@@ -176,6 +180,4 @@ def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair, total: Pair) -> Usage
         topics=1,
         admitted=admitted,
         wanted=wanted,
-        admitted_total=total,
-        wanted_total=total,
     )

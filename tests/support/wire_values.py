@@ -24,6 +24,7 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
+from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, WHOLE, Shard
 from rgd.core.policies.model import (
@@ -39,9 +40,9 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value, subscription_name
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
-from rgd.wire.pulsar_usage import GroupUsage, StockReport
 
 U64_MAX = (1 << 64) - 1
 _VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
@@ -72,7 +73,7 @@ entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
 printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 senders = st.builds(Sender, printable, u64s)
 kinds = st.sampled_from(Kind)
-usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs, pairs, pairs)
+usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs)
 
 
 def _row_identity(row: UsageRow) -> tuple[str, Kind]:
@@ -83,6 +84,10 @@ def _row_identity(row: UsageRow) -> tuple[str, Kind]:
 periods_ns = counts | st.integers(900_000_000, 1_100_000_000)
 usage_columns = st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(
     lambda rows: UsageColumns.of(*rows)
+)
+#: As brokers report them.
+rounded_columns = usage_columns.map(
+    lambda rows: replace(rows, admitted=rounded(rows.admitted), wanted=rounded(rows.wanted))
 )
 weights = st.integers(1, 1_000_000_000)
 _spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < ends[1])
@@ -96,7 +101,7 @@ _reports = st.builds(
     senders,
     sequence=counts,
     period_ns=periods_ns,
-    rows=usage_columns,
+    rows=usage_columns | rounded_columns,
     full=st.booleans(),
     rows_hash=u64s,
     weight=weights,
@@ -108,6 +113,7 @@ _reports = st.builds(
     version=st.integers(0, 3),
     shards=st.integers(1, SHARDS_MAX),
     shard_sequences=st.lists(layouts, max_size=LAYOUTS_MAX).map(tuple),
+    is_short=st.booleans(),
 )
 reports = st.builds(
     lambda report, span: replace(report, span=span if report.full else ALL_ROWS), _reports, spans
@@ -129,6 +135,8 @@ share_rows = st.builds(
     st.sampled_from(SharePolicyName),
     pairs,
     st.booleans(),
+    admitted_total=pairs,
+    wanted_total=pairs,
 )
 _round_records = st.builds(
     RoundRecord,

@@ -1,8 +1,9 @@
 """Makes sure, through Pulsar's admin API, that rgd's namespace exists and keeps its topics.
 
 Law: after `ensure_namespace` the namespace exists, its retention is unlimited, so that Pulsar does not
-delete the policies topic a minute after its last reader has left, and its topics are compacted. Any
-number of daemons may do this at once, and again at every start.
+delete the policies topic a minute after its last reader has left, and its topics are compacted. Of
+Pulsar's own namespace no setting is changed. Any number of daemons may do this at once, and again at
+every start.
 How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
 `set-compaction-threshold`, each only if needed, so a read-only token suffices
 where everything exists already.
@@ -12,6 +13,7 @@ Without an admin URL this does nothing, and joining fails with the commands to r
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -27,6 +29,8 @@ CALL_TIMEOUT_S: Final = 10.0
 COMPACTION_THRESHOLD_BYTES: Final = 1 << 20
 #: Daemons that start together change the same settings at once; a refused one retries this often.
 COLLISION_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
+#: Pulsar's own namespace, which is made like ours where it is missing, and whose settings are Pulsar's.
+SYSTEM_NAMESPACE: Final = "pulsar/system"
 #: Most characters of an admin API's answer in an error.
 _REASON_CHARS_MAX: Final = 200
 
@@ -35,12 +39,16 @@ _UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
 async def ensure_namespace(
-    admin_url: str, namespace: str, token: str | None = None, trust: ssl.SSLContext | None = None
+    admin_urls: str | Sequence[str],
+    namespace: str,
+    token: str | None = None,
+    trust: ssl.SSLContext | None = None,
 ) -> None:
     """Create tenant and namespace where missing, and set the namespace's retention to unlimited.
 
     Args:
-        admin_url: `http://host:8080` or `https://...`, without a path.
+        admin_urls: `http://host:8080` or `https://...`, without a path; of several the next one is asked when
+            one is unreachable.
         namespace: `tenant/namespace`.
         token: sent as a bearer token.
         trust: the trusted authorities and our certificate; None: the system's authorities, and no certificate.
@@ -48,26 +56,37 @@ async def ensure_namespace(
     Raises:
         ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
     """
+    urls = (admin_urls,) if isinstance(admin_urls, str) else admin_urls
+    assert urls, "at least one"
+    unreachable = []
+    for admin_url in urls:
+        try:
+            return await _ensure_at(admin_url, namespace, token, trust)
+        except _RefusedError as exc:
+            raise ExchangeDown(
+                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
+                f"or {namespace_commands(namespace)}"
+            ) from exc
+        except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
+            unreachable.append(f"{admin_url} cannot be reached: {str(exc) or type(exc).__name__}")
+    raise ExchangeDown(
+        f"the admin API at {', '.join(unreachable)}; check exchange.admin_url, "
+        "or leave it out if the namespace exists"
+    )
+
+
+async def _ensure_at(
+    admin_url: str, namespace: str, token: str | None, trust: ssl.SSLContext | None
+) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
-    try:
-        connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
-        async with aiohttp.ClientSession(
-            headers=headers, timeout=timeout, connector=connector
-        ) as session:
-            admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
-            await _ensure_in_spite_of_others(admin, namespace)
-    except _RefusedError as exc:
-        raise ExchangeDown(
-            f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
-            f"or {namespace_commands(namespace)}"
-        ) from exc
-    except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
-        reason = str(exc) or type(exc).__name__
-        raise ExchangeDown(
-            f"the admin API at {admin_url} cannot be reached: {reason}; check exchange.admin_url, "
-            "or leave it out if the namespace exists"
-        ) from exc
+    connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
+    async with aiohttp.ClientSession(
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
+        connector=connector,
+    ) as session:
+        admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
+        await _ensure_in_spite_of_others(admin, namespace)
 
 
 class _RefusedError(Exception):
@@ -98,6 +117,8 @@ async def _ensure(admin: "_Admin", namespace: str) -> None:
         await admin.change("PUT", f"tenants/{tenant}", {"allowedClusters": clusters})
     if await admin.get(f"namespaces/{namespace}") is None:
         await admin.change("PUT", f"namespaces/{namespace}", {})
+    if namespace == SYSTEM_NAMESPACE:
+        return
     retention = f"namespaces/{namespace}/retention"
     if await admin.get(retention) != _UNLIMITED:
         await admin.change("POST", retention, _UNLIMITED)

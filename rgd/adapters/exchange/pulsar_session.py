@@ -28,6 +28,7 @@ from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, con
 from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.seal import Seal, seal_of
+from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.errors import RgdError
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
@@ -82,6 +83,8 @@ class Delivery(NamedTuple):
     key: str
     #: b"" for a tombstone.
     payload: bytes
+    #: By the clock of whoever sent it.
+    published_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -133,6 +136,8 @@ class PulsarSession:
         self._seal: Seal | None = None
         #: Messages without a valid seal, which were dropped.
         self.unauthenticated = 0
+        #: The credential files as they were just before they were read.
+        self.credentials: Fingerprint = ()
         #: Why this session will never work again, as reported by the client; None if it may.
         self.fault: str | None = None
 
@@ -215,6 +220,12 @@ class PulsarSession:
             # The broker answered with an error, so it is alive.
             return
 
+    async def answered(self) -> None:
+        """Wait until the broker has answered every send so far, or until the send timeout."""
+        unanswered = set(self._unanswered)
+        if unanswered:
+            await asyncio.wait(unanswered, timeout=self._settings.send_timeout_ms / 1000)
+
     async def _sealed(self, payload: bytes, key: str) -> bytes:
         if self._seal is None:
             return payload
@@ -245,6 +256,7 @@ class PulsarSession:
     def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
         if self._settings.seal is not None:
             self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
+        self.credentials = fingerprint(self._settings.credential_files)
         client = connect(self._url, self._settings)
         try:
             reader = client.create_reader(
@@ -266,6 +278,11 @@ class PulsarSession:
                 send_timeout_millis=self._settings.send_timeout_ms,
                 max_pending_messages=PENDING_MAX,
                 block_if_queue_full=False,
+                compression_type=(
+                    pulsar.CompressionType.LZ4
+                    if self._settings.is_compressed
+                    else pulsar.CompressionType.NONE
+                ),
                 # A table receives thousands of small records at once; a report is one message.
                 batching_enabled=from_start,
                 batching_max_messages=PENDING_MAX,
@@ -307,7 +324,10 @@ class PulsarSession:
             try:
                 message = reader.read_next(READ_WAIT_MS)
                 delivery = Delivery(
-                    _position(message.message_id()), message.partition_key(), message.data()
+                    _position(message.message_id()),
+                    message.partition_key(),
+                    message.data(),
+                    message.publish_timestamp(),
                 )
             except pulsar.Timeout:
                 continue  # no message, or the broker is unreachable

@@ -28,6 +28,8 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     ShardOpened,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -59,6 +61,8 @@ class Part(StrEnum):
     SLOTS = "slots"
     #: Takes reports of backlogs, and checks them.
     BACKLOG = "backlog"
+    #: Takes reports of stock Pulsar brokers, and reports to them.
+    STOCK = "stock"
     #: Repairs the state after a fault, and checks it (`rgd.core.broker.recovery`).
     RECOVERY = "recovery"
     AUDIT = "audit"
@@ -77,6 +81,8 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
         BacklogsWithdrawn: Part.BACKLOG,
         BacklogEvicted: Part.BACKLOG,
         BacklogCheckAsked: Part.BACKLOG,
+        StockReportReceived: Part.STOCK,
+        StockBrokersListed: Part.STOCK,
         Stopping: Part.STOPPING,
     }
 )

@@ -30,6 +30,8 @@ from rgd.core.broker.events import (
     ShardOpened,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -50,6 +52,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
+from rgd.core.broker.stock_work import StockWork
 from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
@@ -88,6 +91,7 @@ class Broker:
             apply=self._apply_share,
             count_brokers=self._count_brokers,
         )
+        self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         self.limiter = limiter_of(settings, self.sharing)
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block)
@@ -234,6 +238,7 @@ class Broker:
             (Part.RECOVERY, now if self._boundary.faulty else None),
             (Part.POLICIES, now if self.policy_change.is_waiting else None),
             (Part.BACKLOG, self.backlogs.due_at(now)),
+            (Part.STOCK, self.stock.due_at(now)),
         )
 
     # Handlers, one for each event.
@@ -251,6 +256,8 @@ class Broker:
             BacklogsWithdrawn: self._backlog_work.on_withdrawn,
             BacklogEvicted: self._backlog_work.on_evicted,
             BacklogCheckAsked: self._backlog_work.on_check_asked,
+            StockReportReceived: self.stock.on_report,
+            StockBrokersListed: self.stock.on_listed,
             Stopping: self._on_stopping,
         }
 
@@ -288,13 +295,14 @@ class Broker:
             self._share_slice,
             self._other_slices,
             self._backlog_slice,
+            self._stock_slice,
         )
         return Turns(slices, self._worked)
 
     def _worked(self) -> int:
         """Groups, and topics with backlogs, that slices have worked on since the start."""
         groups = self.rounds.groups_worked + self.sharing.groups_worked
-        return groups + self.backlogs.topics_checked
+        return groups + self.backlogs.topics_checked + self.stock.groups_worked
 
     def _tick_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.DEMAND, self._tick, now)
@@ -313,6 +321,9 @@ class Broker:
 
     def _backlog_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.BACKLOG, self._backlog_work.work, now)
+
+    def _stock_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.STOCK, self.stock.work, now)
 
     def _share_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.SHARING, self._share_out, now)
@@ -358,7 +369,9 @@ class Broker:
         self.limiter.unknown = None if event.known else self.settings.on_unknown
         self.membership.policies_changed()
         self.backlogs.backlogs = event.snapshot.backlogs
-        return self.policy_change.put(event.snapshot, event.now)
+        effects = self.policy_change.put(event.snapshot, event.now)
+        self.stock.renew(event.now)
+        return effects
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
@@ -382,7 +395,7 @@ class Broker:
         self.publisher.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
-        return [*effects, *self.publisher.goodbye()]
+        return [*effects, *self.stock.farewell(), *self.publisher.goodbye()]
 
     # Rounds.
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
 from rgd.core.exchange.shards import Shard
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 
 
@@ -28,6 +29,16 @@ class Listen:
     """
 
     shards: frozenset[Shard]
+
+
+@dataclass(frozen=True, slots=True)
+class SendStockReport:
+    """Send a report on the topic of stock Pulsar brokers.
+
+    Its broker need not be this one: the lowest live name reports zeros for a broker that left.
+    """
+
+    report: StockReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,12 @@ class AlarmCode(StrEnum):
     #: This broker's own reports of a shard do not come back; they do again.
     SHARD_CUT_OFF = "shard_cut_off"
     SHARD_BACK = "shard_back"
+    #: A stock Pulsar broker reported for the first time; left, by the admin API; was silent too long.
+    STOCK_BROKER_JOINED = "stock_broker_joined"
+    STOCK_BROKER_LEFT = "stock_broker_left"
+    STOCK_BROKER_SILENT = "stock_broker_silent"
+    #: Its reports come in another period than `exchange.pulsar_period_s`, so rates are wrong.
+    STOCK_PERIOD_DIFFERS = "stock_period_differs"
     #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
@@ -124,4 +141,15 @@ class BacklogChecked:
     topics: int
 
 
-Effect = Publish | Listen | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+Effect = (
+    Publish
+    | Listen
+    | SendStockReport
+    | Append
+    | Remember
+    | Alarm
+    | Halt
+    | Fault
+    | Evict
+    | BacklogChecked
+)

@@ -200,7 +200,8 @@ class Membership:
 
     def recover(self) -> None:
         """Make members and map agree after a fault, and compare every broker's next report."""
-        live = {*self._peers.names(), self._settings.sender.broker}
+        stock = self._sharing.broker_index.stock_names()
+        live = {*self._peers.names(), *stock, self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
         for broker in self._notes.keys() - live:

@@ -248,7 +248,7 @@ class Publisher:
             self.reported_at = now
             self.alive_at = None
         pending = of.full_state.is_pending if is_whole else of.shards.is_pending(shard)
-        announces = is_whole and (span is not None or bool(of.shards.layouts))
+        announces = is_whole and (span is not None or len(rows) > 0 or bool(of.shards.layouts))
         report = Report(
             sender=of.identity.sender,
             sequence=of.identity.next_sequence(shard),
@@ -268,6 +268,7 @@ class Publisher:
             version=VERSION if announces else 0,
             shards=self._settings.shards,
             shard_sequences=of.shards.sequences if is_whole else (),
+            is_short=not is_whole or of.peers.all_read(VERSION),
         )
         of.identity.sent(report)
         if is_whole:

@@ -40,6 +40,7 @@ from rgd.core.exchange.columns import (
     kind_code,
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
+from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.pairs import either
@@ -324,6 +325,8 @@ class Rounds:
             policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
+            admitted_total=closed.measured.admitted_total,
+            wanted_total=closed.measured.wanted_total,
             refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
         )
 
@@ -378,15 +381,13 @@ def _column(numbers: Sequence[int]) -> Ints:
 
 
 def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> UsageColumns:
-    """The rows of some groups as a report would send them."""
+    """The rows of some groups as a report would send them: rates in the precision of reports."""
     return UsageColumns(
         groups=tuple(state.key.group for state in states),
         kinds=kinds,
         topics=measured.topics,
-        admitted=measured.admitted,
-        wanted=measured.estimates.wanted,
-        admitted_total=measured.admitted_total,
-        wanted_total=measured.wanted_total,
+        admitted=rounded(measured.admitted),
+        wanted=rounded(measured.estimates.wanted),
     )
 
 

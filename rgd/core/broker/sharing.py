@@ -140,7 +140,8 @@ class Sharing:
 
     def known_brokers(self) -> int:
         """How many brokers there may be: at least those expected, and those stored or live."""
-        names = {self._settings.sender.broker, *self._peers.names()}
+        names = {*self._broker_index.stock_names(), *self._peers.names()}
+        names.add(self._settings.sender.broker)
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
     def quota(self, key: GroupKey) -> Rates:

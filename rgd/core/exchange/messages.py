@@ -1,8 +1,8 @@
 """The messages that brokers send each other, as values; `rgd.wire` encodes them.
 
 Every message identifies its sender: the broker's name and a random incarnation, new
-at each start. Reports carry absolute state (rates, and totals since the
-start), never differences, so a lost report has no lasting effect.
+at each start. Reports carry absolute state (rates), never differences, so a
+lost report has no lasting effect.
 """
 
 from dataclasses import dataclass, field
@@ -92,6 +92,9 @@ class Report:
     shards: int = 1
     #: Of each layout with shards that the sender writes: the sequence of its last report of each shard.
     shard_sequences: tuple[tuple[int, ...], ...] = ()
+    #: Whether rates are sent as codes, because every receiver reads these. It is no part of what the report
+    #: says.
+    is_short: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,10 @@ class Peers:
         """How many peers read each number of shards."""
         return Counter(peer.shards for peer in self._peers.values())
 
+    def all_read(self, version: int) -> bool:
+        """Whether all peers said that they read a version of the wire."""
+        return all(peer.version >= version for peer in self._peers.values())
+
     def weight_of(self, broker: str) -> int:
         """The weight of a live peer."""
         return self._peers[broker].weight

@@ -20,7 +20,7 @@ SHARDS_MAX: Final = 64
 #: changed, and one more if the change is taken back.
 LAYOUTS_MAX: Final = 3
 
-#: The newest version of the wire; one that can be read for shards at all is `SHARDS_VERSION` or newer.
+#: The newest version of the wire, and the first one that has shards.
 VERSION: Final = 2
 SHARDS_VERSION: Final = 2
 

@@ -87,8 +87,6 @@ class Suppression:
         #: Each [slots, 2].
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
-        self._admitted_total = np.zeros((64, 2), np.int64)
-        self._wanted_total = np.zeros((64, 2), np.int64)
         self._hash = 0
         #: By layout: [shards] the same for the rows of each shard.
         self._shard_hashes: dict[int, Hashes] = {}
@@ -176,8 +174,6 @@ class Suppression:
             topics=np.zeros_like(advertised.topics),
             admitted=np.zeros_like(advertised.admitted),
             wanted=np.zeros_like(advertised.wanted),
-            admitted_total=advertised.admitted_total,
-            wanted_total=advertised.wanted_total,
         )
         self._note(slots, idle)
         return idle
@@ -227,8 +223,6 @@ class Suppression:
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
         self._wanted[slots] = rows.wanted
-        self._admitted_total[slots] = rows.admitted_total
-        self._wanted_total[slots] = rows.wanted_total
         self._count(slots[self._is_advertised[slots]], np.add)
 
     def _rows(self, slots: Ints) -> UsageColumns:
@@ -241,8 +235,6 @@ class Suppression:
             topics=self._topics[slots],
             admitted=self._admitted[slots],
             wanted=self._wanted[slots],
-            admitted_total=self._admitted_total[slots],
-            wanted_total=self._wanted_total[slots],
         )
 
     def _count(self, slots: Ints, operation: np.ufunc) -> None:
@@ -277,12 +269,5 @@ class Suppression:
     def _make_room(self) -> None:
         count = len(self._index)
         if count > len(self._is_advertised):
-            for name in (
-                "_is_advertised",
-                "_topics",
-                "_admitted",
-                "_wanted",
-                "_admitted_total",
-                "_wanted_total",
-            ):
+            for name in ("_is_advertised", "_topics", "_admitted", "_wanted"):
                 setattr(self, name, grown(getattr(self, name), count))

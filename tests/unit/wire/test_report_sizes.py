@@ -33,8 +33,6 @@ def rows_of(name_length: int, unmet: int) -> UsageColumns:
         topics=np.full(count, COUNT_MAX, np.int64),
         admitted=admitted,
         wanted=admitted + unmet,
-        admitted_total=admitted,
-        wanted_total=admitted + unmet,
     )
 
 
@@ -48,7 +46,7 @@ def test_the_largest_numbers_and_names_fit_a_part(
     monkeypatch: pytest.MonkeyPatch, name_length: int, unmet: int
 ) -> None:
     # As if nothing could be compressed.
-    monkeypatch.setattr(codec, "compressed", lambda _body: None)
+    monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
     rows = rows_of(name_length, unmet)
     parts = parts_of_rows(rows)
     assert len(parts) == 2
@@ -66,7 +64,7 @@ def test_the_largest_numbers_and_names_fit_a_part(
 
 
 def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "compressed", lambda _body: None)
+    monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
     rows = rows_of(80, COUNT_MAX - 1)
     index = GroupIndex()
     slots = index.slots(rows.groups, rows.kinds)
@@ -88,8 +86,6 @@ def test_reports_of_different_groups_stay_far_below_the_ratio() -> None:
         topics=dice.integers(1, 20, 5_000),
         admitted=amounts,
         wanted=amounts,
-        admitted_total=3600 * amounts,
-        wanted_total=3600 * amounts,
     )
     data = encode(Report(ME, 1, 1_000_000_007, rows), NameEncoder())
     assert codec.plain_bytes(data) * 3 < len(data) * compression.RATIO_MAX

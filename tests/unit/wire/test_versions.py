@@ -15,7 +15,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Message, Report, Sender
 from rgd.core.exchange.shards import SHARDS_MAX, VERSION, WHOLE, Shard
 from rgd.wire import usage_pb2
-from rgd.wire.codec import SHARD_VERSION, WHOLE_VERSION, decode, encode
+from rgd.wire.codec import NEWER_VERSION, OLDER_VERSION, decode, encode
 from rgd.wire.compression import decompressed
 from rgd.wire.errors import Reason, UnknownVersion, WireError
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
@@ -84,10 +84,10 @@ def test_an_older_member_reads_what_is_sent_on_the_exchanges_topic() -> None:
 def test_a_report_of_a_shard_is_of_the_newer_version() -> None:
     report = Report(ME, 1, 10**9, UsageColumns.of(usage(5, group="acme")), shard=Shard(3, 16))
     data = encode(report)
-    assert data[0] == SHARD_VERSION
+    assert data[0] == NEWER_VERSION
     assert decode(data) == report
     with pytest.raises(WireError) as caught:
-        decode(bytes((WHOLE_VERSION,)) + data[1:])
+        decode(bytes((OLDER_VERSION,)) + data[1:])
     assert caught.value.reason == Reason.BAD_STRUCTURE
 
 
@@ -99,7 +99,7 @@ def test_fields_that_are_not_known_are_ignored() -> None:
         usage_pb2.Message(broker=ME.broker, incarnation=ME.incarnation).SerializeToString()
     )
     body += b"\x1a" + bytes((len(inner),)) + inner + later
-    assert decode(bytes((WHOLE_VERSION, 0)) + body) == heartbeat
+    assert decode(bytes((OLDER_VERSION, 0)) + body) == heartbeat
 
 
 @pytest.mark.parametrize("version", [0, 3, 255])

@@ -1,0 +1,116 @@
+"""Rates of rows as columns of 16-bit codes (proto: UsageColumns `admitted_high` and the three after it).
+
+Law: `read` gives back what `write` was given, and `write` takes only rows whose rates all have the precision
+of reports (`rgd.core.exchange.precision`); for any other rows it writes nothing. Whatever the bytes,
+`read` answers with rates that the precision has, or raises `Malformed`.
+
+The high bytes of a column compress well, because they are mostly the magnitude of a rate; the low bytes do
+not. So high and low bytes are apart, and messages and bytes. Demand is the difference of its code to that of
+admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes and looks the
+codes up.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Codes, Ints, UsageColumns
+from rgd.core.exchange.precision import RATES, RateCodes, codes_of
+from rgd.wire import usage_pb2
+from rgd.wire.errors import Malformed, Reason
+
+#: Differences that are not 0 begin here, so that their high byte is not 0.
+_BASE: Final = 1 << 8
+_BYTE: Final = 0xFF
+_CODE_MAX: Final = len(RATES) - 1
+_CODE: Final = np.dtype("<u2")
+
+#: [2, rows] codes or differences of messages, and of bytes.
+_Columns = NDArray[np.int64]
+
+
+def write(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> bool:
+    """Write the rates of rows, if they are rounded; otherwise nothing is written.
+
+    Returns:
+        Whether they were.
+    """
+    if rows.admitted.shape != rows.wanted.shape or rows.admitted.shape != (len(rows), 2):
+        return False
+    admitted = codes_of(rows.admitted)
+    wanted = codes_of(rows.wanted)
+    if admitted is None or wanted is None:
+        return False
+    proto.admitted_high, proto.admitted_low = _high(admitted.T), _low(admitted.T)
+    unmet = _differences(admitted, wanted)
+    if unmet.any():
+        proto.unmet_high = _high(unmet)
+        proto.unmet_low = _low(unmet[unmet > 0])
+    return True
+
+
+def is_short(proto: usage_pb2.UsageColumns) -> bool:
+    """Whether rows have their rates in these columns."""
+    return len(proto.admitted_high) > 0
+
+
+def read(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
+    """[rows, 2] what was admitted, and what was wanted, of so many rows; Milli per second.
+
+    Raises:
+        Malformed: columns of other lengths, or a code without a rate.
+    """
+    codes = _admitted_codes(proto, count)
+    if codes.max(initial=0) > _CODE_MAX:
+        raise Malformed(Reason.BAD_NUMBER, "admitted: a code without a rate")
+    admitted: Ints = RATES.take(codes)
+    if not proto.unmet_high:
+        return admitted, admitted
+    at, differences = _unmet(proto, count)
+    # In the order of the columns, [2, rows].
+    changed = codes.T.reshape(-1).take(at) + differences
+    if changed.min(initial=0) < 0 or changed.max(initial=0) > _CODE_MAX:
+        raise Malformed(Reason.BAD_NUMBER, "unmet: a code without a rate")
+    wanted = admitted.copy()
+    wanted.reshape(-1)[at % count * 2 + at // count] = RATES.take(changed)
+    return admitted, wanted
+
+
+def _high(codes: RateCodes | _Columns) -> bytes:
+    return (codes >> 8).astype(np.uint8).tobytes()
+
+
+def _low(codes: RateCodes | _Columns) -> bytes:
+    return (codes & _BYTE).astype(np.uint8).tobytes()
+
+
+def _differences(admitted: RateCodes, wanted: RateCodes) -> _Columns:
+    """[2, rows] 0 where codes are the same, otherwise the zigzagged difference above `_BASE`."""
+    differences = wanted.T.astype(np.int64) - admitted.T
+    zigzagged = (differences << 1) ^ (differences >> 63)
+    return np.where(differences != 0, zigzagged + (_BASE - 1), 0)
+
+
+def _admitted_codes(proto: usage_pb2.UsageColumns, count: int) -> RateCodes:
+    """[rows, 2]."""
+    joined = np.empty((count, 2, 2), np.uint8)
+    for place, data in enumerate((proto.admitted_low, proto.admitted_high)):
+        joined[:, :, place] = _bytes_of(data, 2 * count, "admitted").reshape(2, count).T
+    return joined.view(_CODE)[:, :, 0]
+
+
+def _unmet(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
+    """Where the differences are that are not 0, in the order of the columns, and what they are."""
+    high = _bytes_of(proto.unmet_high, 2 * count, "unmet")
+    at = high.nonzero()[0]
+    zigzagged = high.take(at).astype(np.int64) << 8
+    zigzagged += _bytes_of(proto.unmet_low, len(at), "unmet")
+    zigzagged -= _BASE - 1
+    return at, (zigzagged >> 1) ^ -(zigzagged & 1)
+
+
+def _bytes_of(data: bytes, count: int, what: str) -> Codes:
+    if len(data) != count:
+        raise Malformed(Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes, expected {count}")
+    return np.frombuffer(data, np.uint8)
