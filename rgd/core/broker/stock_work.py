@@ -227,7 +227,7 @@ class StockWork:
             admitted, wanted = Pair(), _UNKNOWN
         else:
             admitted = wanted = Pair(*(rate_of(count, self._period_ns) for count in usage))
-        return UsageRow(key.group, key.kind, 1, admitted, wanted, Pair(), Pair())
+        return UsageRow(key.group, key.kind, 1, admitted, wanted)
 
     def _apply_all(self) -> Iterator[None]:
         for name in self.members.names():
