@@ -43,6 +43,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -62,7 +63,6 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.stock.messages import StockReport
 from rgd.core.units import NS_PER_S, Pair
 from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
@@ -350,8 +350,8 @@ class RgdDaemon(Looks):
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Publish(message):
-                self.traffic.post(message)
+            case Publish() | Listen() | SendStockReport():
+                self._send(effect)
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
@@ -365,17 +365,21 @@ class RgdDaemon(Looks):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
-            case SendStockReport(report):
-                self._send_to_stock(report)
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
 
-    def _send_to_stock(self, report: StockReport) -> None:
-        if self.stock is not None:
-            self.stock.post(report)
+    def _send(self, effect: Publish | Listen | SendStockReport) -> None:
+        match effect:
+            case Publish(message):
+                self.traffic.post(message)
+            case Listen():
+                pass  # No setting divides the exchange into shards yet.
+            case SendStockReport(report):
+                if self.stock is not None:
+                    self.stock.post(report)
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""
