@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.reply import Call
+from rgd.adapters.http.reply import Call, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Decision, Request, Together
 from rgd.core.buckets.level import BucketSettings
@@ -144,7 +144,7 @@ def answers(daemon: SmallDaemon, arrays: Iterable[bytes]) -> list[bytes]:
         acquire, told = Acquire(daemon, HttpSettings()), []
         for body in arrays:
             daemon.advance(7)
-            told.append((await acquire.answer(Call({}, {}, body))).body)
+            told.append((await reply_of(acquire.answer(Call({}, {}, body)))).body)
         return told
 
     return asyncio.run(ask_all())

@@ -34,7 +34,7 @@ from rgd.adapters.http.answers import (
 from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
 from rgd.adapters.http.bodies import AcquireBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
-from rgd.adapters.http.reply import Call, Reply, array_of, encode
+from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import BodyDecoder
@@ -99,11 +99,11 @@ class Acquire:
         #: Faulty items of arrays so far, by status: bad input that no status line shows.
         self.item_faults: Counter[int] = Counter()
 
-    async def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> Answering:
         """Answer an object with an answer, an array with an array of answers."""
         body = call.body
         if is_array(body):
-            return await self._answer_many(body)
+            return self._answer_many(body)
         asked = _one.decode(body)
         answer = self._ask(asked)
         if isinstance(answer, Decision):
@@ -114,24 +114,33 @@ class Acquire:
             return backlog_reply(answer)
         return unknown_reply(answer)
 
-    async def _answer_many(self, body: bytes) -> Reply:
-        if len(body) <= PIECE_BYTES and body.count(b"{") <= SLICE_ITEMS:
-            return await self._answer_items(await self._items_of(body))
+    def _answer_many(self, body: bytes) -> Answering:
+        """Answer a short array at once, where one slice is enough for it; a longer one in turns."""
+        if len(body) > PIECE_BYTES or body.count(b"{") > SLICE_ITEMS:
+            return self._answer_long(body)
+        items = _array.decoded(body, self._batch_max)
+        told = self._grant_together(items)
+        if told is not None:
+            return Reply(body=array_of((told,)))
+        told, begin = self._answer_slice(items, 0)
+        if begin >= len(items):
+            return Reply(body=array_of((told,)))
+        return self._answer_items(items, [told], begin)
+
+    async def _answer_long(self, body: bytes) -> Reply:
         async with self._turns.long_work:
-            return await self._answer_items(await self._items_of(body))
+            items = await _array.read(body, self._batch_max, self._turns)
+            return await self._answer_items(items, [], 0)
 
-    async def _items_of(self, body: bytes) -> Items:
-        return await _array.read(body, self._batch_max, self._turns)
-
-    async def _answer_items(self, items: Items) -> Reply:
-        written: list[bytes] = []
-        begin = end = 0
+    async def _answer_items(self, items: Items, written: list[bytes], begin: int) -> Reply:
+        """Answer the items, a slice in each turn; those before `begin` are answered already."""
+        # A slice is granted together or not once, however many turns its items take one by one.
+        end = SLICE_ITEMS if begin else 0
         while begin < len(items):
             if begin:
                 await self._turns.next()
             told = None
             if begin >= end:
-                # Once for each slice, however many turns its items take one by one.
                 end = begin + SLICE_ITEMS
                 told = self._grant_together(items[begin:end])
             if told is None:

@@ -80,7 +80,7 @@ class ArrayReader(Generic[_Item]):
             BatchTooLarge: there are more than `batch_max`.
         """
         if len(body) <= PIECE_BYTES:
-            return self._decoded(body, batch_max)
+            return self.decoded(body, batch_max)
         items: list[_Item | msgspec.Raw] = []
         for piece in self._pieces(body):
             items += piece
@@ -89,8 +89,12 @@ class ArrayReader(Generic[_Item]):
             await turns.next()
         return items
 
-    def _decoded(self, array: bytes, batch_max: int) -> list[_Item | msgspec.Raw]:
-        """The questions of a small array."""
+    def decoded(self, array: bytes, batch_max: int) -> list[_Item | msgspec.Raw]:
+        """The questions of a small array, of at most `PIECE_BYTES`.
+
+        Raises:
+            BadBody, BatchTooLarge: as `read`.
+        """
         # Counted before they are kept, if there may be so many: an item takes three bytes, its comma included.
         if (
             len(array) > 3 * batch_max

@@ -4,15 +4,14 @@ Law: whatever comes in, there is an answer with a status and, where it is an
 error, a JSON `{"reason"}`; it is counted; and the process lives on. A client
 that goes away is no error and gets nothing.
 
-`routes` lists the calls; who answers them is there too. What an error's status
-is stands in `errors`; what aiohttp refuses before this road begins, in
+`routes` lists the calls; who answers them is there too. What holds on the fast lane as well stands in
+`gate`; what an error's status is, in `errors`; what aiohttp refuses before this road begins, in
 `connection`.
 """
 
 import asyncio
-import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from aiohttp import web
@@ -20,30 +19,17 @@ from aiohttp import web
 from rgd.adapters.http.byte_limits import BodyBudget, HeldBody
 from rgd.adapters.http.connection import Connection, response_of
 from rgd.adapters.http.endpoint import Endpoint
-from rgd.adapters.http.errors import (
-    INTERNAL,
-    BadBody,
-    BodyTooLarge,
-    BodyTooSlow,
-    ScopeMissing,
-    TokenMissing,
-    reply_to,
-)
-from rgd.adapters.http.reply import NO_QUERY, Call, Observer, Reply
+from rgd.adapters.http.errors import BadBody, BodyTooLarge, BodyTooSlow
+from rgd.adapters.http.gate import OTHER_ROUTE, Gate
+from rgd.adapters.http.reply import NO_QUERY, Call, Reply, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.target import check_target
 from rgd.adapters.http.turns import ReadTurns
 from rgd.ports.door import Scope
 
-log = logging.getLogger(__name__)
+#: A part of a path that the caller names, and whether it may hold slashes.
+_PART: Final = re.compile(r"\{(\w+)(:path)?\}")
 
-#: What the observer is told where no path matched: its labels must stay few.
-OTHER_ROUTE: Final = "other"
-
-#: A part of a path that the caller names.
-_PART: Final = re.compile(r"\{(\w+)\}")
-
-_BEARER: Final = "bearer"
 _CHUNKED: Final = "chunked"
 
 
@@ -58,19 +44,15 @@ class Dispatcher:
         self,
         endpoints: Iterable[Endpoint],
         settings: HttpSettings,
+        gate: Gate,
         bodies: BodyBudget,
         *,
         reads: ReadTurns,
-        observe: Observer,
-        clock: Callable[[], float],
     ) -> None:
         self._settings = settings
+        self._gate = gate
         self._bodies = bodies
         self._reads = reads
-        self._observe = observe
-        self._clock = clock
-        #: Set when the daemon is about to stop: every answer sends its client elsewhere.
-        self.draining = False
         self.router = web.UrlDispatcher()
         self._endpoint_of: dict[web.AbstractRoute, Endpoint] = {}
         for endpoint in endpoints:
@@ -81,7 +63,8 @@ class Dispatcher:
 
     async def serve(self, request: web.Request) -> web.Response:
         """Answer one request."""
-        began = self._clock()
+        gate = self._gate
+        began = gate.clock()
         path = OTHER_ROUTE
         try:
             check_target(request.raw_path)
@@ -92,8 +75,7 @@ class Dispatcher:
             path = endpoint.path
             if not endpoint.is_probe:
                 _check_connection(request)
-            if endpoint.scope is not None and self._settings.tokens:
-                self._authorise(request, endpoint.scope)
+            gate.authorise(endpoint.scope, request.headers.get("Authorization", ""))
             if endpoint.scope is Scope.READ and not endpoint.is_probe:
                 async with self._reads.taken():
                     reply = await self._call(endpoint, request, match, b"")
@@ -106,14 +88,11 @@ class Dispatcher:
         except _ClientGone as exc:
             # `connection` closes in silence for this one.
             raise ConnectionResetError from exc
-        except Exception as exc:  # the boundary: no request may end the process
-            foreseen = reply_to(exc)
-            if foreseen is None:
-                log.exception("request failed: %s %s", request.method, path)
-            reply = foreseen or INTERNAL
-        self._observe(path, reply.status, self._clock() - began)
+        except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
+            reply = gate.reply_to(exc, request.method, path)
+        gate.observe(path, reply.status, gate.clock() - began)
         response = response_of(reply)
-        if self.draining or not request.content.is_eof() or _is_last(request, reply):
+        if gate.draining or not request.content.is_eof() or _is_last(request, reply):
             response.force_close()
         return response
 
@@ -122,21 +101,8 @@ class Dispatcher:
     ) -> Reply:
         query = request.query if endpoint.query else NO_QUERY
         raw_path = request.rel_url.raw_path
-        return await endpoint.handler(Call(match, request.headers, body, query, raw_path))
-
-    def count_malformed(self, status: int) -> None:
-        """Count an answer to bytes that never became a request."""
-        self._observe(OTHER_ROUTE, status, 0.0)
-
-    def _authorise(self, request: web.Request, scope: Scope) -> None:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != _BEARER:
-            raise TokenMissing(sent=False)
-        scopes = self._settings.tokens.scopes_of(token.strip())
-        if scopes is None:
-            raise TokenMissing(sent=True)
-        if scope not in scopes:
-            raise ScopeMissing(scope)
+        call = Call(match, request.headers, body, query, raw_path)
+        return await reply_of(endpoint.handler(call))
 
     async def _read(
         self, request: web.Request, match: web.UrlMappingMatchInfo, held: HeldBody
@@ -187,7 +153,7 @@ class Dispatcher:
 
 def _routed(path: str) -> str:
     """A path for the router, which by itself would take no braces in a part; topics may have them."""
-    return _PART.sub(r"{\1:[^/]+}", path)
+    return _PART.sub(lambda part: f"{{{part[1]}:{'.*' if part[2] else '[^/]+'}}}", path)
 
 
 def _is_last(request: web.Request, reply: Reply) -> bool:

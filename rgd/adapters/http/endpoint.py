@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rgd.adapters.http.reply import JSON, Handler
+from rgd.adapters.http.reply import JSON, Handler, HotHandler
 from rgd.ports.door import Scope
 
 
@@ -54,12 +54,13 @@ class Query:
 class Endpoint:
     """One call of the API."""
 
+    #: `*`: every method.
     method: str
-    #: With variable parts in braces.
+    #: With variable parts in braces; a last one of `{name:path}` may hold slashes, or nothing.
     path: str
     #: What a token must be good for; None: no token needed.
     scope: Scope | None
-    handler: Handler
+    handler: Handler | HotHandler
     summary: str
     #: By status. Those that any call may give are added by `openapi`.
     answers: Mapping[int, ResponseSpec]
@@ -71,3 +72,6 @@ class Endpoint:
     query: tuple[Query, ...] = ()
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False
+    #: Whether the fast lane answers it, too: its handler then answers at once, or makes an awaitable for
+    #: what takes more than one slice of work.
+    is_hot: bool = False

@@ -43,8 +43,14 @@ class Reply(NamedTuple):
     content_type: str = JSON
 
 
+#: A reply, or for long work something that waits for it.
+Answering = Reply | Awaitable[Reply]
+
 #: One call of the API. Raises what `errors` has a status for.
 Handler = Callable[[Call], Awaitable[Reply]]
+
+#: A call of which there are many (`Endpoint.is_hot`): no coroutine, unless the work is long.
+HotHandler = Callable[[Call], Answering]
 
 #: Renders the metrics for an Accept header, in slices: the page and its content type.
 MetricsPage = Callable[[str, Rest], Awaitable[tuple[bytes, str]]]
@@ -73,6 +79,11 @@ def json_reply(
 def says_true(call: Call, name: str) -> bool:
     """Whether a query says true, in any case; anything else is false, as in Pulsar."""
     return call.query.get(name, "").lower() == "true"
+
+
+async def reply_of(answering: Answering) -> Reply:
+    """The reply, once it is there."""
+    return answering if isinstance(answering, Reply) else await answering
 
 
 NO_CONTENT: Final = Reply(204)

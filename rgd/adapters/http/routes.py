@@ -86,6 +86,7 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
             path="/v1/acquire",
             scope=Scope.QUERY,
             handler=acquire.answer,
+            is_hot=True,
             summary="May so much pass? One question, or many in an array.",
             body=AnyOf((AcquireBody, ArrayOf(AcquireBody))),
             answers={

@@ -24,6 +24,7 @@ from rgd.adapters.http.connection import Bounds, Connection, Connections
 from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
 from rgd.adapters.http.dispatch import Dispatcher
 from rgd.adapters.http.explain import Explain
+from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
@@ -97,13 +98,9 @@ class HttpServer:
             )
         )
         self._description = Reply(body=encode(openapi.document(self.endpoints)))
+        self._gate = Gate(settings.tokens, observe, clock)
         self._dispatcher = Dispatcher(
-            self.endpoints,
-            settings,
-            self._bodies,
-            reads=self.reads,
-            observe=observe,
-            clock=clock,
+            self.endpoints, settings, self._gate, self._bodies, reads=self.reads
         )
         self._connections: Connections | None = None
         self._listeners: list[asyncio.Server] = []
@@ -152,7 +149,7 @@ class HttpServer:
         settings = self._settings
         self._connections = Connections(
             self._dispatcher.serve,
-            self._dispatcher.count_malformed,
+            self._gate.count_malformed,
             self._bounds,
             request_factory=self._request,
             keepalive_timeout=settings.idle_timeout_s,
@@ -174,7 +171,7 @@ class HttpServer:
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
-        self._probes.draining = self._dispatcher.draining = True
+        self._probes.draining = self._gate.draining = True
 
     async def close(self) -> None:
         """Stop listening and let what is in flight end, within `close_timeout_s`. Idempotent."""

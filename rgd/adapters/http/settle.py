@@ -16,7 +16,7 @@ from rgd.adapters.http.answers import ItemReason, Reason, item_reason
 from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
 from rgd.adapters.http.bodies import SettleBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
-from rgd.adapters.http.reply import Call, Reply, array_of, encode, json_reply
+from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
@@ -47,13 +47,16 @@ class Settle:
         self._batch_max = settings.batch_max
         self._turns = turns
 
-    async def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> Answering:
         """Answer an object with an answer, an array with an array of answers."""
         body = call.body
         if not is_array(body):
             return json_reply(self._settle(_one.decode(body)))
         if len(body) <= PIECE_BYTES:
-            return await self._answer_many(body)
+            return self._answer_many(body)
+        return self._answer_long(body)
+
+    async def _answer_long(self, body: bytes) -> Reply:
         async with self._turns.long_work:
             return await self._answer_many(body)
 
@@ -92,6 +95,7 @@ def settle_endpoints(settle: Settle) -> tuple[Endpoint, ...]:
             path="/v1/settle",
             scope=Scope.QUERY,
             handler=settle.answer,
+            is_hot=True,
             summary="Give back what was granted and not used, or charge what was used beyond it.",
             body=AnyOf((SettleBody, ArrayOf(SettleBody))),
             answers={

@@ -14,7 +14,7 @@ import pytest
 from rgd.adapters.http.acquire import SLICE_ITEMS, Acquire, request_of
 from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.errors import BadBody, BatchTooLarge, NotGoverned
-from rgd.adapters.http.reply import Call
+from rgd.adapters.http.reply import Call, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Request
@@ -45,7 +45,7 @@ def acquire(daemon: SmallDaemon) -> Acquire:
 
 async def ask(acquire: Acquire, body: object) -> Any:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    reply = await acquire.answer(Call({}, {}, raw))
+    reply = await reply_of(acquire.answer(Call({}, {}, raw)))
     assert reply.status == 200
     return msgspec.json.decode(reply.body)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from rgd.adapters.http.acquire import Acquire
-from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.reply import Call, Reply, reply_of
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.policies.model import OnUnknown
 from tests.unit.adapters.http.small_daemon import SmallDaemon
@@ -20,7 +20,9 @@ def daemon() -> SmallDaemon:
 
 
 async def ask(daemon: SmallDaemon, body: object) -> Reply:
-    return await Acquire(daemon, HttpSettings()).answer(Call({}, {}, msgspec.json.encode(body)))
+    return await reply_of(
+        Acquire(daemon, HttpSettings()).answer(Call({}, {}, msgspec.json.encode(body)))
+    )
 
 
 async def test_one_question_is_refused_with_503_a_reason_and_a_retry(daemon: SmallDaemon) -> None:

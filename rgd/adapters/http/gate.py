@@ -1,0 +1,73 @@
+"""What holds for every request, whichever road it came by: its token, its count, the words for its error.
+
+Law: the aiohttp road (`dispatch`) and the fast lane (`fast_lane`) authorise, drain, count and answer errors
+here and nowhere else, so that they cannot differ.
+
+How bytes become a request is the roads' business; what a call answers is its handler's.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from rgd.adapters.http.errors import INTERNAL, ScopeMissing, TokenMissing, reply_to
+from rgd.adapters.http.reply import Observer, Reply
+from rgd.adapters.http.tokens import Tokens
+from rgd.ports.door import Scope
+
+log = logging.getLogger(__name__)
+
+#: What the observer is told where no path matched: its labels must stay few.
+OTHER_ROUTE: Final = "other"
+
+_BEARER: Final = "bearer"
+
+
+class Gate:
+    """The gate that both roads lead through.
+
+    Args:
+        tokens: those in force; they may be replaced at any time.
+        observe: told of every answer.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, tokens: Tokens, observe: Observer, clock: Callable[[], float]) -> None:
+        self.tokens = tokens
+        self.observe = observe
+        self.clock = clock
+        #: Set when the daemon is about to stop: every answer sends its client elsewhere.
+        self.draining = False
+
+    def authorise(self, scope: Scope | None, authorization: str) -> None:
+        """Let a call pass, or not.
+
+        Args:
+            scope: that the call needs; None: no token.
+            authorization: the header, empty where there is none.
+
+        Raises:
+            TokenMissing, ScopeMissing
+        """
+        if scope is None or not self.tokens:
+            return
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != _BEARER:
+            raise TokenMissing(sent=False)
+        scopes = self.tokens.scopes_of(token.strip())
+        if scopes is None:
+            raise TokenMissing(sent=True)
+        if scope not in scopes:
+            raise ScopeMissing(scope)
+
+    def reply_to(self, error: Exception, method: str, route: str) -> Reply:
+        """The answer to an error; one that nobody foresaw is a bug, logged and told without its story."""
+        foreseen = reply_to(error)
+        if foreseen is not None:
+            return foreseen
+        log.error("request failed: %s %s", method, route, exc_info=error)
+        return INTERNAL
+
+    def count_malformed(self, status: int) -> None:
+        """Count an answer to bytes that never became a request."""
+        self.observe(OTHER_ROUTE, status, 0.0)
