@@ -32,7 +32,7 @@ def served(folder: Path, groups: str, **settings: str) -> Iterator[str]:
         "RGD_EXCHANGE__ROUND_MS": "200",
         **{f"RGD_{key}": value for key, value in settings.items()},
     }
-    command = [
+    command: list[str | Path] = [
         *(sys.executable, "-m", "rgd", "serve", "--broker", "broker-1"),
         *("--listen", "127.0.0.1:0", "--groups", file, "--log-dir", folder / "log"),
     ]

@@ -16,6 +16,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from tests.support import components
@@ -65,6 +66,7 @@ def test_every_answer_is_described_and_none_is_a_server_error(
     asked = 0
     with requests.Session() as session:
         for found in schema.get_all_operations():
+            assert isinstance(found, Ok)
             operation = found.ok()
 
             @settings(
