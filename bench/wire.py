@@ -31,15 +31,11 @@ from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import MILLI, Pair
 from rgd.wire.codec import decode, encode
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from rgd.wire.pulsar_usage import (
-    GroupUsage,
-    StockReport,
-    decode_stock_report,
-    encode_stock_report,
-)
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from rgd.wire.resource_usage_pb2 import NetworkUsage, ResourceUsage, ResourceUsageInfo
 
 GROUPS: Final = 100_000
