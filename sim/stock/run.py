@@ -16,7 +16,7 @@ from rgd.core.policies.model import Attachments, Group, Limit, Rates, SharePolic
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
-from rgd.core.units import NS_PER_S, Pair, to_milli
+from rgd.core.units import NS_PER_MS, NS_PER_S, Pair, to_milli
 from sim.load import Load
 from sim.member import Member
 from sim.stock.broker import StockBroker
@@ -98,7 +98,12 @@ class StockCluster:
     def add_rgd(self) -> None:
         """Start one more daemon."""
         sender = Sender(f"rgd-{len(self.members):02}", self.world.dice.getrandbits(62))
-        settings = replace(BrokerSettings(sender), stock_period_ns=self.period_ns)
+        settings = replace(
+            BrokerSettings(sender),
+            stock_period_ns=self.period_ns,
+            # Twice the default, for speed: a daemon under load ticks that often.
+            min_interval_ns=200 * NS_PER_MS,
+        )
         member = self.world.add(settings, self._book())
         self.members.append(member)
         self.world.start(member)

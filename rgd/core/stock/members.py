@@ -63,6 +63,18 @@ class StockBroker:
         return int(median(self.spacings)) if len(self.spacings) >= SPACINGS_LEAST else None
 
 
+@dataclass(slots=True)
+class _Sum:
+    """The sum over the stock brokers of one group."""
+
+    messages: int = 0
+    bytes: int = 0
+    unknown: int = 0
+
+
+_NOTHING: Final = _Sum()
+
+
 class StockMembers:
     """The stock brokers by name, and their rows by group."""
 
@@ -70,6 +82,8 @@ class StockMembers:
         self._period_ns = period_ns
         self._brokers: dict[str, StockBroker] = {}
         self._usage: dict[GroupKey, dict[str, Usage]] = {}
+        #: The sums of these rows, and how many of them are not known.
+        self._sums: dict[GroupKey, _Sum] = {}
         #: The groups of these rows, and how many rows each has.
         self._groups: Counter[str] = Counter()
         self._rows = 0
@@ -101,6 +115,11 @@ class StockMembers:
     def usage(self, key: GroupKey) -> Mapping[str, Usage]:
         """What each stock broker uses of one group."""
         return self._usage.get(key, {})
+
+    def used(self, key: GroupKey) -> Usage:
+        """What stock brokers use of a group, together; None: not known of each."""
+        found = self._sums.get(key, _NOTHING)
+        return None if found.unknown else Pair(found.messages, found.bytes)
 
     def hear(self, name: str, published_ms: int, now: Nanos) -> bool | None:
         """Note that a broker sent a report.
@@ -146,6 +165,9 @@ class StockMembers:
             value = usage if usage is not None or is_unchanged else Pair()
             rows = self._usage[key]
             if not is_held or rows[name] != value:
+                if is_held:
+                    self._count(key, rows[name], -1)
+                self._count(key, value, 1)
                 rows[name] = value
                 changed.append((key, value))
         return changed
@@ -154,13 +176,13 @@ class StockMembers:
         """Remove one row: its broker has not registered the group any more."""
         del self._brokers[name].keys[key]
         rows = self._usage[key]
-        del rows[name]
+        self._count(key, rows.pop(name), -1)
         self._rows -= 1
         self._groups[key.group] -= 1
         if not self._groups[key.group]:
             del self._groups[key.group]
         if not rows:
-            del self._usage[key]
+            del self._usage[key], self._sums[key]
 
     def remove(self, name: str) -> None:
         """Remove a broker whose rows were dropped."""
@@ -178,12 +200,21 @@ class StockMembers:
                 silent.append(name)
         return left, silent
 
+    def _count(self, key: GroupKey, usage: Usage, sign: int) -> None:
+        total = self._sums[key]
+        if usage is None:
+            total.unknown += sign
+        else:
+            total.messages += sign * usage.messages
+            total.bytes += sign * usage.bytes
+
     def _make_room(self, name: str, key: GroupKey) -> bool:
         broker = self._brokers[name]
         if self._rows >= ROWS_MAX or len(broker.keys) >= BROKER_ROWS_MAX:
             self.refused["rows"] += 1
             return False
-        self._usage.setdefault(key, {})
+        if key not in self._usage:
+            self._usage[key], self._sums[key] = {}, _Sum()
         broker.keys[key] = None
         self._rows += 1
         self._groups[key.group] += 1
