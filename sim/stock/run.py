@@ -20,7 +20,7 @@ from rgd.core.units import NS_PER_MS, NS_PER_S, Pair, to_milli
 from sim.load import Load
 from sim.member import Member
 from sim.stock.broker import StockBroker
-from sim.stock.scenarios import Step, StockScenario
+from sim.stock.scenarios import Step, StockScenario, everyone
 from sim.stock.topic import StockTopic
 from sim.world import World
 
@@ -33,6 +33,11 @@ REQUEST: Final = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/e
 #: Stock periods of a step, and how many of them at its end are measured.
 PERIODS: Final = 24
 MEASURED: Final = 6
+
+#: Stock brokers begin with so much of their even part, for so many periods: those that begin together
+#: with more than they may have trap one another, whatever anybody else reports.
+WARM_PART: Final = 0.02
+WARM_PERIODS: Final = 4
 
 #: The even part of a broker, messages per second.
 EVEN: Final = 1000.0
@@ -185,6 +190,10 @@ def run(
 ) -> list[Figures]:
     """Run a scenario; the figures of each step."""
     cluster = StockCluster(size, seed=seed)
+    first = scenario.steps[0]
+    if first.stock(0):
+        cluster.begin(replace(first, stock=everyone(WARM_PART)))
+        cluster.run_periods(WARM_PERIODS)
     figures = []
     for step in scenario.steps:
         cluster.begin(step)

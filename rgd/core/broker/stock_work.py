@@ -238,8 +238,7 @@ class StockWork:
             keys = self.members.keys_of(name)
             for begin in range(0, len(keys), SLICE_ENTRIES):
                 some = keys[begin : begin + SLICE_ENTRIES]
-                usage = self.members.usage
-                self._apply(name, [(key, usage(key)[name]) for key in some if name in usage(key)])
+                self._apply(name, [(key, self.members.counted(name, key)) for key in some])
                 yield
 
     # Leaving.

@@ -1,8 +1,13 @@
 """The stock brokers that were heard, and what each of them uses of each group.
 
 Law: a row is what its broker reported last. A group without amounts is unchanged, and unknown if no
-amounts came before it. A group that a later report lacks is no longer registered there. Rows never
-expire by themselves, as Pulsar's do not; their broker is removed as a whole:
+amounts came before it. A group that a later report lacks is no longer registered there.
+
+In shares, the larger of a row's last two reports counts. A limit of one calculation is measured in
+the next period and reported in the one after, so a broker's usage has two interleaved series; where
+there are several brokers, nothing makes the two equal, and their sum goes up and down each period.
+
+Rows never expire by themselves, as Pulsar's do not; their broker is removed as a whole:
 
 - when the admin API's list of brokers lacks it and it was silent for `LEFT_PERIODS`: the list may
   be older than the broker, or name it differently;
@@ -15,7 +20,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.stock.messages import GroupUsage
@@ -40,6 +45,21 @@ SPACING_TOLERANCE: Final = 0.25
 
 #: Whole units of a stock period; None: not known yet.
 Usage = Pair | None
+
+
+class _Row(NamedTuple):
+    """One stock broker's usage of one group, by its last two reports."""
+
+    now: Usage
+    before: Usage
+
+    @property
+    def counted(self) -> Usage:
+        """What counts in shares; 0 at once, because Pulsar reports a drop to 0 periods later."""
+        now, before = self.now, self.before
+        if now is None or before is None or not any(now):
+            return now
+        return Pair(max(now.messages, before.messages), max(now.bytes, before.bytes))
 
 
 @dataclass(slots=True)
@@ -81,7 +101,7 @@ class StockMembers:
     def __init__(self, period_ns: int) -> None:
         self._period_ns = period_ns
         self._brokers: dict[str, StockBroker] = {}
-        self._usage: dict[GroupKey, dict[str, Usage]] = {}
+        self._usage: dict[GroupKey, dict[str, _Row]] = {}
         #: The sums of these rows, and how many of them are not known.
         self._sums: dict[GroupKey, _Sum] = {}
         #: The groups of these rows, and how many rows each has.
@@ -113,8 +133,13 @@ class StockMembers:
         return [] if broker is None else list(broker.keys)
 
     def usage(self, key: GroupKey) -> Mapping[str, Usage]:
-        """What each stock broker uses of one group."""
-        return self._usage.get(key, {})
+        """What each stock broker uses of one group, by its last report."""
+        return {name: row.now for name, row in self._usage.get(key, {}).items()}
+
+    def counted(self, name: str, key: GroupKey) -> Usage:
+        """What counts in shares of one broker's row; nothing where it has none."""
+        row = self._usage.get(key, {}).get(name)
+        return Pair() if row is None else row.counted
 
     def used(self, key: GroupKey) -> Usage:
         """What stock brokers use of a group, together; None: not known of each."""
@@ -150,33 +175,32 @@ class StockMembers:
         return broker.is_off_period and not was
 
     def put(self, name: str, entry: GroupUsage) -> list[tuple[GroupKey, Usage]]:
-        """Take in one group of a broker's report; returns the rows that changed."""
+        """Take in one group of a broker's report; returns the rows that changed, as they count."""
         is_unchanged = entry.publish is None and entry.dispatch is None
         changed = []
         for kind, usage in ((Kind.PUBLISH, entry.publish), (Kind.DISPATCH, entry.dispatch)):
             key = GroupKey(entry.group, kind)
-            rows = self._usage.get(key)
-            is_held = rows is not None and name in rows
-            if is_held and usage is None:
+            held = self._usage.get(key, {}).get(name)
+            if held is not None:
+                row = _Row(held.now if usage is None else usage, held.now)
+            elif self._make_room(name, key):
+                # One kind without amounts beside one with them: Pulsar fills both or none.
+                row = _Row(Pair() if usage is None and not is_unchanged else usage, None)
+            else:
                 continue
-            if not is_held and not self._make_room(name, key):
-                continue
-            # One kind without amounts beside one with them: Pulsar fills both or none.
-            value = usage if usage is not None or is_unchanged else Pair()
-            rows = self._usage[key]
-            if not is_held or rows[name] != value:
-                if is_held:
-                    self._count(key, rows[name], -1)
-                self._count(key, value, 1)
-                rows[name] = value
-                changed.append((key, value))
+            self._usage[key][name] = row
+            if held is not None:
+                self._count(key, held.now, -1)
+            self._count(key, row.now, 1)
+            if held is None or (row.now, row.counted) != (held.now, held.counted):
+                changed.append((key, row.counted))
         return changed
 
     def drop(self, name: str, key: GroupKey) -> None:
         """Remove one row: its broker has not registered the group any more."""
         del self._brokers[name].keys[key]
         rows = self._usage[key]
-        self._count(key, rows.pop(name), -1)
+        self._count(key, rows.pop(name).now, -1)
         self._rows -= 1
         self._groups[key.group] -= 1
         if not self._groups[key.group]:

@@ -31,7 +31,7 @@ Flags = NDArray[np.bool_]
 USAGE_MAX: Final = 1 << 52
 
 #: Stock brokers that use this part of what they may have count as hungry.
-HUNGRY_PART: Final = 0.95
+HUNGRY_PART: Final = 0.9
 
 #: A blocked group's stock brokers are reported so many times their own usage, so that their limits
 #: fall to the least that Pulsar knows.

@@ -66,7 +66,7 @@ def test_hungry_stock_rows_want_the_quota_in_their_own_mix() -> None:
 
 def test_stock_brokers_are_hungry_when_they_use_nearly_what_they_may() -> None:
     group, parts = np.array([0, 0, 1, 2]), np.array([[50, -1], [50, -1], [100, -1], [0, -1]])
-    used = np.array([[48, 9], [47, 9], [94, 9], [0, 0]])
+    used = np.array([[46, 9], [45, 9], [89, 9], [0, 0]])
     assert is_hungry(group, used, parts, 3).tolist() == [True, False, False]
 
 
