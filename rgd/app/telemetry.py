@@ -4,21 +4,17 @@ Law: figures are read from the state itself when they are asked for; nothing is
 kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Final
 
 from rgd.app.daemon import RgdDaemon
+from rgd.app.shard_topics import OVERFLOW, UNAUTHENTICATED
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
 from rgd.views.figures import GroupFigures, group_figures
-
-#: Why sends failed, beside the reasons for which received reports are dropped.
-OVERFLOW: Final = "overflow"
-#: Messages that no daemon sealed, on the embedded broker.
-UNAUTHENTICATED: Final = "unauthenticated"
 
 
 class Telemetry:
@@ -59,13 +55,13 @@ class Telemetry:
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
-        for reason, count in daemon.traffic.dropped.items():
-            yield Sample("rgd_reports_dropped_total", (reason,), count)
-        for reason, count in core.membership.dropped.items():
-            yield Sample("rgd_reports_dropped_total", (reason,), count)
+        dropped = daemon.traffic.dropped + core.membership.dropped
         exchange = daemon.parts.exchange
-        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), exchange.dropped)
-        yield Sample("rgd_reports_dropped_total", (UNAUTHENTICATED,), exchange.unauthenticated)
+        dropped += Counter({OVERFLOW: exchange.dropped, UNAUTHENTICATED: exchange.unauthenticated})
+        if daemon.shards is not None:
+            dropped += daemon.shards.dropped
+        for reason in sorted(dropped.keys() | {OVERFLOW, UNAUTHENTICATED}):
+            yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)
         yield Sample("rgd_group_slots_unknown", (), core.index.unknown)
