@@ -25,6 +25,7 @@ from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.leasing import Leasing
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
@@ -114,7 +115,7 @@ class Parts:
     stock: StockParts | None = None
 
 
-class RgdDaemon(Looks):
+class RgdDaemon(Looks, Leasing):
     """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.app.containment import InternalErrors
+from rgd.app.drops import drops_of
 from rgd.app.reaching import RECONNECT_S
 from rgd.app.traffic import Traffic
 from rgd.core.exchange.messages import Message
@@ -29,11 +30,6 @@ IDLE_S: Final = 120.0
 
 #: Most messages that wait to be sent to one shard; beyond that the oldest is dropped and asked for.
 OUTBOX_MAX: Final = 32
-
-#: Why messages are dropped, beside the reasons of the wire: a full queue.
-OVERFLOW: Final = "overflow"
-#: No daemon sealed them, on the embedded broker.
-UNAUTHENTICATED: Final = "unauthenticated"
 
 _TOPICS_MAX: Final = LAYOUTS_MAX * SHARDS_MAX
 
@@ -195,7 +191,4 @@ class ShardTopics:
 
 
 def _dropped_by(topic: _Topic) -> Counter[str]:
-    exchange = topic.exchange
-    return topic.traffic.dropped + Counter(
-        {OVERFLOW: exchange.dropped, UNAUTHENTICATED: exchange.unauthenticated}
-    )
+    return topic.traffic.dropped + drops_of(topic.exchange)

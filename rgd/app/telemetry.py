@@ -4,12 +4,11 @@ Law: figures are read from the state itself when they are asked for; nothing is
 kept twice. They are read one after the other, so that whoever renders them may rest in between.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import repeat
 
 from rgd.app.daemon import RgdDaemon
-from rgd.app.shard_topics import OVERFLOW, UNAUTHENTICATED
+from rgd.app.drops import ALWAYS, drops_of
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
@@ -56,11 +55,10 @@ class Telemetry:
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
         dropped = daemon.traffic.dropped + core.membership.dropped
-        exchange = daemon.parts.exchange
-        dropped += Counter({OVERFLOW: exchange.dropped, UNAUTHENTICATED: exchange.unauthenticated})
+        dropped += drops_of(daemon.parts.exchange)
         if daemon.shards is not None:
             dropped += daemon.shards.dropped
-        for reason in sorted(dropped.keys() | {OVERFLOW, UNAUTHENTICATED}):
+        for reason in sorted(dropped.keys() | ALWAYS):
             yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)

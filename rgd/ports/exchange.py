@@ -60,6 +60,10 @@ class Exchange(Protocol):
         """Messages that were dropped because no member of this exchange can have sent them."""
 
     @property
+    def unreadable(self) -> int:
+        """Messages that were dropped because no client of the exchange would send them so."""
+
+    @property
     def trouble(self) -> str | None:
         """The reason why no message gets through, although it was joined; None if none is known."""
 

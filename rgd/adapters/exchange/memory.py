@@ -74,6 +74,10 @@ class MemoryExchange:
         return 0
 
     @property
+    def unreadable(self) -> int:
+        return 0
+
+    @property
     def trouble(self) -> str | None:
         return None
 

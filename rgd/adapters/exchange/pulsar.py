@@ -62,6 +62,10 @@ class PulsarExchange:
         return self._session.unauthenticated
 
     @property
+    def unreadable(self) -> int:
+        return self._session.unreadable
+
+    @property
     def trouble(self) -> str | None:
         return self._session.trouble
 

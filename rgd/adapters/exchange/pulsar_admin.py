@@ -63,9 +63,11 @@ async def ensure_namespace(
         try:
             return await _ensure_at(admin_url, namespace, token, trust)
         except _RefusedError as exc:
+            tenant = namespace.partition("/")[0]
             raise ExchangeDown(
-                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
-                f"or {namespace_commands(namespace)}"
+                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token of a role that "
+                f"administers the tenant (pulsar-admin tenants update {tenant} --admin-roles ROLE), or leave out "
+                f"exchange.admin_url and {namespace_commands(namespace)}"
             ) from exc
         except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
             unreachable.append(f"{admin_url} cannot be reached: {str(exc) or type(exc).__name__}")

@@ -63,6 +63,7 @@ from rgd.core.exchange.messages import (
 )
 from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.leases.leases import Leases
 from rgd.core.policies.model import Rates
 from rgd.core.shares.model import bounded_weight
 from rgd.core.units import Nanos
@@ -94,6 +95,7 @@ class Broker:
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         self.limiter = limiter_of(settings, self.sharing)
+        self.leases = Leases(self.limiter)
         self.backlogs = BacklogStore(settings.backlog, self.limiter.block)
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)

@@ -130,8 +130,8 @@ class UsageMap:
         return Gathered(
             group=np.repeat(np.arange(len(slots)), counts),
             broker=self._rows.broker[rows],
-            admitted=self._rows.admitted.take(rows, 0),
-            wanted=self._rows.wanted.take(rows, 0),
+            admitted=self._rows.admitted.take(rows, 1).T,
+            wanted=self._rows.wanted.take(rows, 1).T,
         )
 
     def topics(self, slots: Ints) -> Ints:
@@ -337,8 +337,8 @@ class UsageMap:
         store = self._rows
         return StoredRow(
             int(store.topics[row]),
-            Pair(*store.admitted[row].tolist()),
-            Pair(*store.wanted[row].tolist()),
+            Pair(*store.admitted[:, row].tolist()),
+            Pair(*store.wanted[:, row].tolist()),
         )
 
     def _merge(self, number: int, report: Report, slots: Ints, places: Places, idle: Flags) -> Ints:
