@@ -100,7 +100,7 @@ async def serve_rgd(until: asyncio.Event) -> None:
             daemon,
             http_settings(settings, insecure=False),
             metrics=exposition.render,
-            observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
+            observe=exposition.observe_answer,
         )
         async with server:
             await daemon.run(until, on_up=lambda: print(server.port, flush=True))

@@ -23,6 +23,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -32,13 +33,15 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     Stopping,
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.exchange.messages import Message
+from rgd.core.exchange.messages import Message, Report
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
@@ -177,18 +180,11 @@ class World:
         for effect in effects:
             match effect:
                 case Publish(message):
-                    self._broadcast(member.name, member.numbering.encode(message))
-                case Append(record):
-                    member.records.append(record)
-                    member.recorded_at.append(self.now)
-                case Remember(peers):
-                    member.remembered = peers
-                case Alarm():
-                    member.alarms.append(effect)
-                case Halt(reason):
-                    member.halted = reason
-                case Fault():
-                    member.faults.append(effect)
+                    self._broadcast(member.name, member.encoded(message))
+                case Listen(shards):
+                    self._listen(member, shards)
+                case Append() | Remember() | Alarm() | Halt() | Fault():
+                    member.keep(effect, self.now)
                 case SendStockReport(report):
                     self.on_stock_report(report)
                 case Evict() | BacklogChecked():
@@ -201,8 +197,19 @@ class World:
             self.at(self.now + network.delay_min_ns, self._deliver_to_all, message)
             return
         agenda, order, deliver, push = self._agenda, self._order, self._deliver, heapq.heappush
-        for moment, name in network.arrivals(self.now, sender, self.members, self.dice):
+        shard = message.shard if isinstance(message, Report) else WHOLE
+        for moment, name in network.arrivals(self.now, sender, self.members, self.dice, shard):
             push(agenda, (moment, next(order), deliver, (name, message)))
+
+    def _listen(self, member: Member, shards: frozenset[Shard]) -> None:
+        """Let a member receive these shards, new ones after a while; a shard is a topic to be joined."""
+        fresh, member.shards = shards - member.shards, member.shards & shards
+        for shard in sorted(fresh):
+            self.at(self.now + self.network.opening_ns, self._open_shard, member, shard)
+
+    def _open_shard(self, member: Member, shard: Shard) -> None:
+        member.shards |= {shard}
+        self.tell(member, ShardOpened(member.clock.local_time(self.now), shard))
 
     def _deliver_to_all(self, message: Message) -> None:
         for name in list(self.members):
@@ -210,7 +217,7 @@ class World:
 
     def _deliver(self, name: str, message: Message) -> None:
         member = self.members.get(name)
-        if member is None:
+        if member is None or not member.receives(message):
             return
         if self.now < member.frozen_until:
             self.at(member.frozen_until, self._deliver, name, message)

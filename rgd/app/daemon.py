@@ -25,6 +25,7 @@ from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.leasing import Leasing
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
@@ -43,6 +44,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -62,7 +64,6 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.stock.messages import StockReport
 from rgd.core.units import NS_PER_S, Pair
 from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
@@ -109,7 +110,7 @@ class Parts:
     stock: StockParts | None = None
 
 
-class RgdDaemon(Looks):
+class RgdDaemon(Looks, Leasing):
     """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
@@ -350,8 +351,8 @@ class RgdDaemon(Looks):
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Publish(message):
-                self.traffic.post(message)
+            case Publish() | Listen() | SendStockReport():
+                self._send(effect)
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
@@ -365,17 +366,21 @@ class RgdDaemon(Looks):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
-            case SendStockReport(report):
-                self._send_to_stock(report)
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
 
-    def _send_to_stock(self, report: StockReport) -> None:
-        if self.stock is not None:
-            self.stock.post(report)
+    def _send(self, effect: Publish | Listen | SendStockReport) -> None:
+        match effect:
+            case Publish(message):
+                self.traffic.post(message)
+            case Listen():
+                pass  # No setting divides the exchange into shards yet.
+            case SendStockReport(report):
+                if self.stock is not None:
+                    self.stock.post(report)
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""

@@ -110,7 +110,7 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             http_settings(settings, insecure=insecure),
             metrics=exposition.render,
             log_door=daemon.parts.log_keeper,
-            observe=lambda _route, _status, seconds: exposition.observe_http_request(seconds),
+            observe=exposition.observe_answer,
         )
         exposition.also(server.samples)
         await server.open()
@@ -288,6 +288,8 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tokens=tokens,
         tls_cert=http.tls_cert,
         tls_key=http.tls_key,
+        tls_client_ca=http.tls_client_ca,
+        fast_lane=http.fast_lane,
         insecure=insecure,
     )
 

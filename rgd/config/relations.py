@@ -173,4 +173,9 @@ RELATIONS: Final = (
         lambda settings: (settings.http.tls_cert is None) == (settings.http.tls_key is None),
         "expected http.tls_cert and http.tls_key together, or neither",
     ),
+    Relation(
+        ("http.tls_client_ca", "http.tls_cert"),
+        lambda settings: settings.http.tls_client_ca is None or settings.http.tls_cert is not None,
+        "expected http.tls_cert and http.tls_key beside http.tls_client_ca",
+    ),
 )

@@ -3,8 +3,9 @@
 isort:skip_file
 The messages between rgd daemons: the `compact` dialect of the exchange.
 
-On the topic a message is [version u8][flags u8][body]. Version is 1. Flag 0x01: the body is one
-zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
+On a topic a message is [version u8][flags u8][body]. Version is 1 on the exchange's topic, which members
+of all releases read, and 2 on the topics of shards. Readers ignore fields that they do not know, so a field may
+be added without a new version. Flag 0x01: the body is one zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
 know. No body is larger than 1 MiB less two bytes, nor more than 64 times its frame. The body, plain, is
 a `Message`. rgd.wire.codec holds the limits and refuses everything else.
 """
@@ -85,6 +86,11 @@ class Report(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     RIVAL_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    SHARD_COUNT_FIELD_NUMBER: _builtins.int
+    LAYOUTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """1, 2, 3 ... since the start."""
     period_ns: _builtins.int
@@ -113,6 +119,15 @@ class Report(_message.Message):
     """
     rival: _builtins.int
     """Incarnation of another daemon that sends under the same name, 0 none."""
+    version: _builtins.int
+    """The newest version that the sender reads and writes; 0: not said here."""
+    shards: _builtins.int
+    """The number of shards whose rows the sender reads; 0 is 1."""
+    shard: _builtins.int
+    """On the topic of a shard: its number and the number of shards; `sequence`, `rows_hash` and `names`
+    are those of the sender's reports of this shard. 0 of 0: the report is of all groups.
+    """
+    shard_count: _builtins.int
     @_builtins.property
     def rows(self) -> Global___UsageColumns: ...
     @_builtins.property
@@ -120,6 +135,10 @@ class Report(_message.Message):
         """The names of the numbers in `rows` that were not sent since the last full state began; a
         full report has the names of all its rows.
         """
+
+    @_builtins.property
+    def layouts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Layout]:
+        """On the exchange's topic: what the sender has written for readers of shards."""
 
     def __init__(
         self,
@@ -138,14 +157,44 @@ class Report(_message.Message):
         more: _builtins.bool = ...,
         claim: _builtins.int = ...,
         rival: _builtins.int = ...,
+        version: _builtins.int = ...,
+        shards: _builtins.int = ...,
+        shard: _builtins.int = ...,
+        shard_count: _builtins.int = ...,
+        layouts: _abc.Iterable[Global___Layout] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "span_begin", b"span_begin", "span_end", b"span_end", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "layouts", b"layouts", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "shard", b"shard", "shard_count", b"shard_count", "shards", b"shards", "span_begin", b"span_begin", "span_end", b"span_end", "version", b"version", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class Layout(_message.Message):
+    """What a sender has written for the readers of one number of shards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARDS_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    shards: _builtins.int
+    sequences: _builtins.bytes
+    """The sequence of its last report of each shard, 0 where there is none (packed varints)."""
+    def __init__(
+        self,
+        *,
+        shards: _builtins.int = ...,
+        sequences: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sequences", b"sequences", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Layout: _TypeAlias = Layout  # noqa: Y015
 
 @_typing.final
 class Names(_message.Message):
@@ -187,12 +236,20 @@ class Hello(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    VERSION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """As in `Report`."""
+    shards: _builtins.int
     def __init__(
         self,
+        *,
+        version: _builtins.int = ...,
+        shards: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["shards", b"shards", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -223,18 +280,25 @@ class Ask(_message.Message):
 
     BROKER_FIELD_NUMBER: _builtins.int
     ANY_WORD_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    SHARD_COUNT_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     any_word: _builtins.bool
     """True: any message is enough, because that broker has been silent for long."""
+    shard: _builtins.int
+    """The rows of this shard are asked for, as in `Report`; `broker` may be the sender, which asks all others."""
+    shard_count: _builtins.int
     def __init__(
         self,
         *,
         broker: _builtins.str = ...,
         any_word: _builtins.bool = ...,
+        shard: _builtins.int = ...,
+        shard_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_word", b"any_word", "broker", b"broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_word", b"any_word", "broker", b"broker", "shard", b"shard", "shard_count", b"shard_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,6 +23,7 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     StateAnnounced,
     StockBrokersListed,
@@ -81,7 +82,7 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case DemandUnreported() | StateAnnounced():
+            case DemandUnreported() | StateAnnounced() | ShardOpened():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.

@@ -26,6 +26,7 @@ from rgd.core.exchange.messages import (
 )
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, WHOLE, Shard
 from rgd.core.policies.model import (
     UNLIMITED,
     BacklogAction,
@@ -91,6 +92,10 @@ rounded_columns = usage_columns.map(
 weights = st.integers(1, 1_000_000_000)
 _spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < ends[1])
 spans = st.just(ALL_ROWS) | _spans.map(lambda ends: Span(*ends))
+shards = st.just(WHOLE) | st.integers(2, SHARDS_MAX).flatmap(
+    lambda count: st.builds(Shard, st.integers(0, count - 1), st.just(count))
+)
+layouts = st.lists(counts, min_size=2, max_size=SHARDS_MAX).map(tuple)
 _reports = st.builds(
     Report,
     senders,
@@ -104,6 +109,10 @@ _reports = st.builds(
     claim=st.sampled_from(Claim),
     rival=u64s,
     more=st.booleans(),
+    shard=shards,
+    version=st.integers(0, 3),
+    shards=st.integers(1, SHARDS_MAX),
+    shard_sequences=st.lists(layouts, max_size=LAYOUTS_MAX).map(tuple),
     is_short=st.booleans(),
 )
 reports = st.builds(
@@ -111,9 +120,9 @@ reports = st.builds(
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
-    st.builds(Hello, senders),
+    st.builds(Hello, senders, st.integers(0, 3), st.integers(1, SHARDS_MAX)),
     st.builds(Goodbye, senders),
-    st.builds(Ask, senders, printable),
+    st.builds(Ask, senders, printable, st.booleans(), shards),
 )
 
 #: A rate as a share or quota carries it.

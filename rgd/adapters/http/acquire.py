@@ -11,6 +11,7 @@ typed, look the names up, ask, encode.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ from rgd.adapters.http.answers import (
     unknown_reply,
 )
 from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
-from rgd.adapters.http.bodies import AcquireBody, SettleBody
+from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
@@ -68,6 +69,10 @@ NAMES_MAX: Final = 16_384
 
 #: Items of an array that are answered before others get their turn.
 SLICE_ITEMS: Final = SLICE_WORK
+
+#: Items and names of a slice that is granted together: each costs a quarter, a name four times as much.
+TOGETHER_ITEMS: Final = 8 * SLICE_ITEMS
+TOGETHER_NAMES: Final = 2 * SLICE_ITEMS
 
 #: Answers to whole grants that are kept encoded; they start afresh when there are more.
 GRANTED_MAX: Final = 16_384
@@ -107,6 +112,8 @@ class Acquire:
         asked = _one.decode(body)
         answer = self._ask(asked)
         if isinstance(answer, Decision):
+            if answer.granted and answer.limited_by is None and answer.governed:
+                return _granted_reply[answer.messages, answer.bytes]
             return decision_reply(answer, asked.kind or Kind.PUBLISH)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
@@ -119,7 +126,7 @@ class Acquire:
         if len(body) > PIECE_BYTES or body.count(b"{") > SLICE_ITEMS:
             return self._answer_long(body)
         items = _array.decoded(body, self._batch_max)
-        told = self._grant_together(items)
+        told, _ = self._grant_together(items, 0)
         if told is not None:
             return Reply(body=array_of((told,)))
         told, begin = self._answer_slice(items, 0)
@@ -141,8 +148,7 @@ class Acquire:
                 await self._turns.next()
             told = None
             if begin >= end:
-                end = begin + SLICE_ITEMS
-                told = self._grant_together(items[begin:end])
+                told, end = self._grant_together(items, begin)
             if told is None:
                 told, begin = self._answer_slice(items, begin)
             else:
@@ -150,30 +156,31 @@ class Acquire:
             written.append(told)
         return Reply(body=array_of(written))
 
-    def _grant_together(self, items: Items) -> bytes | None:
-        """Grant all of them at once and tell it; None where each is to be answered by itself."""
-        asked: dict[tuple[Any, ...], Together] = {}
+    def _grant_together(self, items: Items, begin: int) -> tuple[bytes | None, int]:
+        """Grant the items from `begin` on at once and tell it; where that slice ends.
+
+        Nothing is told where each of the slice is to be answered by itself.
+        """
+        end = min(begin + TOGETHER_ITEMS, len(items))
+        asked: dict[tuple[Any, ...], list[_Amounts]] = {}
         amounts: list[_Amounts] = []
-        for item in items:
-            if type(item) is not AcquireBody:
-                return None
-            said = astuple(item)
-            key, amount = said[:_AMOUNTS_AT], said[_AMOUNTS_AT:]
-            amounts.append(amount)
-            one = asked.get(key)
-            if one is None:
-                one = _together(key)
-                if one is None:
-                    return None
-                asked[key] = one
-            messages, size = amount
-            one.count += 1
-            one.messages += 1 if messages is UNSET else messages
-            if size is not UNSET:
-                one.bytes += size
-        if not self._grants_together(asked.values()):
-            return None
-        return b",".join(map(_granted.__getitem__, amounts))
+        try:
+            for said in map(_said, items[begin:end]):
+                key, amount = said[:_AMOUNTS_AT], said[_AMOUNTS_AT:]
+                of_name = asked.get(key)
+                if of_name is None:
+                    if len(asked) >= TOGETHER_NAMES:
+                        end = begin + len(amounts)
+                        break
+                    of_name = asked[key] = []
+                of_name.append(amount)
+                amounts.append(amount)
+        except TypeError:  # one at fault: it is raw
+            return None, end
+        together = [_together(key, of_name) for key, of_name in asked.items()]
+        if None in together or not self._grants_together(together):  # type: ignore[arg-type]  # no None in it
+            return None, end
+        return b",".join(map(_granted.__getitem__, amounts)), end
 
     def _answer_slice(self, items: Items, begin: int) -> tuple[bytes, int]:
         """Answer a slice of the items one by one; returns where the next one begins."""
@@ -225,23 +232,32 @@ def request_of(asked: AcquireBody) -> Request:
     Raises:
         BadBody, InvalidName: a name is missing, malformed, or contradicts another.
     """
-    kind, group, namespace, topic, subscription = name_of(asked)
-    held = Pair(asked.held_messages or 0, asked.held_bytes or 0)
-    return Request(
-        kind,
-        1 if asked.messages is UNSET else asked.messages,
-        asked.bytes or 0,
-        group,
-        namespace,
-        topic,
-        subscription,
-        partial=kind is Kind.DISPATCH if asked.partial is UNSET else asked.partial,
-        attempt=0 if asked.attempt is UNSET else asked.attempt,
-        held=NOTHING if held == NOTHING else held,
+    said = astuple(asked)
+    messages, size = said[_AMOUNTS_AT:]
+    kind, group, namespace, topic, subscription, *rest = _meant(said[:_AMOUNTS_AT])
+    # Not `Request(...)`, which calls a function in Python.
+    return _new_request(
+        Request,
+        (
+            kind,
+            1 if messages is UNSET else messages,
+            size or 0,
+            group,
+            namespace,
+            topic,
+            subscription,
+            *rest,
+        ),
     )
 
 
-def name_of(asked: AcquireBody | SettleBody) -> Name:
+_new_request: Final = tuple.__new__
+
+#: The fields of a question; TypeError where it is raw.
+_said: Final[Callable[[Any], tuple[Any, ...]]] = astuple
+
+
+def name_of(asked: AcquireBody | SettleBody | LeaseBody) -> Name:
     """The full name that a body asks about.
 
     Raises:
@@ -262,8 +278,8 @@ _Amounts = tuple[Any, ...]
 
 
 @lru_cache(maxsize=NAMES_MAX)
-def _name_of_plain(said: tuple[Any, ...]) -> Name | None:
-    """The full name of questions that may be granted together; None where they may not.
+def _meant(said: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a question says beside its amounts: a request's fields without them.
 
     Args:
         said: the fields of a question but its amounts.
@@ -271,20 +287,31 @@ def _name_of_plain(said: tuple[Any, ...]) -> Name | None:
     Raises:
         BadBody, InvalidName: they are at fault (and not remembered).
     """
-    request = request_of(AcquireBody(*said))
-    kind, _, _, group, namespace, topic, subscription, partial, attempt, held = request
-    if partial or attempt > 1 or held is not NOTHING:
-        return None
-    return kind, group, namespace, topic, subscription
+    asked = AcquireBody(*said)
+    kind = name_of(asked)[0]
+    held = Pair(asked.held_messages or 0, asked.held_bytes or 0)
+    return (
+        *name_of(asked),
+        kind is Kind.DISPATCH if asked.partial is UNSET else asked.partial,
+        0 if asked.attempt is UNSET else asked.attempt,
+        NOTHING if held == NOTHING else held,
+    )
 
 
-def _together(said: tuple[Any, ...]) -> Together | None:
+def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None:
+    """Questions that differ in their amounts only; None where each is to be answered by itself."""
     try:
-        name = _name_of_plain(said)
+        *name, partial, attempt, held = _meant(said)
     except RgdError:
         # Whoever answers it by itself finds words for it.
         return None
-    return None if name is None else Together(name)
+    if partial or attempt > 1 or held is not NOTHING:
+        return None
+    together = Together(tuple(name))
+    together.count = len(amounts)
+    together.messages = sum(1 if messages is UNSET else messages for messages, _ in amounts)
+    together.bytes = sum(size or 0 for _, size in amounts)
+    return together
 
 
 class _Granted(dict[_Amounts, bytes]):
@@ -300,6 +327,19 @@ class _Granted(dict[_Amounts, bytes]):
 
 
 _granted: Final = _Granted()
+
+
+class _GrantedReply(dict[_Amounts, Reply]):
+    """The same as a reply of its own."""
+
+    def __missing__(self, amounts: _Amounts) -> Reply:
+        if len(self) >= GRANTED_MAX:
+            self.clear()
+        self[amounts] = reply = Reply(body=_granted[amounts])
+        return reply
+
+
+_granted_reply: Final = _GrantedReply()
 
 _ItemAnswer = AcquireAnswer | ItemFault | UnknownAnswer
 

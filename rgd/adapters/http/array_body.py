@@ -20,9 +20,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from rgd.adapters.http.errors import BadBody, BatchTooLarge
-from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import cut
-from rgd.adapters.http.strict import OBJECT_BYTES_MAX, UNREADABLE, may_repeat_a_name
+from rgd.adapters.http.strict import (
+    OBJECT_BYTES_MAX,
+    UNREADABLE,
+    has_each_name_once,
+    may_repeat_a_name,
+)
 from rgd.adapters.http.turns import Turns
 
 #: Bytes of whole items that are decoded in one call (some 0.5 ms).
@@ -108,7 +112,7 @@ class ArrayReader(Generic[_Item]):
         """The questions, if none of them is at fault."""
         try:
             questions: list[_Item | msgspec.Raw] = [*self._decode_many(array)]
-            if _has_each_name_once(array, questions):
+            if has_each_name_once(array, questions):
                 return questions
             names = sum(map(len, _decode_members(array)))
         except UNREADABLE:
@@ -163,15 +167,6 @@ def _count(array: bytes) -> int:
         return len(_decode_skipped(array))
     except UNREADABLE:
         return 0
-
-
-def _has_each_name_once(array: bytes, questions: object) -> bool:
-    """Whether no object has a name twice; cheap, and wrong only in saying no.
-
-    Where nothing is escaped, encoding gives every string as it came, so that a colon is missing for
-    each name that stood there twice.
-    """
-    return b"\\" not in array and array.count(b":") == encode(questions).count(b":")
 
 
 def _raw_items_of(array: bytes) -> list[msgspec.Raw]:

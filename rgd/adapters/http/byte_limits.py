@@ -72,6 +72,10 @@ class HeldBody:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self.free()
+
+    def free(self) -> None:
+        """Give the bytes back. Idempotent."""
         self._budget.used -= self._taken
         self._count = self._taken = 0
 

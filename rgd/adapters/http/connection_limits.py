@@ -121,6 +121,14 @@ class ConnectionLimits:
         """No request is under way: the connection may be closed to make room."""
         self._waiting(admission)[admission] = None
 
+    def asked(self, admission: Admission) -> None:
+        """A request came and was answered at once: of those that asked it has waited least."""
+        if not admission.has_asked or admission.beyond is not None:
+            self.busy(admission)
+        waiting = self._waiting(admission)
+        waiting[admission] = None
+        waiting.move_to_end(admission)
+
     def refuse(self, admission: Admission) -> None:
         """Count a connection of the reserve that asked for something else."""
         if admission.beyond is not None:

@@ -1,4 +1,4 @@
-"""Where the door listens: a TCP address, perhaps with TLS, and perhaps a unix socket.
+"""Where the door listens: a TCP address, and perhaps a unix socket.
 
 Law: a socket that cannot be opened is one line that says which setting and what
 to do. The unix socket is this user's alone from before anybody can connect; a
@@ -8,14 +8,13 @@ stale one is replaced, a live one or another file never.
 import asyncio
 import errno
 import socket
-import ssl
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from rgd.adapters.http.connection import Connections
-from rgd.adapters.http.settings import SOURCE, HttpSettings
-from rgd.errors import ConfigError, Fault, Unavailable
+from rgd.adapters.http.settings import HttpSettings
+from rgd.errors import Unavailable
 
 #: Connections that wait to be accepted. So many may be accepted in one turn of the loop, before one
 #: beyond the limits is closed: as many descriptors are kept for them (`rgd.app.open_files`).
@@ -24,26 +23,27 @@ BACKLOG: Final = 256
 _MODE: Final = 0o600
 
 
-async def listen_tcp(connections: Connections, settings: HttpSettings) -> asyncio.Server:
+#: Makes what answers a client that comes.
+Accept = Callable[[], asyncio.Protocol]
+
+
+async def listen_tcp(accept: Accept, settings: HttpSettings) -> asyncio.Server:
     """Listen on the address.
 
     Raises:
         Unavailable: the address cannot be taken.
-        ConfigError: the certificate cannot be used.
     """
-    context = _tls_context(settings)
-    factory = connections if context is None else connections.over_tls(context)
     address = f"{settings.host}:{settings.port}"
     loop = asyncio.get_running_loop()
     try:
         return await loop.create_server(
-            factory, settings.host or None, settings.port, backlog=BACKLOG
+            accept, settings.host or None, settings.port, backlog=BACKLOG
         )
     except OSError as exc:
         raise Unavailable(f"http.listen: {address}: {_why_not(exc)}") from exc
 
 
-async def listen_unix(connections: Connections, path: Path) -> tuple[asyncio.Server, "UnixSocket"]:
+async def listen_unix(accept: Accept, path: Path) -> tuple[asyncio.Server, "UnixSocket"]:
     """Listen on a unix socket.
 
     Raises:
@@ -55,7 +55,7 @@ async def listen_unix(connections: Connections, path: Path) -> tuple[asyncio.Ser
         raise Unavailable(f"http.unix_socket: {path}: {_why_not(exc)}") from exc
     made = UnixSocket(path)
     loop = asyncio.get_running_loop()
-    return await loop.create_server(connections, sock=listener, backlog=BACKLOG), made
+    return await loop.create_server(accept, sock=listener, backlog=BACKLOG), made
 
 
 class UnixSocket:
@@ -103,19 +103,6 @@ def _clear(path: Path) -> None:
             path.unlink(missing_ok=True)
         else:
             raise OSError(errno.EADDRINUSE, "somebody listens on it")
-
-
-def _tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except OSError as exc:  # ssl.SSLError is one too
-        expected = f"expected a PEM certificate and its key, got {exc}"
-        raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc
-    return context
 
 
 def _why_not(error: OSError) -> str:

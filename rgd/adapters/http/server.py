@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Self
 
 from aiohttp import web
@@ -20,14 +21,19 @@ from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
-from rgd.adapters.http.connection import Bounds, Connection, Connections
+from rgd.adapters.http.connection import Connection, Connections
 from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
 from rgd.adapters.http.dispatch import Dispatcher
 from rgd.adapters.http.explain import Explain
+from rgd.adapters.http.fast_lane import Lane
 from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.group_patch import GroupPatch
 from rgd.adapters.http.groups import Groups
-from rgd.adapters.http.listening import UnixSocket, listen_tcp, listen_unix
+from rgd.adapters.http.guard import Bounds
+from rgd.adapters.http.lane_heads import IS_AVAILABLE
+from rgd.adapters.http.lanes import Lanes
+from rgd.adapters.http.leases import Leases
+from rgd.adapters.http.listening import Accept, UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.log import Log
 from rgd.adapters.http.probes import Probes
 from rgd.adapters.http.pulsar_admin.routes import PulsarAdmin
@@ -35,6 +41,7 @@ from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.settle import Settle
+from rgd.adapters.http.tls import Certificates, Greeting
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.log_door import LogDoor
@@ -87,6 +94,7 @@ class HttpServer:
             Doors(
                 acquire=self._acquire,
                 settle=Settle(daemon, settings, questions),
+                leases=Leases(daemon, settings),
                 groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
@@ -103,6 +111,10 @@ class HttpServer:
             self.endpoints, settings, self._gate, self._bodies, reads=self.reads
         )
         self._connections: Connections | None = None
+        #: None where aiohttp answers everything.
+        self._lanes: Lanes | None = None
+        #: None without TLS.
+        self._greeting: Greeting | None = None
         self._listeners: list[asyncio.Server] = []
         self._unix_socket: UnixSocket | None = None
         self._port = settings.port
@@ -147,7 +159,7 @@ class HttpServer:
             ConfigError: the certificate cannot be used.
         """
         settings = self._settings
-        self._connections = Connections(
+        self._connections = connections = Connections(
             self._dispatcher.serve,
             self._gate.count_malformed,
             self._bounds,
@@ -156,14 +168,25 @@ class HttpServer:
             lingering_time=LINGER_S,
             logger=log,
         )
+        accept: Accept = connections
+        if settings.fast_lane and IS_AVAILABLE:
+            self._lanes = lanes = Lanes(
+                self.endpoints, settings, self._gate, self._bodies, connections
+            )
+            accept = partial(Lane, lanes)
         try:
-            listener = await listen_tcp(self._connections, settings)
+            if settings.tls_cert is None or settings.tls_key is None:
+                listener = await listen_tcp(accept, settings)
+            else:
+                certificates = Certificates(
+                    settings.tls_cert, settings.tls_key, settings.tls_client_ca
+                )
+                self._greeting = Greeting(accept, self._bounds, certificates)
+                listener = await listen_tcp(self._greeting, settings)
             self._listeners.append(listener)
             self._port = listener.sockets[0].getsockname()[1]
             if settings.unix_socket is not None:
-                listener, self._unix_socket = await listen_unix(
-                    self._connections, settings.unix_socket
-                )
+                listener, self._unix_socket = await listen_unix(accept, settings.unix_socket)
                 self._listeners.append(listener)
         except BaseException:
             await self.close()
@@ -183,10 +206,18 @@ class HttpServer:
             self._listeners.pop().close()
         if self._connections is not None:
             connections, self._connections = self._connections, None
+            lanes, self._lanes = self._lanes, None
             # Those that were just accepted get their first turn.
             await asyncio.sleep(0)
+            if self._greeting is not None:
+                self._greeting.close()
+            if lanes is not None:
+                lanes.close_idle()
             connections.pre_shutdown()
-            await connections.shutdown(self._settings.close_timeout_s)
+            async with asyncio.TaskGroup() as ending:
+                if lanes is not None:
+                    ending.create_task(lanes.shutdown(self._settings.close_timeout_s))
+                ending.create_task(connections.shutdown(self._settings.close_timeout_s))
 
     async def __aenter__(self) -> Self:
         await self.open()

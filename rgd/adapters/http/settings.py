@@ -37,6 +37,10 @@ class HttpSettings:
     tokens: Tokens = field(default_factory=Tokens)
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    #: Clients must show a certificate of this authority (PEM).
+    tls_client_ca: Path | None = None
+    #: Whether hot calls are answered by the fast lane, where its parser is installed; false: all by aiohttp.
+    fast_lane: bool = True
     #: Listen beyond loopback without tokens all the same.
     insecure: bool = False
     #: Most connections at once; the probes' reserve comes on top.
@@ -94,6 +98,8 @@ def _faults(settings: HttpSettings) -> list[tuple[str, str]]:
     ):
         if value < 1:
             found.append((f"http.{key}", f"expected an integer of at least 1, got {value}"))
+    if settings.tls_client_ca is not None and settings.tls_cert is None:
+        found.append(("http.tls_client_ca", "expected http.tls_cert and http.tls_key beside it"))
     if settings.bodies_max_bytes < settings.body_max_bytes:
         expected = (
             f"expected at least http.body_max_bytes ({settings.body_max_bytes}), "

@@ -17,6 +17,7 @@ from typing import Annotated, Final, Generic, TypeVar
 import msgspec
 
 from rgd.adapters.http.errors import BadBody
+from rgd.adapters.http.reply import encode
 from rgd.adapters.http.shown import SHOWN_CHARS_MAX, cut
 
 #: Largest JSON object that is read: the longest names that may be, all characters escaped, take 27 KiB.
@@ -47,9 +48,12 @@ class BodyDecoder(Generic[_Body]):
         self._path = path
         self._names_once = names_once
         hints = typing.get_type_hints(body_type, include_extras=True)
+        fields = msgspec.structs.fields(body_type)
+        #: Whether encoding a body again gives the names that it had, and no others.
+        self._is_as_said = all(field.default is msgspec.UNSET for field in fields)
         self._fields = {
             field.encode_name: _Field(hints[field.name], f"{path}{field.encode_name}")
-            for field in msgspec.structs.fields(body_type)
+            for field in fields
         }
 
     def decode(self, body: bytes | msgspec.Raw) -> _Body:
@@ -66,7 +70,9 @@ class BodyDecoder(Generic[_Body]):
             decoded = self._decode(body)
         except UNREADABLE as exc:
             raise BadBody(self._explain(body, exc)) from None
-        if self._names_once and may_repeat_a_name(body, len(_decode_members(body))):
+        if not self._names_once or (self._is_as_said and has_each_name_once(body, decoded)):
+            return decoded
+        if may_repeat_a_name(body, len(_decode_members(body))):
             self._check_names(bytes(body))
         return decoded
 
@@ -145,6 +151,20 @@ class _Field:
         except UNREADABLE:
             return f"{self._name}: expected {self._expected}, got {shown(bytes(value))}"
         return None
+
+
+def has_each_name_once(body: bytes | msgspec.Raw, decoded: object) -> bool:
+    """Whether no object of a body has a name twice; cheap, and wrong only in saying no.
+
+    Where nothing is escaped, encoding gives every string as it came, so that a colon is missing for
+    each name that stood there twice.
+
+    Args:
+        body: valid JSON.
+        decoded: what it was read into; nothing in it has a value that was not said.
+    """
+    told = memoryview(body).tobytes() if isinstance(body, msgspec.Raw) else body
+    return b"\\" not in told and told.count(b":") == encode(decoded).count(b":")
 
 
 def may_repeat_a_name(body: bytes | msgspec.Raw, names: int) -> bool:

@@ -30,6 +30,7 @@ from rgd.adapters.metrics.labels import TOPIC_BOUNDS
 from rgd.adapters.metrics.metric import Metric, MetricType
 from rgd.adapters.metrics.registry import HTTP_REQUEST_SECONDS, METRICS, ROUND_SECONDS
 from rgd.adapters.metrics.series import Series
+from rgd.adapters.metrics.times import Times
 from rgd.ports.metrics import MetricsSource, Rest, Sample
 
 #: Samples or lines in a slice: about 0.5 ms.
@@ -59,7 +60,7 @@ class Exposition:
     ) -> None:
         self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
-        self._http_request = _histogram(HTTP_REQUEST_SECONDS)
+        self._http_request = Times(HTTP_REQUEST_SECONDS)
         self._backlog_check = _histogram(BACKLOG_CHECK_SECONDS)
         self._backlog_check_here = self._backlog_check.labels(cluster)
         self._histograms = {
@@ -88,6 +89,11 @@ class Exposition:
 
     def observe_http_request(self, seconds: float) -> None:
         """Count a request that was answered in so long."""
+        self._http_request.observe(seconds)
+
+    def observe_answer(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer of the HTTP server; of which call it was is not shown."""
+        del route, status
         self._http_request.observe(seconds)
 
     async def render(self, accept: str, rest: Rest = next_turn) -> tuple[bytes, str]:
@@ -170,7 +176,7 @@ def _histogram(metric: Metric) -> Histogram:
     return Histogram(metric.name, metric.help, metric.labels, buckets=metric.buckets, registry=None)
 
 
-def _without_created(histogram: Histogram) -> Iterator[Family]:
+def _without_created(histogram: Collector | Times) -> Iterator[Family]:
     """A histogram's family without `_created`, which is a series more than was declared."""
     for family in histogram.collect():
         family.samples = [

@@ -52,7 +52,7 @@ class LeaseRequest(NamedTuple):
     ttl_ns: int = TTL_DEFAULT_NS
     #: As in `rgd.core.buckets.decision.Request`.
     attempt: int = 1
-    #: Who asks; bounds the number of its leases.
+    #: Who asks; bounds the number of its leases. Empty: unknown, so only the number of all is bounded.
     holder: str = ""
 
 

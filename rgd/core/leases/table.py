@@ -120,7 +120,7 @@ class LeaseTable:
         """
         if len(self._leases) >= LEASES_MAX:
             raise TooManyLeases(LEASES_MAX, "the daemon")
-        if self._of_holder.get(holder, 0) >= LEASES_PER_HOLDER_MAX:
+        if holder and self._of_holder.get(holder, 0) >= LEASES_PER_HOLDER_MAX:
             raise TooManyLeases(LEASES_PER_HOLDER_MAX, "the caller")
 
     def add(self, lease: Lease) -> None:

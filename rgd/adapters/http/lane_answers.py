@@ -1,0 +1,64 @@
+"""Writes replies for the fast lane, as aiohttp writes them on the other road.
+
+Law: status line, headers and body are those that `connection.response_of` leads to, in the same order.
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp.helpers import rfc822_formatted_time
+
+from rgd.adapters.http.connection import SERVER
+from rgd.adapters.http.reply import JSON, NO_HEADERS, Reply
+
+#: How long a date is used, in seconds of the event loop's clock.
+DATE_S: Final = 0.5
+
+_USUAL: Final = (
+    f"HTTP/1.1 200 OK\r\nServer: {SERVER}\r\nContent-Type: {JSON}\r\nContent-Length: "
+).encode()
+_REASONS: Final = {int(status): status.phrase for status in HTTPStatus}
+
+
+class LaneAnswers:
+    """Replies as bytes, with the date."""
+
+    def __init__(self) -> None:
+        self._end = b""
+        self._end_until = 0.0
+
+    def at(self, now: float) -> None:
+        """Take note of the time, on the event loop's clock."""
+        if now >= self._end_until:
+            self._end = f"\r\nDate: {rfc822_formatted_time()}\r\n\r\n".encode()
+            self._end_until = now + DATE_S
+
+    def usual(self, body: bytes) -> bytes:
+        """A reply that is nothing but JSON."""
+        return b"%b%d%b%b" % (_USUAL, len(body), self._end, body)
+
+    def other(self, reply: Reply, *, is_head: bool, is_last: bool) -> bytes:
+        """Any reply.
+
+        Args:
+            reply: the reply.
+            is_head: whether the request was a HEAD, which gets no body.
+            is_last: whether the connection is closed after it.
+        """
+        lines = [f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, '')}", f"Server: {SERVER}"]
+        lines += [f"{name}: {value}" for name, value in reply.headers.items()]
+        if reply.status != HTTPStatus.NO_CONTENT:
+            lines += [f"Content-Type: {reply.content_type}", f"Content-Length: {len(reply.body)}"]
+        if is_last and "Connection" not in reply.headers:
+            lines.append("Connection: close")
+        # A line break in a header would begin another answer.
+        assert not any("\r" in line or "\n" in line for line in lines), "headers are single lines"
+        head = "\r\n".join(lines).encode() + self._end
+        return head if is_head else head + reply.body
+
+
+def is_usual(reply: Reply) -> bool:
+    """Whether `usual` can write it."""
+    return (
+        reply.status == HTTPStatus.OK and reply.headers is NO_HEADERS and reply.content_type is JSON
+    )

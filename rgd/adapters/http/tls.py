@@ -1,0 +1,166 @@
+"""TLS: the certificate, who must show one of theirs, and the handshake before a connection begins.
+
+Laws: a client is counted before its handshake, which has `request_timeout_s`. New handshakes use the context in
+force (`Certificates.load` replaces it); connections that are open keep theirs.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from typing_extensions import override
+
+from rgd.adapters.http.connection_limits import Admission
+from rgd.adapters.http.guard import Bounds, address_of
+from rgd.adapters.http.settings import SOURCE
+from rgd.errors import ConfigError, Fault
+
+_PROTOCOLS: Final = ["http/1.1"]
+
+
+class Acceptor(Protocol):
+    """What begins with a connection after its handshake; an `asyncio.Protocol`."""
+
+    def take_over(self, transport: asyncio.Transport, admission: Admission) -> bool:
+        """Begin with a connection that was counted already; False if it is gone."""
+
+
+class Certificates:
+    """The certificate in force, and the authority that clients' certificates must come from.
+
+    Args:
+        cert, key: PEM files.
+        client_ca: a PEM file; None: clients need no certificate.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+
+    def __init__(self, cert: Path, key: Path, client_ca: Path | None = None) -> None:
+        self._cert, self._key, self._client_ca = cert, key, client_ca
+        self.context = self._loaded()
+
+    def load(self) -> None:
+        """Read the files again; handshakes from now on use them.
+
+        Raises:
+            ConfigError: a file cannot be used; the old ones stay in force.
+        """
+        self.context = self._loaded()
+
+    def _loaded(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(_PROTOCOLS)
+        try:
+            context.load_cert_chain(self._cert, self._key)
+        except OSError as exc:  # ssl.SSLError is one too
+            expected = f"expected a PEM certificate and its key, got {exc}"
+            raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc
+        if self._client_ca is not None:
+            try:
+                context.load_verify_locations(self._client_ca)
+            except OSError as exc:
+                expected = f"expected PEM certificates of an authority, got {exc}"
+                raise ConfigError(Fault(SOURCE, "http.tls_client_ca", expected)) from exc
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+class Greeting:
+    """Counts clients that come over TLS, and begins with them after the handshake.
+
+    Args:
+        accept: makes what begins.
+        bounds: of all connections.
+        certificates: whose context each handshake uses.
+    """
+
+    def __init__(
+        self, accept: Callable[[], asyncio.Protocol], bounds: Bounds, certificates: Certificates
+    ) -> None:
+        self.accept = accept
+        self.bounds = bounds
+        self.certificates = certificates
+        #: Handshakes under way.
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self) -> asyncio.Protocol:
+        """What to call for each client that comes to a socket with TLS."""
+        return TlsGreeter(self)
+
+    def close(self) -> None:
+        """End the handshakes under way."""
+        for task in self.tasks:
+            task.cancel()
+
+
+class TlsGreeter(asyncio.Protocol):
+    """One client that comes over TLS."""
+
+    def __init__(self, greeting: Greeting) -> None:
+        self._greeting = greeting
+        self._limits = greeting.bounds.connections
+        #: What arrived before the handshake began.
+        self._early = bytearray()
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        accepted = cast("asyncio.Transport", transport)
+        admission = self._limits.arrive(address_of(accepted), accepted.abort)
+        if admission is None:
+            accepted.abort()
+            return
+        accepted.pause_reading()
+        task = asyncio.get_running_loop().create_task(self._greet(accepted, admission))
+        self._greeting.tasks.add(task)
+        task.add_done_callback(self._greeting.tasks.discard)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    async def _greet(self, transport: asyncio.Transport, admission: Admission) -> None:
+        connection = self._greeting.accept()
+        is_taken = False
+        try:
+            # uvloop begins to read only after `connection_made`, whatever was said there.
+            transport.pause_reading()
+            handshake = asyncio.get_running_loop().create_task(
+                asyncio.get_running_loop().start_tls(
+                    transport,
+                    connection,
+                    self._greeting.certificates.context,
+                    server_side=True,
+                    ssl_handshake_timeout=self._greeting.bounds.request_timeout_s,
+                )
+            )
+            if self._early:
+                await self._hand_on(transport)
+            secured = await handshake
+            begins = cast("Acceptor", connection)
+            is_taken = secured is not None and begins.take_over(secured, admission)
+        except OSError:
+            # Whoever breaks a handshake off, or speaks another protocol, hears nothing from us.
+            pass
+        finally:
+            if not is_taken:
+                transport.abort()
+                self._limits.leave(admission)
+
+    async def _hand_on(self, transport: asyncio.Transport) -> None:
+        """Give the handshake what arrived before it began."""
+        # In the first turn it takes the transport over, in the second it may be given bytes; what
+        # arrives later is read at that turn's end.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        protocol = cast("asyncio.BufferedProtocol", transport.get_protocol())
+        left = memoryview(bytes(self._early))
+        while left and not transport.is_closing():
+            buffer = memoryview(protocol.get_buffer(len(left)))
+            count = min(len(buffer), len(left))
+            buffer[:count] = left[:count]
+            protocol.buffer_updated(count)
+            left = left[count:]
