@@ -6,13 +6,14 @@ Not covered here: certificates in place of tokens, and the admin API over https.
 import asyncio
 import contextlib
 import itertools
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE
+from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
 from rgd.adapters.stock.broker_list import StockBrokerList
@@ -94,6 +95,35 @@ async def test_a_refused_daemon_names_the_setting_to_check(
             await member.open()
         assert token is None or token not in str(raised.value)
         await member.close()
+
+
+@pytest.mark.parametrize(("granted", "missing"), [("produce", "consume"), ("consume", "produce")])
+async def test_of_the_grants_that_the_docs_name_each_is_needed_and_named(
+    secured: SecuredPulsar, token_file: Path, granted: str, missing: str
+) -> None:
+    secured.admin("POST", f"namespaces/{NAMESPACE}/permissions/only-{granted}", [granted])
+    rewrite(token_file, secured.token(f"only-{granted}"))
+    url, access = secured.pulsar.service_url, settings(token_file)
+    expected = f"`{missing}` is missing: run pulsar-admin namespaces grant-permission {NAMESPACE} "
+    for joins in (
+        PulsarExchange(url, USAGE, settings=access),
+        PulsarPolicyStore(url, POLICIES, settings=access),
+    ):
+        with pytest.raises(ExchangeDown, match=re.escape(expected)):
+            await joins.open()
+        await joins.close()
+
+
+async def test_to_make_the_namespace_an_admin_of_the_tenant_is_enough(
+    secured: SecuredPulsar,
+) -> None:
+    url = secured.pulsar.admin_url
+    tenant = {"allowedClusters": [CLUSTER], "adminRoles": ["tenant-admin"]}
+    secured.admin("PUT", "tenants/administered", tenant)
+    with pytest.raises(ExchangeDown, match="tenants update administered --admin-roles"):
+        await ensure_namespace(url, "administered/rgd", secured.token("rgd"))
+    for _ in range(2):  # made, and found
+        await ensure_namespace(url, "administered/rgd", secured.token("tenant-admin"))
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
