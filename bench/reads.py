@@ -122,8 +122,6 @@ def _rows(number: int) -> UsageColumns:
         topics=np.ones(len(groups), np.int64),
         admitted=wanted,
         wanted=wanted,
-        admitted_total=np.zeros_like(wanted),
-        wanted_total=np.zeros_like(wanted),
     )
 
 

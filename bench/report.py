@@ -82,13 +82,13 @@ def _row(broker: int, number: int, group: int) -> ShareRow:
             topics=3,
             admitted=Pair(to_milli(admitted), to_milli(admitted * 1000)),
             wanted=Pair(to_milli(wanted), to_milli(wanted * 1000)),
-            admitted_total=Pair(30 * (number + 1), 30_000 * (number + 1)),
-            wanted_total=Pair(60 * (number + 1), 60_000 * (number + 1)),
         ),
         share=(to_milli(30), None),
         quota=(to_milli(100), None),
         policy=SharePolicyName.MAX_MIN,
         refused=Pair(wanted - admitted, 0),
+        admitted_total=Pair(30 * (number + 1), 30_000 * (number + 1)),
+        wanted_total=Pair(60 * (number + 1), 60_000 * (number + 1)),
     )
 
 

@@ -106,7 +106,7 @@ class Bench:
             for report in self.reports(place, told):
                 payload = encode(report, self.numbering_of[place])
                 with self.watch.measure("decode"):
-                    message = decode(payload, self.name_decoders, has_totals=False)
+                    message = decode(payload, self.name_decoders)
                 self._handle(MessageReceived(self.now, message), "apply")
                 self._let_work(self.now)
         # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
@@ -128,15 +128,12 @@ class Bench:
         wanted = np.zeros((count, 2), np.int64)
         wanted[:, 0] = self.dice.integers(1, 1000, count) * MILLI
         wanted[:, 1] = wanted[:, 0] * 200
-        totals = wanted * self.sequence // MILLI
         rows = UsageColumns(
             groups=tuple(self.names[group] for group in groups.tolist()),
             kinds=np.zeros(count, np.uint8),
             topics=np.ones(count, np.int64),
             admitted=wanted * 9 // 10,
             wanted=wanted,
-            admitted_total=totals,
-            wanted_total=totals,
         )
         sender = Sender(f"broker-{place + 1:03}", 1)
         report = Report(sender, self.sequence, NS_PER_S, rows=rows)
@@ -174,7 +171,7 @@ class Bench:
         with self.watch.measure("encode"):
             payload = encode(message, self.numbering)
         with self.watch.measure("decode"):
-            message = decode(payload, self.name_decoders, has_totals=False)
+            message = decode(payload, self.name_decoders)
         self._handle(MessageReceived(self.now, message), "read_back")
 
 

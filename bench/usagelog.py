@@ -203,8 +203,8 @@ def pip82_rounds(count: int) -> Iterator[RoundRecord]:
     mean = np.array([pair.messages for pair in counts])
     size = np.array([pair.bytes for pair in counts]) / np.maximum(mean, 1)
     unmet = (rows.wanted - rows.admitted)[:, 0] // MILLI
-    totals, wanted_totals = rows.admitted_total, rows.wanted_total
     first = record_of(rows)
+    totals, wanted_totals = first.rows.admitted_total, first.rows.wanted_total
     share = first.rows.share.copy()
     for sequence in range(1, count + 1):
         period_ns = PERIOD_NS + int(dice.integers(-1_000_000, 1_000_000))
@@ -220,11 +220,17 @@ def pip82_rounds(count: int) -> Iterator[RoundRecord]:
             rows,
             admitted=np.floor(admitted * (SCALE / period_ns)).astype(np.int64),
             wanted=np.floor((admitted + refused) * (SCALE / period_ns)).astype(np.int64),
+        )
+        sent = dice.random(GROUPS) < ROWS_SENT
+        shown = replace(
+            first.rows,
+            usage=usage,
+            share=share,
+            refused=refused,
+            sent=sent,
             admitted_total=totals,
             wanted_total=wanted_totals,
         )
-        sent = dice.random(GROUPS) < ROWS_SENT
-        shown = replace(first.rows, usage=usage, share=share, refused=refused, sent=sent)
         yield replace(first, sequence=sequence, period_ns=period_ns, rows=shown)
 
 

@@ -2,12 +2,11 @@
 
     python bench/wire.py [--json]
 
-One row a group (publish), with heavy-tailed rates, totals of an hour and some groups refused, encoded
-by `rgd.wire.codec`; beside it, in the same run, the same groups and rates in what stock Pulsar brokers
-say (`ResourceUsageInfo`). Ours carries more: what was wanted, totals, a sequence and a hash.
-`without_totals_` is our message without what a counter has counted since the start, `bare_` has
-neither that nor topics nor anything refused: the fields that Pulsar's has. `both_kinds_` is an entry
-of a group with a row of each kind, as PIP-82 reckons one, without totals. `record_` is the same rows
+One row a group (publish), with heavy-tailed rates and some groups refused, encoded by `rgd.wire.codec`;
+beside it, in the same run, the same groups and rates in what stock Pulsar brokers say
+(`ResourceUsageInfo`). Ours carries more: what was wanted, topics, a sequence and a hash. `bare_` has
+neither topics nor anything refused: the fields that Pulsar's has. `both_kinds_` is an entry of a group
+with a row of each kind, as PIP-82 reckons one. `record_` is the same rows, with the totals of an hour,
 as a record of version 1 of the usage log, which compresses nothing.
 The period is not exactly a second, as it never is.
 Ours is compressed where that makes it smaller; `pulsar_zstd_` is Pulsar's compressed the same way.
@@ -28,15 +27,11 @@ from rgd.core.exchange.columns import ShareColumns, UsageColumns
 from rgd.core.exchange.messages import Report, RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.shares.columns import NO_RATE
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import MILLI, NS_PER_S, Kind, Pair
 from rgd.wire.codec import decode, encode
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
-from rgd.wire.pulsar_usage import (
-    GroupUsage,
-    StockReport,
-    decode_stock_report,
-    encode_stock_report,
-)
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from rgd.wire.record import decode_record, encode_record
 
 if sys.version_info >= (3, 14):
@@ -69,8 +64,6 @@ def row(number: int, kind: Kind, admitted: Pair, wanted: Pair, topics: int) -> U
         topics=topics,
         admitted=rate_of(admitted),
         wanted=rate_of(wanted),
-        admitted_total=Pair(*(count * UPTIME_PERIODS for count in admitted)),
-        wanted_total=Pair(*(count * UPTIME_PERIODS for count in wanted)),
     )
 
 
@@ -91,15 +84,9 @@ def rows_of(*kinds: Kind) -> tuple[UsageColumns, list[Pair]]:
     return UsageColumns.of(*rows), counts
 
 
-def without_totals(rows: UsageColumns) -> UsageColumns:
-    """Only what the last period was."""
-    nothing = np.zeros_like(rows.admitted_total)
-    return replace(rows, admitted_total=nothing, wanted_total=nothing)
-
-
 def bare(rows: UsageColumns) -> UsageColumns:
     """Only what Pulsar's report has."""
-    return replace(without_totals(rows), topics=np.zeros_like(rows.topics), wanted=rows.admitted)
+    return replace(rows, topics=np.zeros_like(rows.topics), wanted=rows.admitted)
 
 
 def report_of(rows: UsageColumns) -> Report:
@@ -123,6 +110,8 @@ def record_of(rows: UsageColumns) -> RoundRecord:
         policies=np.zeros(GROUPS, np.uint8),
         refused=(rows.wanted - rows.admitted) // MILLI,
         sent=np.ones(GROUPS, np.bool_),
+        admitted_total=UPTIME_PERIODS * rows.admitted // MILLI,
+        wanted_total=UPTIME_PERIODS * rows.wanted // MILLI,
     )
     return RoundRecord(SPEAKER, 7, PERIOD_NS, shares, peers=(("broker-2", 7),))
 
@@ -154,15 +143,6 @@ def steady_figures(rows: UsageColumns) -> dict[str, float]:
     )
 
 
-def rates_figures(rows: UsageColumns) -> dict[str, float]:
-    """The same read as a daemon does, which has no use for totals."""
-    numbering, name_decoders = NameEncoder(), NameDecoders()
-    decode(encode(report_of(rows), numbering), name_decoders)
-    data = encode(replace(report_of(rows), full=False), numbering)
-    took_s = best_s(lambda: decode(data, name_decoders, has_totals=False))
-    return {"steady_rates_decode_rows_per_s": round(GROUPS / took_s)}
-
-
 def decode_report(data: bytes, name_decoders: NameDecoders | None = None) -> Report:
     """Read what must be a report."""
     message = decode(data, name_decoders)
@@ -178,13 +158,11 @@ def measure(_: argparse.Namespace) -> dict[str, float]:
     figures: dict[str, float] = {"groups": GROUPS}
     figures |= figures_of("", report_of(rows), encode, decode_report)
     figures |= steady_figures(rows)
-    figures |= rates_figures(rows)
     figures |= figures_of("bare_", report_of(bare(rows)), encode, decode_report)
     figures |= figures_of("record_", record_of(rows), encode_record, decode_record)
     figures |= figures_of("pulsar_", stock, encode_stock_report, decode_stock_report)
     for name, size in (
-        ("without_totals_bytes_per_row", len(encode(report_of(without_totals(rows))))),
-        ("both_kinds_bytes_per_entry", len(encode(report_of(without_totals(both))))),
+        ("both_kinds_bytes_per_entry", len(encode(report_of(both)))),
         ("pulsar_zstd_bytes_per_row", len(zstd.compress(encode_stock_report(stock)))),
     ):
         figures[name] = round(size / GROUPS, 2)

@@ -25,6 +25,7 @@ from rgd.core.broker.effects import (
     Halt,
     Publish,
     Remember,
+    SendStockReport,
 )
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -185,8 +186,8 @@ class World:
                     member.halted = reason
                 case Fault():
                     member.faults.append(effect)
-                case Evict() | BacklogChecked():
-                    pass  # No scenario has backlogs.
+                case Evict() | BacklogChecked() | SendStockReport():
+                    pass  # No scenario has backlogs or stock brokers.
 
     def _broadcast(self, sender: str, message: Message) -> None:
         network = self.network

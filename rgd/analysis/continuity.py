@@ -26,7 +26,7 @@ from rgd.analysis.errors import DuplicateLog
 from rgd.analysis.presence import Life, is_long, stood_still
 from rgd.analysis.round_parts import RoundPart, parts_between
 from rgd.analysis.segments import Contents, Logged
-from rgd.core.exchange.columns import Ints, UsageColumns
+from rgd.core.exchange.columns import Ints, ShareColumns, UsageColumns
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S
 
 #: Growth of a total beyond its own round means a loss from this fraction of what the missing rounds
@@ -102,8 +102,9 @@ class Run:
         self.is_closed = record.last if record.ended_ns else None
         self._has_record = True
         self._lost_entries = lost_entries
-        usage = record.rows.usage
-        self._totals.update(zip(_keys(usage), map(tuple, _totals(usage).tolist()), strict=True))
+        rows = record.rows
+        totals = map(tuple, _totals(rows).tolist())
+        self._totals.update(zip(_keys(rows.usage), totals, strict=True))
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -140,7 +141,7 @@ class Run:
         rates = np.concatenate([usage.admitted, usage.wanted], axis=1)
         own = rates * (record.period_ns / _MILLI_NS)
         before = [self._totals.get(key, _NOTHING) for key in _keys(usage)]
-        grown = _totals(usage) - np.array(before, np.int64).reshape(-1, 4)
+        grown = _totals(record.rows) - np.array(before, np.int64).reshape(-1, 4)
         return min(skipped, rounds) if is_loss(grown - own, own, rounds).any() else 0
 
 
@@ -274,6 +275,6 @@ def _keys(usage: UsageColumns) -> Iterator[tuple[str, int]]:
     return zip(usage.groups, usage.kinds.tolist(), strict=True)
 
 
-def _totals(usage: UsageColumns) -> Ints:
+def _totals(rows: ShareColumns) -> Ints:
     """[rows, 4] cumulative counters: admitted and wanted, messages and bytes."""
-    return np.concatenate([usage.admitted_total, usage.wanted_total], axis=1)
+    return np.concatenate([rows.admitted_total, rows.wanted_total], axis=1)

@@ -116,8 +116,8 @@ def _of_rows(records: list[Logged]) -> dict[str, Any]:
     for place, of in enumerate(("messages", "bytes")):
         columns[f"admitted_{of}"] = usage.admitted[:, place] / MILLI
         columns[f"wanted_{of}"] = usage.wanted[:, place] / MILLI
-        columns[f"admitted_{of}_total"] = usage.admitted_total[:, place]
-        columns[f"wanted_{of}_total"] = usage.wanted_total[:, place]
+        columns[f"admitted_{of}_total"] = rows.admitted_total[:, place]
+        columns[f"wanted_{of}_total"] = rows.wanted_total[:, place]
         columns[f"refused_{of}"] = rows.refused[:, place]
         columns[f"share_{of}"] = _units(rows.share[:, place])
         columns[f"quota_{of}"] = _units(rows.quota[:, place])

@@ -16,7 +16,7 @@ from rgd.adapters.exchange.seal import SealSettings
 from rgd.adapters.stock.client import StockSettings
 from rgd.app.clock import SystemClock
 from rgd.config.settings import ExchangeSettings
-from rgd.config.values import EMBEDDED
+from rgd.config.values import EMBEDDED, urls_of
 from rgd.ports.exchange import ExchangeDown
 
 
@@ -32,6 +32,9 @@ def pulsar_settings(exchange: ExchangeSettings) -> PulsarSettings:
         tls_cert=exchange.tls_cert,
         tls_key=exchange.tls_key,
         seal=seal,
+        listener_name=exchange.listener_name,
+        open_timeout_s=exchange.open_timeout_s,
+        send_timeout_ms=exchange.send_timeout_ms,
     )
 
 
@@ -39,7 +42,11 @@ def stock_settings(exchange: ExchangeSettings) -> StockSettings:
     """How to ask the admin API for its policies."""
     assert exchange.admin_url is not None, "rgd.config.relations checks it"
     return StockSettings(
-        exchange.admin_url, token_file=_admin_token_file(exchange), ca_file=_admin_ca(exchange)
+        exchange.admin_url,
+        token_file=_admin_token_file(exchange),
+        ca_file=_admin_ca(exchange),
+        cert_file=exchange.tls_cert,
+        key_file=exchange.tls_key,
     )
 
 
@@ -52,7 +59,7 @@ async def make_namespace(exchange: ExchangeSettings, namespace: str) -> None:
     if exchange.admin_url is None:
         return
     token, trust = await asyncio.to_thread(_admin_credentials, exchange)
-    await ensure_namespace(exchange.admin_url, namespace, token, trust)
+    await ensure_namespace(urls_of(exchange.admin_url), namespace, token, trust)
 
 
 def _admin_token_file(exchange: ExchangeSettings) -> Path | None:

@@ -44,6 +44,7 @@ from rgd.core.broker.effects import (
     Halt,
     Publish,
     Remember,
+    SendStockReport,
 )
 from rgd.core.broker.events import (
     DemandUnreported,
@@ -341,6 +342,8 @@ class RgdDaemon(Looks):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
+            case SendStockReport():
+                pass  # Without `exchange.dialects` naming `pulsar`, no stock report is received.
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)

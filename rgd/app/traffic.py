@@ -102,16 +102,13 @@ class Traffic:
 
     async def decoded(self, payload: bytes) -> Message | None:
         """The message of a payload; None, and counted, if it is invalid."""
-        # Totals are for people and logs; a daemon computes with rates.
         if self._kept is not None:
             self._name_decoders.keep(self._kept)
             self._kept = None
         try:
             if plain_bytes(payload) > INLINE_BYTES_MAX:
-                return await asyncio.to_thread(
-                    decode, payload, self._name_decoders, has_totals=False
-                )
-            return decode(payload, self._name_decoders, has_totals=False)
+                return await asyncio.to_thread(decode, payload, self._name_decoders)
+            return decode(payload, self._name_decoders)
         except WireError as error:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))

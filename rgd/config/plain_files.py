@@ -7,6 +7,7 @@ never end. A thread that does either cannot be stopped, and blocks the exit of t
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,23 @@ def open_plain_file(path: Path, flags: int = os.O_RDONLY) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+#: Of each file: inode, size and time of change (ns); None if there is no such file.
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
+
+
+def fingerprint(paths: Iterable[Path]) -> Fingerprint:
+    """What differs once one of the files was written again or replaced; follows links, reads no content."""
+    return tuple(map(_fingerprint, paths))
+
+
+def _fingerprint(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check(mode: int) -> None:

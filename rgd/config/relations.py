@@ -78,6 +78,14 @@ RELATIONS: Final = (
         "(for the admin API alone: exchange.admin_ca_file)",
     ),
     Relation(
+        ("exchange.url", "exchange.listener_name"),
+        lambda settings: (
+            settings.exchange.url != EMBEDDED or settings.exchange.listener_name is None
+        ),
+        "expected exchange.url to name a Pulsar where exchange.listener_name is set: the embedded broker "
+        "has no listeners",
+    ),
+    Relation(
         ("exchange.url", "exchange.token_file"),
         lambda settings: settings.exchange.url != EMBEDDED or settings.exchange.token_file is None,
         "expected exchange.url to name a Pulsar where exchange.token_file is set: the embedded broker "

@@ -30,7 +30,7 @@ from rgd.config.values import (
     Count,
     ExchangeUrl,
     Flag,
-    HttpUrl,
+    HttpUrls,
     Millis,
     Name,
     Number,
@@ -84,7 +84,26 @@ class ExchangeSettings(Section):
 
     url: ExchangeUrl = Field(
         default=EMBEDDED,
-        description="The URL of the exchange; `embedded` runs one on this machine.",
+        description="The URL of the exchange; `embedded` runs one on this machine. Of several brokers any "
+        "that answers is used.",
+    )
+    listener_name: Name | None = Field(
+        default=None,
+        description="The name of the advertised listener by which this daemon reaches Pulsar's brokers "
+        "(Pulsar's `advertisedListeners`); without it their usual addresses.",
+    )
+    open_timeout_s: Count = Field(
+        default=5,
+        ge=1,
+        le=60,
+        description="Longest time of each step of connecting to Pulsar, in whole seconds.",
+    )
+    send_timeout_ms: Millis = Field(
+        default=2000,
+        ge=100,
+        le=60_000,
+        description="Longest time until Pulsar has accepted a message; also how long a daemon waits for its own "
+        "messages to come back before it opens another session.",
     )
     embedded_dir: Path = Field(
         default=Path("rgd-exchange"),
@@ -93,12 +112,13 @@ class ExchangeSettings(Section):
     )
     token_file: Path | None = Field(
         default=None,
-        description="A file with the token for Pulsar, not readable by others. It is read again for every "
-        "new connection.",
+        description="A file with the token for Pulsar, not readable by others. When it changes, the daemon "
+        "connects with the new one, and leaves the old connection once the new one works.",
     )
     tls_ca: Path | None = Field(
         default=None,
-        description="Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi.",
+        description="Trusted certificates for `pulsar+ssl://`, PEM; without it those of Python's certifi. It and "
+        "the next two are read again when they change, as the token.",
     )
     tls_cert: Path | None = Field(
         default=None,
@@ -108,10 +128,10 @@ class ExchangeSettings(Section):
         default=None,
         description="The key of `exchange.tls_cert`, PEM, not readable by others.",
     )
-    admin_url: HttpUrl | None = Field(
+    admin_url: HttpUrls | None = Field(
         default=None,
         description="Pulsar's admin API, to create the namespace with retention -1/-1, and for "
-        "`policies.source: pulsar-admin`.",
+        "`policies.source: pulsar-admin`. Of several the next one is asked when one is unreachable.",
     )
     admin_token_file: Path | None = Field(
         default=None,

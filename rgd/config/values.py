@@ -186,6 +186,21 @@ def _check_exchange_url(url: str) -> None:
         split_address(host if has_port else f"{host}:0")
 
 
+def urls_of(text: str) -> tuple[str, ...]:
+    """The URLs of `http://a:8080,b:8080`: the scheme is written once, as in Pulsar's own lists.
+
+    Raises:
+        ValueError: it is no such list.
+    """
+    scheme, _, hosts = text.partition("://")
+    urls = tuple(f"{scheme}://{host.rstrip('/')}" for host in hosts.split(","))
+    for url in urls:
+        _check_http_url(url)
+    if len(urls) > 1 and any(urlsplit(url).path for url in urls):
+        raise ValueError(text)
+    return urls
+
+
 def _check_http_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
@@ -256,8 +271,10 @@ ExchangeUrl = Annotated[
         "`embedded`, pulsar://HOST:PORT or pulsar+ssl://HOST:PORT (several as HOST:PORT,HOST:PORT)"
     ),
 ]
-HttpUrl = Annotated[
-    str, _checked(_check_http_url), Expected("http://HOST:PORT or https://HOST:PORT")
+HttpUrls = Annotated[
+    str,
+    _checked(urls_of),
+    Expected("http://HOST:PORT or https://HOST:PORT (several as HOST:PORT,HOST:PORT)"),
 ]
 UsageTopic = Annotated[
     str,

@@ -13,6 +13,7 @@ Differences wrap at 64 bits on both sides alike, so they are exact whatever the 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -169,6 +170,8 @@ class Chain:
             policies=policies.astype(np.uint8),
             refused=refused,
             sent=sent == 1,
+            admitted_total=now[:, _TOTAL : _TOTAL + 2],
+            wanted_total=now[:, _WANTED_TOTAL : _WANTED_TOTAL + 2],
         )
         if proto.has_levels:
             rows = _with_levels(rows, unzigzag(read_columns(proto, _LEVELS, count)))
@@ -266,8 +269,6 @@ class Chain:
             topics=now[:, _TOPICS],
             admitted=side_by_side(admitted),
             wanted=side_by_side(wanted),
-            admitted_total=now[:, _TOTAL : _TOTAL + 2],
-            wanted_total=now[:, _WANTED_TOTAL : _WANTED_TOTAL + 2],
         )
         return usage, now, side_by_side(columns[12:14] + (counted[1] - counted[0]))
 
@@ -284,8 +285,8 @@ def _differences(rows: ShareColumns, before: Ints, period_ns: int) -> tuple[Ints
     now = np.concatenate(
         [
             counts[:1].T,
-            usage.admitted_total,
-            usage.wanted_total,
+            rows.admitted_total,
+            rows.wanted_total,
             rows.share,
             rows.quota,
             usage.topics[:, None],
@@ -342,15 +343,7 @@ def _with_levels(rows: ShareColumns, columns: Ints) -> ShareColumns:
     refused_by = columns.T.reshape(len(rows), len(REFUSED_BY), 2).copy()
     others = refused_by.sum(axis=1) - refused_by[:, _OWN]
     refused_by[:, _OWN] += rows.refused - others
-    return ShareColumns(
-        usage=rows.usage,
-        share=rows.share,
-        quota=rows.quota,
-        policies=rows.policies,
-        refused=rows.refused,
-        sent=rows.sent,
-        refused_by=refused_by,
-    )
+    return replace(rows, refused_by=refused_by)
 
 
 def _check(rows: ShareColumns) -> None:
@@ -359,8 +352,8 @@ def _check(rows: ShareColumns) -> None:
     for what, numbers in (
         ("admitted", usage.admitted),
         ("wanted", usage.wanted),
-        ("admitted total", usage.admitted_total),
-        ("wanted total", usage.wanted_total),
+        ("admitted total", rows.admitted_total),
+        ("wanted total", rows.wanted_total),
         ("refused", rows.refused),
         ("share", rows.share - NO_RATE),
         ("quota", rows.quota - NO_RATE),

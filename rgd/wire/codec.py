@@ -15,7 +15,7 @@ too large for one message is divided before (`rgd.core.exchange.report_parts`).
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 from google.protobuf.message import DecodeError
 
@@ -86,13 +86,11 @@ def plain_bytes(data: bytes) -> int:
     return plain_size(data[_HEAD_SIZE:], MESSAGE_MAX) if is_compressed else len(data)
 
 
-def decode(
-    data: bytes, name_decoders: NameDecoders | None = None, *, has_totals: bool = True
-) -> Message:
+def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
     """Read a message; where it has numbers, with what was heard before.
 
-    A report with a number that no name was heard for comes out without rows. Who has no use for
-    totals saves a third of the time by not reading them: then they are 0.
+    A report with a number that no name was heard for comes out without rows. Totals of an earlier
+    rgd's report are ignored.
 
     Raises:
         WireError: with the reason, whatever is wrong.
@@ -104,7 +102,7 @@ def decode(
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, _Reading(name_decoders or NameDecoders(), has_totals))
+    return _message_of(proto, name_decoders or NameDecoders())
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -164,26 +162,19 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
         encode_rows(rows, proto.rows, period_ns=report.period_ns)
 
 
-class _Reading(NamedTuple):
-    """How a report's rows are read."""
-
-    name_decoders: NameDecoders
-    has_totals: bool
-
-
-def _message_of(proto: usage_pb2.Message, reading: _Reading) -> Message:
+def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
     what = proto.WhichOneof("what")
     if what is None:
         raise Malformed(Reason.MISSING, "message: has nothing that this version knows")
     sender = Sender(check_broker(proto.broker), proto.incarnation)
     if what == "report":
-        return _read_report(sender, proto.report, reading)
+        return _read_report(sender, proto.report, name_decoders)
     return _READERS[what](sender, proto)
 
 
-def _read_report(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> Report:
+def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders) -> Report:
     period_ns = check_count(report.period_ns, "period")
-    rows = _read_rows(sender, report, reading)
+    rows = _read_rows(sender, report, name_decoders)
     return Report(
         sender=sender,
         sequence=check_count(report.sequence, "sequence"),
@@ -219,24 +210,20 @@ def _read_claim(number: int) -> Claim:
         raise Malformed(Reason.BAD_NUMBER, f"claim: {exc}") from exc
 
 
-def _read_rows(sender: Sender, report: usage_pb2.Report, reading: _Reading) -> UsageColumns | None:
+def _read_rows(
+    sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders
+) -> UsageColumns | None:
     """The rows; None where a name was missed."""
     if not report.HasField("names"):
         keys: _Keys | None = read_keys(report.rows)
     elif report.rows.groups:
         raise Malformed(Reason.BAD_STRUCTURE, "rows: both names and numbers")
     else:
-        keys = reading.name_decoders.read(sender, report)
+        keys = name_decoders.read(sender, report)
     if keys is None:
         return None
     groups, kinds = keys
-    return read_amounts(
-        report.rows,
-        groups,
-        kinds,
-        period_ns=report.period_ns,
-        has_totals=reading.has_totals,
-    )
+    return read_amounts(report.rows, groups, kinds, period_ns=report.period_ns)
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {

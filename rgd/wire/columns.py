@@ -37,12 +37,7 @@ _NUMBERS: Final = (
     "admitted_bytes_counted",
     "unmet_messages",
     "unmet_bytes",
-    "admitted_messages_total",
-    "admitted_bytes_total",
-    "unmet_messages_total",
-    "unmet_bytes_total",
 )
-_TOTALS_FROM: Final = _NUMBERS.index("admitted_messages_total")
 
 
 def encode_rows(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
@@ -72,8 +67,6 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_n
     """Write everything of the rows but their groups and kinds."""
     admitted = checked(rows.admitted, (len(rows), 2), "admitted")
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
-    admitted_total = checked(rows.admitted_total, (len(rows), 2), "admitted total")
-    wanted_total = checked(rows.wanted_total, (len(rows), 2), "wanted total")
     counts = counts_of(admitted, period_ns)
     write_columns(
         proto,
@@ -82,37 +75,22 @@ def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_n
         np.where(counts > 0, 0, admitted),
         counts,
         zigzag(wanted - admitted),
-        admitted_total,
-        zigzag(wanted_total - admitted_total),
     )
 
 
 def read_amounts(
-    proto: usage_pb2.UsageColumns,
-    groups: Sequence[str],
-    kinds: Codes,
-    *,
-    period_ns: int,
-    has_totals: bool = True,
+    proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes, *, period_ns: int
 ) -> UsageColumns:
-    """Read everything else of rows whose groups and kinds are known; totals as 0 where not asked for."""
-    names = _NUMBERS if has_totals else _NUMBERS[:_TOTALS_FROM]
-    numbers = read_columns(proto, names, len(groups))
-    rates, counts, unmet = numbers[1:_TOTALS_FROM].reshape(3, 2, len(groups))
+    """Read everything else of rows whose groups and kinds are known."""
+    numbers = read_columns(proto, _NUMBERS, len(groups))
+    rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")
-    admitted_total = wanted_total = np.zeros((len(groups), 2), np.int64)
-    if has_totals:
-        totals, unmet_totals = numbers[_TOTALS_FROM:].reshape(2, 2, len(groups))
-        admitted_total = side_by_side(as_counts(totals, "totals"))
-        wanted_total = _wanted(admitted_total, unmet_totals, "wanted total")
     return UsageColumns(
         groups=groups,
         kinds=kinds,
         topics=as_counts(numbers[0], "topics"),
         admitted=admitted,
-        wanted=_wanted(admitted, unmet, "wanted"),
-        admitted_total=admitted_total,
-        wanted_total=wanted_total,
+        wanted=added(admitted, unmet, "wanted"),
     )
 
 
@@ -187,8 +165,8 @@ def rates_of(counts: Unsigned, period_ns: int) -> Ints:
     return (counts * (SCALE / period_ns)).astype(np.int64)
 
 
-def _wanted(admitted: Ints, unmet: Unsigned, what: str) -> Ints:
-    """[rows, 2] what was admitted, and with it what was not, which is often nothing at all."""
+def added(admitted: Ints, unmet: Unsigned, what: str) -> Ints:
+    """[rows, 2] admitted work and [2, rows] unmet work (zigzagged, often all 0) together."""
     return _sum(admitted.T, unzigzag(unmet), what) if unmet.any() else admitted
 
 

@@ -1,45 +1,23 @@
 """The usage messages of stock Pulsar brokers (proto/pulsar/resource_usage.proto, PIP-82 as shipped).
 
 Law: a message of a stock 4.0.8 is read and written back byte for byte. Unknown fields are
-skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states. The exchange
-adapter and the core would convert them to rates.
+skipped, as Pulsar skips ours. Counts are totals of the stock period, which no message states; the core
+converts them to rates (`rgd.core.stock`, which also has the values).
 
 A group without publish and without dispatch means: unchanged since the last report. Names are checked
 less strictly than rgd's own, because Pulsar accepts more. Repetitions are kept
 unchanged. rgd's own fields under high numbers are not part of this version.
 """
 
-from dataclasses import dataclass
-
 from google.protobuf.message import DecodeError
 
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import Pair
 from rgd.wire import resource_usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_foreign_group, check_utf8
 from rgd.wire.codec import MESSAGE_MAX
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.keys import ROWS_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class GroupUsage:
-    """One group's usage on one broker in one stock period."""
-
-    group: str
-    #: Whole units in the period; None: unchanged since the last report.
-    publish: Pair | None = None
-    dispatch: Pair | None = None
-    #: Bytes stored; Pulsar declares it and never fills it.
-    storage_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StockReport:
-    """One broker's report of a stock period (Pulsar's ResourceUsageInfo)."""
-
-    #: The broker's service URL, such as `pulsar://host:6650`.
-    broker: str
-    usage: tuple[GroupUsage, ...] = ()
 
 
 def encode_stock_report(report: StockReport) -> bytes:

@@ -6,7 +6,7 @@ record with its rows in order (by group, publish before dispatch).
 
 A round that is too large for one entry is written as several (`rgd.wire.record_parts`), each of them a
 record of some of its rows and peers.
-The rows of usage are the same columns as in reports (`rgd.wire.columns`), with their shares and quotas.
+The rows of usage are the same columns as in reports (`rgd.wire.columns`), with cumulative counters, shares and quotas.
 An older record without `weight` has a weight of 1. Older records also have no time of
 the monotonic clock and no incarnations of peers.
 These are records of version 1, which stay readable; `rgd.wire.log_records` writes today's.
@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from rgd.core.exchange.columns import POLICIES, Codes, ShareColumns, UsageColumns
+from rgd.core.exchange.columns import POLICIES, Codes, Ints, ShareColumns, UsageColumns
 from rgd.core.exchange.messages import RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import Rate, SharePolicyName
@@ -29,6 +29,7 @@ from rgd.core.units import MILLI, NS_PER_MS, Milli, Pair, to_units
 from rgd.wire import record_pb2
 from rgd.wire.checks import check_broker, check_count, check_counts, check_distinct, check_weight
 from rgd.wire.columns import (
+    added,
     as_counts,
     checked,
     decode_rows,
@@ -40,6 +41,8 @@ from rgd.wire.columns import (
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
 from rgd.wire.frame import PAYLOAD_MAX, Entry, plain_payload
 from rgd.wire.keys import is_in_order
+from rgd.wire.usage_pb2 import UsageColumns as UsageProto
+from rgd.wire.varints import zigzag
 
 #: The property of an entry's metadata with the version of a record in the payload.
 RECORD_PROPERTY: Final = "rgd"
@@ -77,6 +80,13 @@ _NUMBERS: Final = (
     "refused_bytes",
     "sent",
 )
+#: Columns of `usage` that only records of version 1 have: admitted, and wanted less admitted.
+_TOTALS: Final = (
+    "admitted_messages_total",
+    "admitted_bytes_total",
+    "unmet_messages_total",
+    "unmet_bytes_total",
+)
 
 #: Plain values, as `json.dumps` takes them.
 Json = bool | int | float | str | None | list["Json"] | dict[str, "Json"]
@@ -99,6 +109,7 @@ def encode_record(record: RoundRecord) -> bytes:
     rows = in_order(record).rows
     proto = write_header(record)
     encode_rows(rows.usage, proto.usage, period_ns=record.period_ns)
+    _write_totals(rows, proto.usage)
     _write_shares(rows, proto.shares)
     payload = proto.SerializeToString()
     if len(payload) > PAYLOAD_MAX:
@@ -154,7 +165,8 @@ def with_rows(proto: record_pb2.RoundRecord) -> RoundRecord:
     """A record of version 1 with its rows."""
     record = header(proto)
     usage = decode_rows(proto.usage, period_ns=record.period_ns)
-    return replace(record, rows=_decode_shares(proto.shares, usage))
+    totals = _decode_totals(proto.usage, len(usage))
+    return replace(record, rows=_decode_shares(proto.shares, usage, totals))
 
 
 def header_of(entry: Entry) -> RoundRecord | None:
@@ -246,8 +258,8 @@ def _row_to_dict(row: ShareRow) -> dict[str, Json]:
         "topics": usage.topics,
         "admitted": _rates(usage.admitted),
         "wanted": _rates(usage.wanted),
-        "admitted_total": _counts(usage.admitted_total),
-        "wanted_total": _counts(usage.wanted_total),
+        "admitted_total": _counts(row.admitted_total),
+        "wanted_total": _counts(row.wanted_total),
         "refused": _counts(row.refused),
         "refused_by": {level: _counts(pair) for level, pair in row.refused_by},
         "share": _rates(row.share),
@@ -303,7 +315,22 @@ def _write_shares(rows: ShareColumns, proto: record_pb2.ShareColumns) -> None:
     )
 
 
-def _decode_shares(proto: record_pb2.ShareColumns, usage: UsageColumns) -> ShareColumns:
+def _write_totals(rows: ShareColumns, proto: UsageProto) -> None:
+    admitted = checked(rows.admitted_total, (len(rows), 2), "admitted total")
+    wanted = checked(rows.wanted_total, (len(rows), 2), "wanted total")
+    write_columns(proto, _TOTALS, admitted, zigzag(wanted - admitted))
+
+
+def _decode_totals(proto: UsageProto, count: int) -> tuple[Ints, Ints]:
+    """[rows, 2] what was admitted since the start, and what was wanted."""
+    admitted, unmet = read_columns(proto, _TOTALS, count).reshape(2, 2, count)
+    totals = side_by_side(as_counts(admitted, "totals"))
+    return totals, added(totals, unmet, "wanted total")
+
+
+def _decode_shares(
+    proto: record_pb2.ShareColumns, usage: UsageColumns, totals: tuple[Ints, Ints]
+) -> ShareColumns:
     """What each row of `usage` was allowed."""
     numbers = as_counts(read_columns(proto, _NUMBERS, len(usage)), "shares")
     policies, sent = numbers[4], numbers[7]
@@ -319,6 +346,8 @@ def _decode_shares(proto: record_pb2.ShareColumns, usage: UsageColumns) -> Share
         policies=_PLACE_OF[policies - _POLICY_MIN],
         refused=side_by_side(numbers[5:7]),
         sent=sent == 1,
+        admitted_total=totals[0],
+        wanted_total=totals[1],
     )
 
 

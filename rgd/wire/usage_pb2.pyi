@@ -280,7 +280,9 @@ class UsageColumns(_message.Message):
     """Wanted minus admitted, sint64: mostly 0, and otherwise small."""
     unmet_bytes: _builtins.bytes
     admitted_messages_total: _builtins.bytes
-    """Whole units since the sender's start."""
+    """Whole units since the sender's start: in records of version 1 of the usage log. Reports had them
+    once, so receivers of a report ignore these four columns.
+    """
     admitted_bytes_total: _builtins.bytes
     unmet_messages_total: _builtins.bytes
     """sint64."""

@@ -100,8 +100,6 @@ class _Broker:
             topics=np.ones(len(asked), np.int64),
             admitted=_rates(counted, round_s),
             wanted=_rates(wanted, round_s),
-            admitted_total=self._admitted[asked],
-            wanted_total=self._wanted[asked],
         )
         limits = np.stack([share[asked, self._place], np.full(len(asked), NO_RATE)], axis=1)
         rows = ShareColumns(
@@ -111,6 +109,8 @@ class _Broker:
             policies=np.zeros(len(asked), np.uint8),
             refused=wanted - counted,
             sent=np.ones(len(asked), np.bool_),
+            admitted_total=self._admitted[asked],
+            wanted_total=self._wanted[asked],
             refused_by=refused_by,
         )
         record = RoundRecord(

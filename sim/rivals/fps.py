@@ -105,7 +105,6 @@ class FlowShare(Rival):
             key,
             admitted=admitted,
             wanted=Pair(round(own.messages * WEIGHT_UNIT), round(own.bytes * WEIGHT_UNIT)),
-            total=state.counters.admitted,
         )
 
     def _next(

@@ -109,7 +109,7 @@ class PulsarShipped(Rival):
             if own.silent >= SUPPRESS_ROUNDS_MAX or _is_news(used, own.told):
                 own.told, own.silent = used, 0
                 per_period = Pair(used.messages * MILLI, used.bytes * MILLI)
-                rows.append(row_of(state.key, admitted=per_period, wanted=per_period, total=total))
+                rows.append(row_of(state.key, admitted=per_period, wanted=per_period))
         return rows
 
     def _hear(self, message: Message) -> None:

@@ -167,7 +167,7 @@ class Rival(ABC):
         return self._compute(GroupKey(group.name, kind), group.rates(kind))
 
 
-def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair, total: Pair) -> UsageRow:
+def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair) -> UsageRow:
     """A row of a rival's report."""
     return UsageRow(
         group=key.group,
@@ -175,6 +175,4 @@ def row_of(key: GroupKey, *, admitted: Pair, wanted: Pair, total: Pair) -> Usage
         topics=1,
         admitted=admitted,
         wanted=wanted,
-        admitted_total=total,
-        wanted_total=total,
     )

@@ -131,9 +131,7 @@ def requests(draw: st.DrawFn) -> Request:
 
 
 rows = st.builds(
-    lambda group, kind, topics, admitted, wanted: UsageRow(
-        group, kind, topics, admitted, wanted, Pair(COUNT_MAX, 0), Pair(0, COUNT_MAX)
-    ),
+    UsageRow,
     st.sampled_from([*GROUPS, "unheard-of", "invented"]),
     st.sampled_from(Kind),
     amounts,

@@ -22,14 +22,14 @@ def block(dice: np.random.Generator, count: int, *, has_levels: bool) -> ShareCo
             topics=numbers(),
             admitted=numbers(2),
             wanted=numbers(2),
-            admitted_total=numbers(2),
-            wanted_total=numbers(2),
         ),
         share=numbers(2),
         quota=numbers(2),
         policies=dice.integers(0, 2, count).astype(np.uint8),
         refused=numbers(2),
         sent=dice.random(count) < 0.5,
+        admitted_total=numbers(2),
+        wanted_total=numbers(2),
         refused_by=numbers(len(REFUSED_BY), 2)[: count if has_levels else 0],
     )
 

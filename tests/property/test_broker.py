@@ -54,7 +54,7 @@ SPEAKERS = [
 rates = st.sampled_from([0, 1_000, 30_000, 500_000])
 rows = st.builds(
     lambda group, wanted, size: UsageRow(
-        group, Kind.PUBLISH, 1, Pair(wanted, size), Pair(wanted, size), Pair(), Pair()
+        group, Kind.PUBLISH, 1, Pair(wanted, size), Pair(wanted, size)
     ),
     st.sampled_from(["gold", "silver"]),
     rates,

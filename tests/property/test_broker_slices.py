@@ -64,7 +64,7 @@ class Life:
             for row in effect.record.rows:
                 usage, seconds = row.usage, effect.record.period_ns / NS_PER_S
                 # What is logged of a round never goes back, and never runs ahead.
-                total = usage.admitted_total.messages
+                total = row.admitted_total.messages
                 assert self.logged[usage.group] <= total <= self.granted[usage.group]
                 assert seconds > 0
                 self.logged[usage.group] = total

@@ -68,8 +68,6 @@ def round_of(sequence: int, groups: int = 1) -> RoundRecord:
                 topics=3,
                 admitted=Pair(70_000, 7_000_000),
                 wanted=Pair(90_000, 7_000_000),
-                admitted_total=Pair(70 * sequence, 7000 * sequence),
-                wanted_total=Pair(90 * sequence, 7000 * sequence),
             ),
             (70_000 + place, None),
             (1_000_000, None),
@@ -77,6 +75,8 @@ def round_of(sequence: int, groups: int = 1) -> RoundRecord:
             Pair(20, 0),
             sent=False,
             refused_by=(("resource_group", Pair(20, 0)),),
+            admitted_total=Pair(70 * sequence, 7000 * sequence),
+            wanted_total=Pair(90 * sequence, 7000 * sequence),
         )
         for place in range(groups)
     ]

@@ -40,7 +40,7 @@ def few(rows: int) -> "mock._patch[int]":
 
 
 def row(key: GroupKey, amount: int = 5) -> UsageRow:
-    return UsageRow(key.group, key.kind, 1, Pair(amount), Pair(amount), Pair(), Pair())
+    return UsageRow(key.group, key.kind, 1, Pair(amount), Pair(amount))
 
 
 def passed(told: list[GroupKey], amount: int = 5) -> list[Report]:

@@ -46,9 +46,7 @@ GROUPS = [f"g{number}" for number in range(12)]
 ROUND_MS = 1000
 
 rows = st.builds(
-    lambda group, kind, wanted: UsageRow(
-        group, kind, 1, Pair(wanted), Pair(wanted), Pair(), Pair()
-    ),
+    lambda group, kind, wanted: UsageRow(group, kind, 1, Pair(wanted), Pair(wanted)),
     st.sampled_from(GROUPS),
     st.sampled_from(Kind),
     st.sampled_from([0, 5_000, 70_000]),
@@ -184,7 +182,7 @@ class Life:
         fresh = UsageMap()
         for name in [*PEERS, ME.broker]:
             told = [
-                UsageRow(key.group, key.kind, row.topics, row.admitted, row.wanted, Pair(), Pair())
+                UsageRow(key.group, key.kind, row.topics, row.admitted, row.wanted)
                 for key, row in self.broker.usage.rows_of(name).items()
             ]
             fresh.apply(Report(Sender(name, 1), 1, NS_PER_S, UsageColumns.of(*told), full=True))

@@ -41,7 +41,7 @@ rounds = st.lists(
 
 def row_of(group: str, wanted: int, admitted: int) -> UsageRow:
     both = Pair(min(admitted, wanted)), Pair(wanted)
-    return UsageRow(group, Kind.PUBLISH, 1, *both, Pair(), Pair())
+    return UsageRow(group, Kind.PUBLISH, 1, *both)
 
 
 def shares(wanted: Ints) -> Ints:

@@ -46,8 +46,6 @@ rows = st.builds(
     st.integers(0, 2),
     amounts,
     amounts,
-    st.just(Pair()),
-    st.just(Pair()),
 )
 changes = st.lists(rows, max_size=4, unique_by=lambda row: (row.group, row.kind)).map(tuple)
 

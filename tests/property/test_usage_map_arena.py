@@ -33,8 +33,6 @@ rows = st.builds(
     st.integers(0, 2),
     amounts,
     amounts,
-    st.just(Pair()),
-    st.just(Pair()),
 )
 reports = st.builds(
     lambda broker, told, full: Report(
@@ -54,7 +52,7 @@ steady_reports = st.builds(
         rows=replace(
             UsageColumns.of(
                 *(
-                    UsageRow(group, Kind.PUBLISH, 1, amount, amount, Pair(), Pair())
+                    UsageRow(group, Kind.PUBLISH, 1, amount, amount)
                     for group, amount in zip(groups, amounts_told, strict=True)
                 )
             ),

@@ -17,6 +17,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Kind, Pair
 from rgd.wire import codec, record
 from rgd.wire.errors import Reason, WireError
@@ -29,7 +30,7 @@ from rgd.wire.frame import (
 )
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from rgd.wire.policies import decode_policy, encode_policy
-from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_report
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
 
 if sys.version_info >= (3, 14):
@@ -63,8 +64,8 @@ def read(decode: Callable[[bytes], object], data: bytes) -> object:
 EVIL = Sender("evil", 1)
 HONEST = Report(Sender("honest", 1), 1, 1_000_000_000)
 SOME = UsageColumns.of(
-    UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5), Pair(), Pair()),
-    UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9), Pair(), Pair()),
+    UsageRow("gold", Kind.PUBLISH, 1, Pair(5), Pair(5)),
+    UsageRow("silver", Kind.DISPATCH, 1, Pair(7), Pair(9)),
 )
 
 DECODERS: list[Callable[[bytes], object]] = [

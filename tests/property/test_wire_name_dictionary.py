@@ -25,10 +25,7 @@ reports = st.builds(
         1,
         1_000_000_000,
         rows=UsageColumns.of(
-            *(
-                UsageRow(group, kind, 1, Pair(amount), Pair(amount), Pair(), Pair())
-                for group, kind in told
-            )
+            *(UsageRow(group, kind, 1, Pair(amount), Pair(amount)) for group, kind in told)
         ),
         full=full,
         rows_hash=5,

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from rgd.core.exchange.messages import Message, RoundRecord
 from rgd.core.policies.records import PolicyRecord
+from rgd.core.stock.messages import StockReport
 from rgd.wire import codec, record
 from rgd.wire.frame import (
     Entry,
@@ -19,7 +20,7 @@ from rgd.wire.frame import (
     peek_broker_entry_metadata,
 )
 from rgd.wire.policies import decode_policy, encode_policy
-from rgd.wire.pulsar_usage import StockReport, decode_stock_report, encode_stock_report
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
 
 

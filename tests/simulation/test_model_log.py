@@ -41,7 +41,7 @@ def test_the_logs_are_the_models_rounds(tmp_path: Path) -> None:
         totals = np.zeros(GROUPS, np.int64)
         for number, one in enumerate(rounds):
             places = [int(group.removeprefix("group-")) for group in one.rows.usage.groups]
-            counted = one.rows.usage.admitted_total[:, 0] - totals[places]
+            counted = one.rows.admitted_total[:, 0] - totals[places]
             assert (counted >= 0).all()
             admitted[number, places] += counted / ROUND_S
             totals[places] += counted

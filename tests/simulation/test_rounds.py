@@ -27,10 +27,10 @@ def logged(member: Member) -> tuple[int, int]:
     admitted = wanted = 0
     for record in member.records:
         for row in record.rows:
-            assert row.usage.admitted_total.messages >= admitted
-            assert row.usage.wanted_total.messages >= wanted
-            admitted = row.usage.admitted_total.messages
-            wanted = row.usage.wanted_total.messages
+            assert row.admitted_total.messages >= admitted
+            assert row.wanted_total.messages >= wanted
+            admitted = row.admitted_total.messages
+            wanted = row.wanted_total.messages
     return admitted, wanted
 
 

@@ -221,13 +221,13 @@ class LogMaker:
                 topics=1,
                 admitted=Pair(*rates[:2]),
                 wanted=Pair(*rates[2:]),
-                admitted_total=Pair(*counts[:2]),
-                wanted_total=Pair(*counts[2:]),
             ),
             share=(_milli(usage.share), None),
             quota=(_milli(usage.quota), _milli(usage.quota_bytes)),
             policy=usage.policy,
             refused=Pair(*refused),
+            admitted_total=Pair(*counts[:2]),
+            wanted_total=Pair(*counts[2:]),
         )
 
 

@@ -38,9 +38,9 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value, subscription_name
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
-from rgd.wire.pulsar_usage import GroupUsage, StockReport
 
 U64_MAX = (1 << 64) - 1
 _VECTORS = Path(__file__).resolve().parents[1] / "data" / "vectors"
@@ -71,7 +71,7 @@ entity_names = st.text("abcdefgXYZ0189-=:._", min_size=1, max_size=12)
 printable = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
 senders = st.builds(Sender, printable, u64s)
 kinds = st.sampled_from(Kind)
-usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs, pairs, pairs)
+usage_rows = st.builds(UsageRow, entity_names, kinds, counts, pairs, pairs)
 
 
 def _row_identity(row: UsageRow) -> tuple[str, Kind]:
@@ -120,6 +120,8 @@ share_rows = st.builds(
     st.sampled_from(SharePolicyName),
     pairs,
     st.booleans(),
+    admitted_total=pairs,
+    wanted_total=pairs,
 )
 _round_records = st.builds(
     RoundRecord,

@@ -12,6 +12,7 @@ Without an admin URL this does nothing, and joining fails with the commands to r
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -35,12 +36,16 @@ _UNLIMITED: Final = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 
 
 async def ensure_namespace(
-    admin_url: str, namespace: str, token: str | None = None, trust: ssl.SSLContext | None = None
+    admin_urls: str | Sequence[str],
+    namespace: str,
+    token: str | None = None,
+    trust: ssl.SSLContext | None = None,
 ) -> None:
     """Create tenant and namespace where missing, and set the namespace's retention to unlimited.
 
     Args:
-        admin_url: `http://host:8080` or `https://...`, without a path.
+        admin_urls: `http://host:8080` or `https://...`, without a path; of several the next one is asked when
+            one is unreachable.
         namespace: `tenant/namespace`.
         token: sent as a bearer token.
         trust: the trusted authorities and our certificate; None: the system's authorities, and no certificate.
@@ -48,26 +53,37 @@ async def ensure_namespace(
     Raises:
         ExchangeDown: the admin API cannot be reached or refuses; the message has the commands to run.
     """
+    urls = (admin_urls,) if isinstance(admin_urls, str) else admin_urls
+    assert urls, "at least one"
+    unreachable = []
+    for admin_url in urls:
+        try:
+            return await _ensure_at(admin_url, namespace, token, trust)
+        except _RefusedError as exc:
+            raise ExchangeDown(
+                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
+                f"or {namespace_commands(namespace)}"
+            ) from exc
+        except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
+            unreachable.append(f"{admin_url} cannot be reached: {str(exc) or type(exc).__name__}")
+    raise ExchangeDown(
+        f"the admin API at {', '.join(unreachable)}; check exchange.admin_url, "
+        "or leave it out if the namespace exists"
+    )
+
+
+async def _ensure_at(
+    admin_url: str, namespace: str, token: str | None, trust: ssl.SSLContext | None
+) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S)
-    try:
-        connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
-        async with aiohttp.ClientSession(
-            headers=headers, timeout=timeout, connector=connector
-        ) as session:
-            admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
-            await _ensure_in_spite_of_others(admin, namespace)
-    except _RefusedError as exc:
-        raise ExchangeDown(
-            f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
-            f"or {namespace_commands(namespace)}"
-        ) from exc
-    except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
-        reason = str(exc) or type(exc).__name__
-        raise ExchangeDown(
-            f"the admin API at {admin_url} cannot be reached: {reason}; check exchange.admin_url, "
-            "or leave it out if the namespace exists"
-        ) from exc
+    connector = aiohttp.TCPConnector(ssl=True if trust is None else trust)
+    async with aiohttp.ClientSession(
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
+        connector=connector,
+    ) as session:
+        admin = _Admin(session, f"{admin_url.rstrip('/')}/admin/v2")
+        await _ensure_in_spite_of_others(admin, namespace)
 
 
 class _RefusedError(Exception):

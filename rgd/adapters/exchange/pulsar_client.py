@@ -22,7 +22,7 @@ from rgd.adapters.exchange.seal import SealSettings
 class PulsarSettings:
     """How to reach a Pulsar; the defaults suit a broker in the same network."""
 
-    #: A file with a token; read again for every new client.
+    #: A file with a token; read for every new client.
     token_file: Path | None = None
     #: The authorities that sign the broker's certificate; None: those of Python's certifi.
     tls_trust_certs: Path | None = None
@@ -30,6 +30,8 @@ class PulsarSettings:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_validate_hostname: bool = True
+    #: The advertised listener whose addresses are used; None: the brokers' usual ones.
+    listener_name: str | None = None
     #: Longest time of a step of joining, in whole seconds (the client's unit). The
     #: client also retries a lost broker at this interval, so it bounds the delay of its return.
     open_timeout_s: int = 5
@@ -37,6 +39,12 @@ class PulsarSettings:
     send_timeout_ms: int = 2000
     #: Set where messages carry a keyed hash: on the embedded broker.
     seal: SealSettings | None = None
+
+    @property
+    def credential_files(self) -> tuple[Path, ...]:
+        """The files that are read for each client."""
+        files = (self.token_file, self.tls_trust_certs, self.tls_cert, self.tls_key)
+        return tuple(path for path in files if path is not None)
 
 
 def connect(url: str, settings: PulsarSettings) -> Any:
@@ -70,6 +78,7 @@ def connect(url: str, settings: PulsarSettings) -> Any:
             tls_certificate_file_path=cert,
             tls_private_key_file_path=key,
             tls_validate_hostname=settings.tls_validate_hostname,
+            listener_name=settings.listener_name,
             stats_interval_in_seconds=0,
             logger=client_log(),
         )

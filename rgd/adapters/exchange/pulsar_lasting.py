@@ -6,6 +6,8 @@ within `probe.AGAIN_S`. There is one session, and while it is dead at most one m
 replaced one is closed.
 Why: the client reconnects by itself, with pauses that grow to a minute (its option for that is missing in
 the Python binding, 3.13). After an outage of 100 s it came back 27 to 43 s late.
+A session whose credential files changed is replaced too, once another one is open with the changed files; until
+then, and if they are refused, it stays (`credential_watch`).
 How: a session is dead when the client reports it (`PulsarSession.fault`), or when none of our messages is read
 back (`echo`). The dead one stays until another is open. If the client itself is faster, as after a
 short outage, it stays in use.
@@ -18,6 +20,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.pulsar_errors import TopicMissing
 from rgd.adapters.exchange.pulsar_log import LOGGER
@@ -69,6 +72,7 @@ class LastingSession:
             pause_s_max=PAUSE_S_MAX,
             dice=dice or random.Random(uuid.uuid4().int),  # noqa: S311 - jitter, no secret
         )
+        self._credentials = CredentialWatch(settings, dice=dice)
         self._echo = EchoWatch(settings.send_timeout_ms / 1000)
         self._listener: Callable[[Delivery], None] = _ignore
         self._session: PulsarSession | None = None
@@ -156,6 +160,25 @@ class LastingSession:
             LOGGER.warning("%s: works again", self._topic)
             self._told_at = self.trouble = self._logged = None
             self._backoff.reset()
+        elif self._session is not None and await self._are_credentials_due(self._session):
+            await self._renew()
+
+    async def _are_credentials_due(self, session: PulsarSession) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        return await self._credentials.is_due(session.credentials, now_s)
+
+    async def _renew(self) -> None:
+        """Open another session with changed credentials; the present one stays if that fails."""
+        error = await self._open_another()
+        if error is None:
+            LOGGER.info("%s: reconnected with the changed token or certificates", self._topic)
+        elif self._credentials.refused(asyncio.get_running_loop().time()):
+            LOGGER.warning(
+                "%s: the token or certificates changed, and no session could be opened with them; the old "
+                "session goes on: %s",
+                self._topic,
+                str(error)[:TROUBLE_CHARS_MAX],
+            )
 
     def _met(self, error: Exception) -> None:
         """Log an unexpected error; the traceback once for each kind in a row."""
@@ -191,31 +214,39 @@ class LastingSession:
                 return
 
     async def _try_another(self) -> bool:
+        error = await self._open_another()
+        if error is None:
+            self._is_topic_missing = False
+            return True
+        if isinstance(error, RgdError):
+            self._is_topic_missing = isinstance(error, TopicMissing)
+            self.trouble = str(error)
+        else:
+            self._met(error)
+        return False
+
+    async def _open_another(self) -> Exception | None:
+        """Open another session and close the present one, once its sends are answered; returns what failed."""
         self.attempts += 1
         fresh = PulsarSession(self._url, self._topic, self._settings)
         try:
             if self._is_topic_missing and self._prepare is not None:
                 await self._prepare()
             await fresh.open(self._take, from_start=False)
-        except RgdError as exc:
-            await fresh.close()
-            self._is_topic_missing = isinstance(exc, TopicMissing)
-            self.trouble = str(exc)
-            return False
         except Exception as error:  # noqa: BLE001 -- no thread, no descriptor: the next attempt may have
             await fresh.close()
-            self._met(error)
-            return False
+            return error
         except BaseException:
             await fresh.close()
             raise
-        self._is_topic_missing = False
         old, self._session = self._session, fresh
         self._echo.restart()
         assert old is not None
+        if old.fault is None and self._told_at is None:
+            await old.answered()
         self._unauthenticated_before += old.unauthenticated
         await old.close(is_replaced=True)
-        return True
+        return None
 
 
 def _ignore(_delivery: Delivery) -> None:

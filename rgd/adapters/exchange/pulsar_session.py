@@ -28,6 +28,7 @@ from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, con
 from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
 from rgd.adapters.exchange.seal import Seal, seal_of
+from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.errors import RgdError
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
@@ -133,6 +134,8 @@ class PulsarSession:
         self._seal: Seal | None = None
         #: Messages without a valid seal, which were dropped.
         self.unauthenticated = 0
+        #: The credential files as they were just before they were read.
+        self.credentials: Fingerprint = ()
         #: Why this session will never work again, as reported by the client; None if it may.
         self.fault: str | None = None
 
@@ -215,6 +218,12 @@ class PulsarSession:
             # The broker answered with an error, so it is alive.
             return
 
+    async def answered(self) -> None:
+        """Wait until the broker has answered every send so far, or until the send timeout."""
+        unanswered = set(self._unanswered)
+        if unanswered:
+            await asyncio.wait(unanswered, timeout=self._settings.send_timeout_ms / 1000)
+
     async def _sealed(self, payload: bytes, key: str) -> bytes:
         if self._seal is None:
             return payload
@@ -245,6 +254,7 @@ class PulsarSession:
     def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
         if self._settings.seal is not None:
             self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
+        self.credentials = fingerprint(self._settings.credential_files)
         client = connect(self._url, self._settings)
         try:
             reader = client.create_reader(

@@ -2,7 +2,8 @@
 
 Laws: those of `rgd.ports.exchange.PolicyStore`. A table starts from a snapshot and receives every change
 after it, each once and in the topic's order, for as long as its session lives. A session is
-lost when its connection breaks, when the broker no longer answers, or when its positions stop rising. Then
+lost when its connection breaks, when the broker no longer answers, when its positions stop rising, or when the
+token or the certificates changed and the new ones work. Then
 `changes` raises ExchangeDown, and `open` reads the topic from its start. So a topic that was
 replaced during a disconnection is read completely, whatever its positions are.
 
@@ -23,6 +24,8 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
+from rgd.adapters.exchange.credential_watch import LOOK_S as CREDENTIALS_LOOK_S
+from rgd.adapters.exchange.credential_watch import CredentialWatch
 from rgd.adapters.exchange.inbox import ChangeInbox, last_changes
 from rgd.adapters.exchange.pulsar_errors import translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
@@ -32,6 +35,7 @@ from rgd.adapters.exchange.pulsar_session import (
     PulsarSession,
     PulsarSettings,
 )
+from rgd.errors import RgdError
 from rgd.ports.exchange import KEY_CHARS_MAX, PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown
 
 POLICIES_TOPIC: Final = "persistent://public/rgd/policies"
@@ -168,23 +172,49 @@ class PulsarPolicyStore:
     async def _watch(self, session: PulsarSession, table: "_Table") -> None:
         """Report that the table is lost, also when the watch itself fails."""
         try:
-            why = await _until_lost(session, table, self._limits)
+            why = await self._until_lost(session, table)
         except Exception:  # noqa: BLE001 -- the boundary of a task
             # For example "can't start new thread". An unwatched table might be old for ever.
             LOGGER.exception("%s: internal error while the table was watched", self._topic)
             why = "internal error while it was watched"
         table.lose(ExchangeDown(f"{self._topic} at {self._url}: {why}"))
 
+    async def _until_lost(self, session: PulsarSession, table: "_Table") -> str:
+        """Wait until the table is lost; returns the reason."""
+        async with asyncio.TaskGroup() as tasks:
+            looks = {
+                tasks.create_task(_until_broken(session, table)),
+                tasks.create_task(_until_unanswered(session, self._limits)),
+                tasks.create_task(self._until_renewed(session)),
+            }
+            done, left = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+            for look in left:
+                look.cancel()
+        return done.pop().result()
 
-async def _until_lost(session: PulsarSession, table: "_Table", limits: TableLimits) -> str:
-    """Wait until the table is lost; returns the reason."""
-    async with asyncio.TaskGroup() as tasks:
-        broken = tasks.create_task(_until_broken(session, table))
-        unanswered = tasks.create_task(_until_unanswered(session, limits))
-        done, left = await asyncio.wait({broken, unanswered}, return_when=asyncio.FIRST_COMPLETED)
-        for look in left:
-            look.cancel()
-    return done.pop().result()
+    async def _until_renewed(self, session: PulsarSession) -> str:
+        """Wait until the credential files changed and a session could be opened with them; returns the reason."""
+        watch, loop = CredentialWatch(self._settings), asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(CREDENTIALS_LOOK_S)
+            if not await watch.is_due(session.credentials, loop.time()):
+                continue
+            trial = PulsarSession(self._url, self._topic, self._settings)
+            try:
+                await trial.open(_ignore, from_start=False)
+            except RgdError as error:
+                if watch.refused(loop.time()):
+                    LOGGER.warning(
+                        "%s: the token or certificates changed, and no session could be opened with them; "
+                        "the old session goes on: %s",
+                        self._topic,
+                        error,
+                    )
+            else:
+                await session.answered()
+                return "its token or certificates changed"
+            finally:
+                await trial.close(is_replaced=True)
 
 
 async def _until_broken(session: PulsarSession, table: "_Table") -> str:
@@ -212,6 +242,10 @@ async def _until_unanswered(session: PulsarSession, limits: TableLimits) -> str:
                 await session.ask()
         except (TimeoutError, ExchangeDown):
             return f"no answer within {limits.answer_s:g} s"
+
+
+def _ignore(_delivery: Delivery) -> None:
+    """The listener of a session that is only a trial."""
 
 
 class _Table:

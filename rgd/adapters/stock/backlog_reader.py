@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from typing_extensions import override
 
@@ -151,18 +151,19 @@ class StockBacklogReader(StockBacklogs):
     async def _derived_address(self) -> str:
         """The live broker at `exchange.admin_url`, or the one whose host is named as this daemon."""
         alive = await self._client.get("brokers", NAMES) or []
-        admin, broker = urlsplit(self._client.settings.url).netloc, self._settings.broker
+        # Of several addresses none is that of the broker beside this daemon in particular.
+        admin, broker = self._client.only_address, self._settings.broker
         by_rule = (
-            [one for one in alive if one == admin],
+            [one for one in alive if admin and one == admin],
             # A broker is listed with one port, and may also be asked at its TLS port.
-            [one for one in alive if _host_of(one) == _host_of(admin)],
+            [one for one in alive if admin and _host_of(one) == _host_of(admin)],
             [one for one in alive if broker in (one, _host_of(one), _host_of(one).split(".")[0])],
         )
         for same in by_rule:
             if len(same) == 1:
                 return same[0]
         raise BrokerAway(
-            f"expected one of the live brokers {', '.join(alive[:10])} at {admin} or named {broker}; "
+            f"expected one of the live brokers {', '.join(alive[:10])} at {admin or self._client.settings.url} or named {broker}; "
             "set backlog.broker_address to the address of the broker beside this daemon"
         )
 

@@ -21,7 +21,13 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 import msgspec
 
-from rgd.config.plain_files import TOKEN_BYTES_MAX, read_plain_file
+from rgd.config.plain_files import (
+    TOKEN_BYTES_MAX,
+    Fingerprint,
+    fingerprint,
+    read_plain_file,
+)
+from rgd.config.values import urls_of
 from rgd.ports.stock import StockDown, StockError, StockRefused
 
 #: Largest answer that is read: a list of some 100,000 names.
@@ -58,12 +64,15 @@ class Moved(StockError):
 class StockSettings:
     """The admin API's address, and the limits of its use."""
 
-    #: `http://host:8080` or `https://...`, without a path.
+    #: `http://host:8080` or `https://...`, without a path; several as `http://a:8080,b:8080`.
     url: str
     #: A file with a bearer token.
     token_file: Path | None = None
     #: Certificates to trust, PEM; None: the system's.
     ca_file: Path | None = None
+    #: The daemon's own certificate and key, PEM, where Pulsar requires one.
+    cert_file: Path | None = None
+    key_file: Path | None = None
     #: Most concurrent calls. Their answers may all arrive in one turn of the event loop, and each delays
     #: requests by half a millisecond.
     connections_max: int = 4
@@ -85,20 +94,33 @@ class StockClient:
 
     def __init__(self, settings: StockSettings) -> None:
         self.settings = settings
-        self._base = settings.url.rstrip("/")
+        self._bases = urls_of(settings.url)
+        #: The one that answered last; calls begin there.
+        self._base = self._bases[0]
         self._session: aiohttp.ClientSession | None = None
         self._headers: dict[str, str] = {}
+        pems = (settings.ca_file, settings.cert_file, settings.key_file)
+        self._pem_files = tuple(path for path in pems if path is not None)
+        self._pems: Fingerprint = ()
+
+    @property
+    def only_address(self) -> str:
+        """`host:port` of the admin API; "" if there are several."""
+        return urlsplit(self._base).netloc if len(self._bases) == 1 else ""
 
     async def prepare(self) -> None:
-        """Read the token, and open a connection for the next calls.
+        """Read the token, and open a connection for the next calls; again if a certificate changed.
 
         Raises:
             StockRefused: the token or the certificates cannot be read.
         """
         try:
             self._headers = await asyncio.to_thread(_headers, self.settings.token_file)
-            if self._session is None:
-                trust = await asyncio.to_thread(_trust, self.settings.ca_file)
+            pems = await asyncio.to_thread(fingerprint, self._pem_files)
+            if self._session is None or pems != self._pems:
+                trust = await asyncio.to_thread(_trust, self.settings)
+                await self.close()
+                self._pems = pems
                 self._session = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(ssl=trust, limit=self.settings.connections_max),
                     timeout=aiohttp.ClientTimeout(total=self.settings.call_timeout_s),
@@ -168,7 +190,7 @@ class StockClient:
     ) -> "_Reply":
         """A successful answer."""
         try:
-            reply = await self._ask(method, path, data, at=at, bytes_max=bytes_max)
+            reply = await self._ask_one_of(method, path, data, at=at, bytes_max=bytes_max)
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
             why = str(exc) or type(exc).__name__
             raise StockDown(f"{path}: {why}") from exc
@@ -184,6 +206,21 @@ class StockClient:
         if status in _NOTHING_THERE and (complaint is not None or method == "HEAD"):
             raise Missing(text)
         raise StockRefused(text, status)
+
+    async def _ask_one_of(
+        self, method: str, path: str, data: bytes | None, *, at: str | None, bytes_max: int | None
+    ) -> "_Reply":
+        """Ask the broker at `at`, or those of the settings in turn until one answers."""
+        if at is None:
+            for _ in self._bases[1:]:
+                base = self._base
+                try:
+                    return await self._ask(method, path, data, at=None, bytes_max=bytes_max)
+                except (aiohttp.ClientConnectionError, TimeoutError, OSError):
+                    if self._base == base:  # of concurrent calls one turns to the next
+                        following = self._bases.index(base) + 1
+                        self._base = self._bases[following % len(self._bases)]
+        return await self._ask(method, path, data, at=at, bytes_max=bytes_max)
 
     async def _ask(
         self, method: str, path: str, data: bytes | None, *, at: str | None, bytes_max: int | None
@@ -228,8 +265,14 @@ def _headers(token_file: Path | None) -> dict[str, str]:
     return headers
 
 
-def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
-    return True if ca_file is None else ssl.create_default_context(cafile=str(ca_file))
+def _trust(settings: StockSettings) -> ssl.SSLContext | bool:
+    ca_file, cert_file = settings.ca_file, settings.cert_file
+    if ca_file is None and cert_file is None:
+        return True
+    trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
+    if cert_file is not None:
+        trust.load_cert_chain(cert_file, settings.key_file)
+    return trust
 
 
 async def _bounded(path: str, response: aiohttp.ClientResponse, bytes_max: int) -> bytes:

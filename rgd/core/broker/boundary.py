@@ -27,6 +27,8 @@ from rgd.core.broker.events import (
     MessageReceived,
     PoliciesChanged,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -56,6 +58,8 @@ class Part(StrEnum):
     SLOTS = "slots"
     #: Takes reports of backlogs, and checks them.
     BACKLOG = "backlog"
+    #: Takes reports of stock Pulsar brokers, and reports to them.
+    STOCK = "stock"
     #: Repairs the state after a fault, and checks it (`rgd.core.broker.recovery`).
     RECOVERY = "recovery"
     AUDIT = "audit"
@@ -73,6 +77,8 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
         BacklogsWithdrawn: Part.BACKLOG,
         BacklogEvicted: Part.BACKLOG,
         BacklogCheckAsked: Part.BACKLOG,
+        StockReportReceived: Part.STOCK,
+        StockBrokersListed: Part.STOCK,
         Stopping: Part.STOPPING,
     }
 )

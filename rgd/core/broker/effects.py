@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 
 
@@ -17,6 +18,16 @@ class Publish:
     """Send a message on the exchange."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SendStockReport:
+    """Send a report on the topic of stock Pulsar brokers.
+
+    Its broker need not be this one: the lowest live name reports zeros for a broker that left.
+    """
+
+    report: StockReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +121,6 @@ class BacklogChecked:
     topics: int
 
 
-Effect = Publish | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+Effect = (
+    Publish | SendStockReport | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+)

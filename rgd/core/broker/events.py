@@ -10,6 +10,7 @@ from rgd.core.backlog.model import Eviction, Source, TopicBacklog
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 
 
@@ -108,6 +109,26 @@ class BacklogCheckAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class StockReportReceived:
+    """A report came on the topic of stock Pulsar brokers; it may be an rgd broker's own."""
+
+    now: Nanos
+    report: StockReport
+    #: When its sender published it, by the sender's clock: Unix time in ms; 0: unknown. Only
+    #: differences between two reports of one sender are used.
+    published_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StockBrokersListed:
+    """The stock cluster's admin API named its live brokers; brokers that it lacks have left."""
+
+    now: Nanos
+    #: As their reports name them: service URLs such as `pulsar://host:6650`.
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """The daemon is about to leave."""
 
@@ -125,5 +146,7 @@ Event = (
     | BacklogsWithdrawn
     | BacklogEvicted
     | BacklogCheckAsked
+    | StockReportReceived
+    | StockBrokersListed
     | Stopping
 )

@@ -315,6 +315,8 @@ class Rounds:
             policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
+            admitted_total=closed.measured.admitted_total,
+            wanted_total=closed.measured.wanted_total,
             refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
         )
 
@@ -376,8 +378,6 @@ def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> Usa
         topics=measured.topics,
         admitted=measured.admitted,
         wanted=measured.estimates.wanted,
-        admitted_total=measured.admitted_total,
-        wanted_total=measured.wanted_total,
     )
 
 

@@ -48,7 +48,6 @@ class UsageColumns:
         kinds: [rows] indexes into `KINDS`.
         topics: [rows] number of active topics of the group.
         admitted: [rows, 2] Milli per second, messages and bytes; `wanted` likewise.
-        admitted_total: [rows, 2] whole units since the sender's start; `wanted_total` likewise.
     """
 
     groups: Sequence[str]
@@ -56,8 +55,6 @@ class UsageColumns:
     topics: Ints
     admitted: Ints
     wanted: Ints
-    admitted_total: Ints
-    wanted_total: Ints
 
     @classmethod
     def of(cls, *rows: UsageRow) -> "UsageColumns":
@@ -68,8 +65,6 @@ class UsageColumns:
             topics=np.array([row.topics for row in rows], np.int64),
             admitted=pairs([row.admitted for row in rows]),
             wanted=pairs([row.wanted for row in rows]),
-            admitted_total=pairs([row.admitted_total for row in rows]),
-            wanted_total=pairs([row.wanted_total for row in rows]),
         )
 
     def __len__(self) -> int:
@@ -82,10 +77,8 @@ class UsageColumns:
             self.groups,
             (KINDS[code] for code in self.kinds.tolist()),
             self.topics.tolist(),
-            *(
-                (Pair(messages, size) for messages, size in column.tolist())
-                for column in (self.admitted, self.wanted, self.admitted_total, self.wanted_total)
-            ),
+            _pairs_of(self.admitted),
+            _pairs_of(self.wanted),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -109,8 +102,6 @@ class UsageColumns:
             topics=self.topics[places],
             admitted=self.admitted[places],
             wanted=self.wanted[places],
-            admitted_total=self.admitted_total[places],
-            wanted_total=self.wanted_total[places],
         )
 
     def between(self, begin: int, end: int) -> "UsageColumns":
@@ -121,8 +112,6 @@ class UsageColumns:
             topics=self.topics[begin:end],
             admitted=self.admitted[begin:end],
             wanted=self.wanted[begin:end],
-            admitted_total=self.admitted_total[begin:end],
-            wanted_total=self.wanted_total[begin:end],
         )
 
     @classmethod
@@ -136,8 +125,6 @@ class UsageColumns:
             topics=_joined([part.topics for part in parts], np.int64, ()),
             admitted=_joined([part.admitted for part in parts], np.int64, (2,)),
             wanted=_joined([part.wanted for part in parts], np.int64, (2,)),
-            admitted_total=_joined([part.admitted_total for part in parts], np.int64, (2,)),
-            wanted_total=_joined([part.wanted_total for part in parts], np.int64, (2,)),
         )
 
     def in_order(self) -> "UsageColumns":
@@ -155,6 +142,7 @@ class ShareColumns:
         policies: [rows] indexes into `POLICIES`.
         refused: [rows, 2] whole units in the round, retries too.
         sent: [rows] whether the row was sent to the peers in this round.
+        admitted_total: [rows, 2] whole units since the broker's start; `wanted_total` likewise.
         refused_by: [rows, REFUSED_BY, 2] by the level that refused; no rows: nothing, or unknown.
     """
 
@@ -164,6 +152,8 @@ class ShareColumns:
     policies: Codes
     refused: Ints
     sent: Flags
+    admitted_total: Ints
+    wanted_total: Ints
     refused_by: Ints = field(default_factory=lambda: _NO_LEVELS)
 
     @classmethod
@@ -176,6 +166,8 @@ class ShareColumns:
             policies=np.array([_POLICY_CODE[row.policy] for row in rows], np.uint8),
             refused=pairs([row.refused for row in rows]),
             sent=np.array([row.sent for row in rows], np.bool_),
+            admitted_total=pairs([row.admitted_total for row in rows]),
+            wanted_total=pairs([row.wanted_total for row in rows]),
             refused_by=_levels_of(rows),
         )
 
@@ -190,9 +182,11 @@ class ShareColumns:
             (_rate_pair(pair) for pair in self.share.tolist()),
             (_rate_pair(pair) for pair in self.quota.tolist()),
             (POLICIES[code] for code in self.policies.tolist()),
-            (Pair(messages, size) for messages, size in self.refused.tolist()),
+            _pairs_of(self.refused),
             self.sent.tolist(),
             _levels_by_row(self),
+            _pairs_of(self.admitted_total),
+            _pairs_of(self.wanted_total),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -209,6 +203,8 @@ class ShareColumns:
             policies=self.policies[places],
             refused=self.refused[places],
             sent=self.sent[places],
+            admitted_total=self.admitted_total[places],
+            wanted_total=self.wanted_total[places],
             refused_by=self.refused_by[places] if len(self.refused_by) else _NO_LEVELS,
         )
 
@@ -221,6 +217,8 @@ class ShareColumns:
             policies=self.policies[begin:end],
             refused=self.refused[begin:end],
             sent=self.sent[begin:end],
+            admitted_total=self.admitted_total[begin:end],
+            wanted_total=self.wanted_total[begin:end],
             refused_by=self.refused_by[begin:end],
         )
 
@@ -236,6 +234,8 @@ class ShareColumns:
             policies=_joined([part.policies for part in parts], np.uint8, ()),
             refused=_joined([part.refused for part in parts], np.int64, (2,)),
             sent=_joined([part.sent for part in parts], np.bool_, ()),
+            admitted_total=_joined([part.admitted_total for part in parts], np.int64, (2,)),
+            wanted_total=_joined([part.wanted_total for part in parts], np.int64, (2,)),
             refused_by=_joined_levels(parts),
         )
 
@@ -289,6 +289,10 @@ def _joined(
     columns: Sequence[NDArray[_Column]], kind: type[_Column], shape: tuple[int, ...]
 ) -> NDArray[_Column]:
     return np.concatenate([np.zeros((0, *shape), kind), *columns])
+
+
+def _pairs_of(column: Ints) -> Iterator[Pair]:
+    return (Pair(messages, size) for messages, size in column.tolist())
 
 
 def _levels_of(rows: Sequence[ShareRow]) -> Ints:

@@ -1,8 +1,8 @@
 """The messages that brokers send each other, as values; `rgd.wire` encodes them.
 
 Every message identifies its sender: the broker's name and a random incarnation, new
-at each start. Reports carry absolute state (rates, and totals since the
-start), never differences, so a lost report has no lasting effect.
+at each start. Reports carry absolute state (rates), never differences, so a
+lost report has no lasting effect.
 """
 
 from dataclasses import dataclass, field

@@ -20,9 +20,9 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import ALL_ROWS, Span
 from rgd.core.policies.names import NAME_MAX
 
-#: Most bytes of a row on the wire without its group's name: 91 for its columns, totals included,
-#: and 10 around a name and its number.
-ROW_BYTES_MAX: Final = 104
+#: Most bytes of a row on the wire without its group's name: 51 for its columns, and 10 around a name
+#: and its number.
+ROW_BYTES_MAX: Final = 64
 
 #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
 #: room than the rest of a report needs.

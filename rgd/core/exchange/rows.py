@@ -17,9 +17,6 @@ class UsageRow:
     #: Rates in Milli per second.
     admitted: Pair
     wanted: Pair
-    #: Totals since the sender's start, in whole units.
-    admitted_total: Pair
-    wanted_total: Pair
 
     @property
     def is_idle(self) -> bool:
@@ -42,3 +39,6 @@ class ShareRow:
     sent: bool = True
     #: `refused` by the level that refused, without levels that refused nothing; empty: unknown.
     refused_by: tuple[tuple[str, Pair], ...] = ()
+    #: Totals since the broker's start, in whole units.
+    admitted_total: Pair = Pair()
+    wanted_total: Pair = Pair()

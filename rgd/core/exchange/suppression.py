@@ -86,8 +86,6 @@ class Suppression:
         #: Each [slots, 2].
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
-        self._admitted_total = np.zeros((64, 2), np.int64)
-        self._wanted_total = np.zeros((64, 2), np.int64)
         self._hash = 0
         self._round = 0
 
@@ -157,8 +155,6 @@ class Suppression:
             topics=np.zeros_like(advertised.topics),
             admitted=np.zeros_like(advertised.admitted),
             wanted=np.zeros_like(advertised.wanted),
-            admitted_total=advertised.admitted_total,
-            wanted_total=advertised.wanted_total,
         )
         self._note(slots, idle)
         return idle
@@ -206,8 +202,6 @@ class Suppression:
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
         self._wanted[slots] = rows.wanted
-        self._admitted_total[slots] = rows.admitted_total
-        self._wanted_total[slots] = rows.wanted_total
         self._hash += self._hash_at(slots[self._is_advertised[slots]])
 
     def _rows(self, slots: Ints) -> UsageColumns:
@@ -220,8 +214,6 @@ class Suppression:
             topics=self._topics[slots],
             admitted=self._admitted[slots],
             wanted=self._wanted[slots],
-            admitted_total=self._admitted_total[slots],
-            wanted_total=self._wanted_total[slots],
         )
 
     def _hash_at(self, slots: Ints) -> int:
@@ -237,12 +229,5 @@ class Suppression:
     def _make_room(self) -> None:
         count = len(self._index)
         if count > len(self._is_advertised):
-            for name in (
-                "_is_advertised",
-                "_topics",
-                "_admitted",
-                "_wanted",
-                "_admitted_total",
-                "_wanted_total",
-            ):
+            for name in ("_is_advertised", "_topics", "_admitted", "_wanted"):
                 setattr(self, name, grown(getattr(self, name), count))

@@ -5,7 +5,8 @@ Not covered here: certificates in place of tokens, and the admin API over https.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
 from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockRefused
+from tests.contract.exchange.backends import lost
 from tests.support.exchanges import hears_itself
 from tests.support.pulsar_standalone import CLUSTER
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
@@ -116,6 +118,43 @@ async def test_a_rotated_token_works_when_the_old_one_runs_out(
     rewrite(token_file, secured.token("rgd"))
     await hears_itself(member)
     await member.close()
+
+
+async def test_a_token_that_is_rotated_in_time_costs_no_message_and_no_policy(
+    secured: SecuredPulsar, token_file: Path
+) -> None:
+    url, access = secured.pulsar.service_url, settings(token_file)
+    member = PulsarExchange(url, USAGE, settings=access)
+    table = PulsarPolicyStore(url, POLICIES, settings=access)
+    await member.open()
+    await hears_itself(member)
+    await table.open()
+    first = member._session._session
+    heard: set[bytes] = set()
+    numbers = itertools.count()
+
+    async def speak_until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            await member.publish(b"%d" % next(numbers))  # it raises where one is lost
+            heard.update(await member.receive())
+
+    async with asyncio.timeout(TIMEOUT_S):
+        # A token that is refused changes nothing: the old sessions go on.
+        rewrite(token_file, secured.token("somebody-else"))
+        await speak_until(lambda: member.attempts >= 1)
+        assert member._session._session is first
+        rewrite(token_file, secured.token("rgd"))
+        await speak_until(lambda: member._session._session is not first)
+        await hears_itself(member)
+        await lost(table, match="changed")
+        await table.open()
+        await table.put("group:rotated", b"1")
+    assert member.trouble is None
+    spoken = next(numbers)
+    assert spoken > 0
+    assert heard >= {b"%d" % number for number in range(spoken)}
+    await member.close()
+    await table.close()
 
 
 @contextlib.asynccontextmanager

@@ -84,8 +84,6 @@ def large_state() -> UsageColumns:
         topics=np.ones(2 * GROUPS, np.int64),
         admitted=amounts,
         wanted=amounts,
-        admitted_total=amounts,
-        wanted_total=amounts,
     )
 
 
@@ -289,8 +287,6 @@ async def test_what_becomes_large_is_decoded_in_a_thread(
         tuple(f"{group:020}" for group in dice.permutation(count).tolist()),
         np.zeros(count, np.uint8),
         ones[:, 0],
-        ones,
-        ones,
         ones,
         ones,
     )

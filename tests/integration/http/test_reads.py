@@ -90,9 +90,8 @@ def state_of(number: int) -> UsageColumns:
         name for at, name in enumerate(names()) if (number - at) % others < BROKERS_A_GROUP - 1
     ]
     wanted = np.full((len(groups), 2), 300 * MILLI)
-    nothing = np.zeros_like(wanted)
     kinds, topics = np.zeros(len(groups), np.uint8), np.ones(len(groups), np.int64)
-    return UsageColumns(tuple(groups), kinds, topics, wanted, wanted, nothing, nothing)
+    return UsageColumns(tuple(groups), kinds, topics, wanted, wanted)
 
 
 @pytest.fixture(scope="module")

@@ -43,8 +43,6 @@ def round_of(sequence: int, groups: int) -> RoundRecord:
         topics=amounts[:, 0],
         admitted=amounts,
         wanted=amounts,
-        admitted_total=amounts,
-        wanted_total=amounts,
     )
     rows = ShareColumns(
         usage,
@@ -53,6 +51,8 @@ def round_of(sequence: int, groups: int) -> RoundRecord:
         np.zeros(groups, np.uint8),
         amounts,
         np.ones(groups, np.bool_),
+        amounts,
+        amounts,
     )
     return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, rows)
 

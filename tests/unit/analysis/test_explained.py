@@ -34,9 +34,7 @@ BOOK = PolicySnapshot(
 
 
 def round_of(sequence: int, **refused: int) -> RoundRecord:
-    usage = UsageRow(
-        "gold", Kind.PUBLISH, 1, Pair(9), Pair(9), Pair(9 * sequence), Pair(9 * sequence)
-    )
+    usage = UsageRow("gold", Kind.PUBLISH, 1, Pair(9), Pair(9))
     row = ShareRow(
         usage,
         (None, None),
@@ -44,6 +42,8 @@ def round_of(sequence: int, **refused: int) -> RoundRecord:
         SharePolicyName.MAX_MIN,
         Pair(sum(refused.values())),
         refused_by=tuple((level, Pair(count, 2 * count)) for level, count in refused.items()),
+        admitted_total=Pair(9 * sequence),
+        wanted_total=Pair(9 * sequence),
     )
     return RoundRecord(Sender("b1", 1), sequence, 1_000_000_000, ShareColumns.of(row))
 

@@ -68,8 +68,6 @@ def record(sequence: int, names: list[str], kinds: int = 1) -> RoundRecord:
         topics=amounts[:, 0],
         admitted=amounts,
         wanted=2 * amounts,
-        admitted_total=amounts,
-        wanted_total=2 * amounts,
     )
     rows = ShareColumns(
         usage=usage,
@@ -78,6 +76,8 @@ def record(sequence: int, names: list[str], kinds: int = 1) -> RoundRecord:
         policies=np.zeros(count, np.uint8),
         refused=amounts,
         sent=np.ones(count, np.bool_),
+        admitted_total=amounts,
+        wanted_total=2 * amounts,
     )
     return RoundRecord(Sender("b1", 1), sequence, 1_000_000_007, rows)
 

@@ -15,7 +15,7 @@ from tests.support.errors import no_end
 
 
 def row(group: str) -> UsageRow:
-    return UsageRow(group, Kind.PUBLISH, 1, Pair(5), Pair(5), Pair(), Pair())
+    return UsageRow(group, Kind.PUBLISH, 1, Pair(5), Pair(5))
 
 
 def report(broker: str, *groups: str) -> Report:

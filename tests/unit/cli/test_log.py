@@ -26,14 +26,14 @@ RECORD = RoundRecord(
     period_ns=1_000_000_000,
     rows=ShareColumns.of(
         ShareRow(
-            UsageRow(
-                "gold", Kind.PUBLISH, 3, Pair(10_000, 0), Pair(20_500, 0), Pair(7, 0), Pair(8, 0)
-            ),
+            UsageRow("gold", Kind.PUBLISH, 3, Pair(10_000, 0), Pair(20_500, 0)),
             share=(15_000, None),
             quota=(100_000, None),
             policy=SharePolicyName.MAX_MIN,
             refused=Pair(10, 0),
             sent=False,
+            admitted_total=Pair(7, 0),
+            wanted_total=Pair(8, 0),
         ),
     ),
     peers=(("west", 4),),

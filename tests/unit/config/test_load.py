@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from rgd.app.access import pulsar_settings
 from rgd.config.load import FIELDS, load_settings, variable_of
 from rgd.config.settings import HttpSettings, PoliciesSource, Settings
-from rgd.config.values import expectation, parse_size, show_size
+from rgd.config.values import expectation, parse_size, show_size, urls_of
 from rgd.core.broker.settings import OnIsolation
 from rgd.errors import ConfigError
 from rgd.ports.usagelog import Fsync, Interceptor
@@ -295,3 +296,36 @@ def test_interceptors_have_pulsars_names_bare_or_in_full(text: str, added: set[s
 def test_an_unknown_interceptor_is_a_fault() -> None:
     with pytest.raises(ValidationError):
         Settings.from_layers({"log": {"brokerEntryMetadataInterceptors": "AppendNothing"}})
+
+
+def test_an_exchange_may_have_several_addresses_a_listener_and_timeouts() -> None:
+    several = {
+        "exchange.url": "pulsar://a:6650,b:6650",
+        "exchange.admin_url": "http://a:8080,b:8080",
+        "exchange.listener_name": "inside",
+        "exchange.open_timeout_s": 3,
+        "exchange.send_timeout_ms": 700,
+        "exchange.token_file": "token",
+    }
+    exchange = load_settings(None, {}, several).exchange
+    assert urls_of(str(exchange.admin_url)) == ("http://a:8080", "http://b:8080")
+    access = pulsar_settings(exchange)
+    assert (access.listener_name, access.open_timeout_s, access.send_timeout_ms) == (
+        "inside",
+        3,
+        700,
+    )
+    assert access.credential_files == (Path("token"),)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a:8080,", "http://a:8080/x,b:8080", "http://a,ftp://b", "a:8080"]
+)
+def test_a_list_of_admin_addresses_that_is_none_is_a_fault(url: str) -> None:
+    (fault,) = faults_of(None, {}, {"exchange.admin_url": url})
+    assert "several as HOST:PORT,HOST:PORT" in fault
+
+
+def test_the_embedded_broker_has_no_listeners() -> None:
+    (fault,) = faults_of(None, {}, {"exchange.listener_name": "inside"})
+    assert "exchange.listener_name" in fault

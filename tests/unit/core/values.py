@@ -48,7 +48,6 @@ def usage(
     kind: Kind = Kind.PUBLISH,
     size: float = 0,
     topics: int = 1,
-    total: int = 0,
 ) -> UsageRow:
     """A row; admitted is what was wanted unless told, bytes are admitted as wanted."""
     given = wanted if admitted is None else admitted
@@ -58,8 +57,6 @@ def usage(
         topics=topics,
         admitted=Pair(round(given * MILLI), round(size * MILLI)),
         wanted=Pair(round(wanted * MILLI), round(size * MILLI)),
-        admitted_total=Pair(total),
-        wanted_total=Pair(total),
     )
 
 

@@ -26,7 +26,7 @@ ME = Sender("b1", 7)
 
 def row(group: str, wanted: int = 5, kind: Kind = Kind.PUBLISH) -> UsageRow:
     some = Pair(wanted, 2)
-    return UsageRow(group, kind, 1, some, some, some, some)
+    return UsageRow(group, kind, 1, some, some)
 
 
 def report(*rows: UsageRow, full: bool = False, sender: Sender = ME) -> Report:

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, Pair
 from rgd.wire.codec import MESSAGE_MAX
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.keys import ROWS_MAX
-from rgd.wire.pulsar_usage import (
-    GroupUsage,
-    StockReport,
-    decode_stock_report,
-    encode_stock_report,
-)
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
 
 CAPTURES = wire_values.vectors("pulsar_usage_reports.json")["reports"]

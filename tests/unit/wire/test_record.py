@@ -19,9 +19,16 @@ from rgd.wire.frame import PAYLOAD_MAX, Entry, decode_entry, encode_entry
 from rgd.wire.log_records import LogReader
 from tests.support.wire_values import varints
 
-USAGE = UsageRow("gold", Kind.PUBLISH, 2, Pair(1500, 0), Pair(2500, 1), Pair(10, 20), Pair(30, 40))
+USAGE = UsageRow("gold", Kind.PUBLISH, 2, Pair(1500, 0), Pair(2500, 1))
 ROW = ShareRow(
-    USAGE, (2000, None), (100_000, None), SharePolicyName.STEAL, refused=Pair(1, 2), sent=False
+    USAGE,
+    (2000, None),
+    (100_000, None),
+    SharePolicyName.STEAL,
+    refused=Pair(1, 2),
+    sent=False,
+    admitted_total=Pair(10, 20),
+    wanted_total=Pair(30, 40),
 )
 RECORD = RoundRecord(
     Sender("b1", 7),
@@ -134,6 +141,13 @@ def shares(**columns: list[int]) -> record_pb2.RoundRecord:
     return written
 
 
+def totals(**columns: list[int]) -> record_pb2.RoundRecord:
+    written = proto()
+    for name, values in columns.items():
+        setattr(written.usage, name, varints(*values))
+    return written
+
+
 def peers(*brokers: str) -> record_pb2.RoundRecord:
     written = proto()
     written.peers.extend(record_pb2.Peer(broker=broker) for broker in brokers)
@@ -160,6 +174,12 @@ def incarnations(*values: int) -> record_pb2.RoundRecord:
         pytest.param(shares(share_bytes=[COUNT_MAX + 1]), Reason.BAD_NUMBER, id="share-large"),
         pytest.param(shares(policy=[0xFF]), Reason.BAD_NUMBER, id="policy-far"),
         pytest.param(shares(sent=[2]), Reason.BAD_NUMBER, id="sent-twice"),
+        pytest.param(
+            totals(admitted_bytes_total=[COUNT_MAX], unmet_bytes_total=[(1 << 64) - 2]),
+            Reason.BAD_NUMBER,
+            id="wanted-total-large",
+        ),
+        pytest.param(totals(unmet_bytes_total=[1, 1]), Reason.BAD_COLUMNS, id="total-long"),
         pytest.param(proto(weight=1_000_000_001), Reason.BAD_NUMBER, id="weight-large"),
         pytest.param(shares(sent=[1, 1]), Reason.BAD_COLUMNS, id="sent-long"),
         pytest.param(peers("b2"), Reason.DUPLICATE, id="peer-twice"),

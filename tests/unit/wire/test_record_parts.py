@@ -34,8 +34,6 @@ def shares(names: list[str], *, amount: int = 5, unmet: int = 0) -> ShareColumns
         topics=admitted[:, 0],
         admitted=admitted,
         wanted=wanted,
-        admitted_total=admitted,
-        wanted_total=wanted,
     )
     return ShareColumns(
         usage=usage,
@@ -44,6 +42,8 @@ def shares(names: list[str], *, amount: int = 5, unmet: int = 0) -> ShareColumns
         policies=np.zeros(count, np.uint8),
         refused=admitted,
         sent=np.ones(count, np.bool_),
+        admitted_total=admitted,
+        wanted_total=wanted,
     )
 
 

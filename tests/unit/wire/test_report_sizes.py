@@ -33,8 +33,6 @@ def rows_of(name_length: int, unmet: int) -> UsageColumns:
         topics=np.full(count, COUNT_MAX, np.int64),
         admitted=admitted,
         wanted=admitted + unmet,
-        admitted_total=admitted,
-        wanted_total=admitted + unmet,
     )
 
 
@@ -88,8 +86,6 @@ def test_reports_of_different_groups_stay_far_below_the_ratio() -> None:
         topics=dice.integers(1, 20, 5_000),
         admitted=amounts,
         wanted=amounts,
-        admitted_total=3600 * amounts,
-        wanted_total=3600 * amounts,
     )
     data = encode(Report(ME, 1, 1_000_000_007, rows), NameEncoder())
     assert codec.plain_bytes(data) * 3 < len(data) * compression.RATIO_MAX

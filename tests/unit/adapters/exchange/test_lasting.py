@@ -6,13 +6,16 @@ threads or descriptors left. Not covered: a real broker that goes away (tests/co
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from rgd.adapters.exchange import pulsar_lasting
+from rgd.adapters.exchange import credential_watch, pulsar_lasting
 from rgd.adapters.exchange.pulsar_lasting import LastingSession
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
+from rgd.config.plain_files import Fingerprint, fingerprint
+from rgd.ports.exchange import ExchangeDown
 
 WAIT_S = 20
 
@@ -23,9 +26,12 @@ class PlayedSession:
     raises: list[Exception] = []  # noqa: RUF012 -- of all of them
     made: list["PlayedSession"] = []  # noqa: RUF012 -- of all of them
 
-    def __init__(self, *_args: object) -> None:
+    def __init__(self, *args: object) -> None:
         self.made.append(self)
+        self.args = args
         self.unauthenticated = 0
+        self.credentials: Fingerprint = ()
+        self.is_answered = False
         self.fault: str | None = None
         self.is_closed = False
         self.raises_at_close = False
@@ -33,8 +39,16 @@ class PlayedSession:
     async def open(self, _listener: Callable[[Delivery], None], *, from_start: bool) -> None:
         """Join, or raise what is next."""
         assert not from_start
+        settings = self.args[2]
+        assert isinstance(settings, PulsarSettings)
+        self.credentials = fingerprint(settings.credential_files)
         if self.raises:
             raise self.raises.pop()
+
+    async def answered(self) -> None:
+        """Nothing is sent."""
+        assert not self.is_closed
+        self.is_answered = True
 
     async def close(self, *, is_replaced: bool = False) -> None:
         """Leave."""
@@ -48,6 +62,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[PlayedSession]:
     monkeypatch.setattr(pulsar_lasting, "PulsarSession", PlayedSession)
     monkeypatch.setattr(pulsar_lasting, "LOOK_S", 0.001)
     monkeypatch.setattr(pulsar_lasting, "PAUSE_S_FIRST", 0.001)
+    monkeypatch.setattr(credential_watch, "LOOK_S", 0.001)
+    monkeypatch.setattr(credential_watch, "PAUSE_S_FIRST", 0.001)
     monkeypatch.setattr(PlayedSession, "made", [])
     return PlayedSession.made
 
@@ -85,3 +101,24 @@ async def test_closing_never_fails(
             await asyncio.sleep(0.001)
     await session.close()
     assert made[0].is_closed
+
+
+async def test_a_changed_token_replaces_the_session_only_once_it_works(
+    made: list[PlayedSession], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first")
+    session = LastingSession("pulsar://here", "topic", PulsarSettings(token), dice=Random(1))
+    await session.open(lambda _delivery: None)
+    PlayedSession.raises += [ExchangeDown("refused"), ExchangeDown("refused")]
+    token.write_text("the second one")
+    async with asyncio.timeout(WAIT_S):
+        while not made[0].is_closed:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.001)
+    assert len(made) == session.attempts + 1 == 4
+    assert made[0].is_answered
+    assert not made[3].is_closed
+    # The refusals were of one file, so one warning; the session that worked was never in trouble.
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert session.trouble is None
+    await session.close()

@@ -50,11 +50,16 @@ def round_of(number: int) -> RoundRecord:
         topics=amounts[:, 0],
         admitted=amounts,
         wanted=amounts,
-        admitted_total=amounts,
-        wanted_total=amounts,
     )
     rows = ShareColumns(
-        usage, amounts, amounts, np.zeros(count, np.uint8), amounts, np.ones(count, np.bool_)
+        usage,
+        amounts,
+        amounts,
+        np.zeros(count, np.uint8),
+        amounts,
+        np.ones(count, np.bool_),
+        amounts,
+        amounts,
     )
     return RoundRecord(Sender("b1", 1), number, 1_000_000_000, rows)
 

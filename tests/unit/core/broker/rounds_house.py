@@ -102,7 +102,7 @@ class House:
     def logged_total(self) -> int:
         """What the log says was admitted of gold since the start."""
         rows = (row for record in self.log for row in record if row.usage.group == "gold")
-        return max(row.usage.admitted_total.messages for row in rows)
+        return max(row.admitted_total.messages for row in rows)
 
 
 def wanted(row: UsageRow) -> float:

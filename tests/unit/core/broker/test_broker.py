@@ -75,7 +75,12 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
             period_ns=ms(1000),
             rows=ShareColumns.of(
                 ShareRow(
-                    usage(200, total=20), (50_000, None), (100_000, None), SharePolicyName.MAX_MIN
+                    usage(200),
+                    (50_000, None),
+                    (100_000, None),
+                    SharePolicyName.MAX_MIN,
+                    admitted_total=Pair(20),
+                    wanted_total=Pair(20),
                 )
             ),
             peers=(("b2", 8),),
@@ -86,7 +91,6 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
     (report_,) = reports((told,))
     (row,) = report_.rows
     assert (row.group, row.kind, row.topics, row.wanted) == (*key(), 1, Pair(20_000))
-    assert (row.admitted_total, row.wanted_total) == (Pair(20), Pair(20))
     assert replace(report_, rows=NO_USAGE) == Report(
         sender=ME,
         sequence=3,
@@ -242,7 +246,7 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     assert live.calls == 1
     (first,) = reports(live.tell_unreported(2310))
     # 201 messages in the least period that a rate is reckoned over.
-    many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000), Pair(200), Pair())
+    many = UsageRow(*key(), 1, Pair(2_000_000), Pair(2_010_000))
     assert first.rows == UsageColumns.of(many)
     assert first.rows_hash == advertised_hash(first.rows)
     assert live.rests_until(2410)

@@ -109,7 +109,7 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
     live.run(2005, 2009)
     live.ask(5, at=2010)
     # The window began when the group was first asked for, at 2005.
-    counted = UsageRow(*key(), 1, Pair(142_857), Pair(142_857), Pair(5), Pair(5))
+    counted = UsageRow(*key(), 1, Pair(142_857), Pair(142_857))
     assert live.stop(2040) == (
         Append(
             RoundRecord(
@@ -117,7 +117,14 @@ def test_it_leaves_with_a_last_record_and_a_goodbye(live: Desk) -> None:
                 sequence=3,
                 period_ns=ms(40),
                 rows=ShareColumns.of(
-                    ShareRow(counted, (100_000, None), (100_000, None), SharePolicyName.MAX_MIN)
+                    ShareRow(
+                        counted,
+                        (100_000, None),
+                        (100_000, None),
+                        SharePolicyName.MAX_MIN,
+                        admitted_total=Pair(5),
+                        wanted_total=Pair(5),
+                    )
                 ),
                 ended_ns=ms(2040),
                 last=True,

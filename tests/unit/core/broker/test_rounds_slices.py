@@ -53,7 +53,7 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
-    assert {row.admitted_total.messages for row in rows} == {3}
+    assert {row.admitted_total.messages for row in house.log[-1]} == {3}
     assert house.rounds.advertised_hash == advertised_hash(rows)
 
 
@@ -67,14 +67,14 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
         house.ask(2, at=1001, group=name)
     house.step_through(1002)
     house.finish()
-    first = {row.usage.group: row.usage for row in house.log[-1]}
+    first = {row.usage.group: row for row in house.log[-1]}
     early = [name for name, row in first.items() if row.admitted_total == Pair(3)]
     assert len(early) == BLOCK_ROWS
     assert {row.admitted_total.messages for row in first.values()} == {3, 5}
     house.end(2000)
-    second = {row.usage.group: row.usage for row in house.log[-1]}
+    second = {row.usage.group: row for row in house.log[-1]}
     # Whose window was closed already has something in the next one, and the others nothing.
-    assert {name for name, row in second.items() if not row.is_idle} == set(early)
+    assert {name for name, row in second.items() if not row.usage.is_idle} == set(early)
     assert {row.admitted_total.messages for row in second.values()} == {5}
 
 
@@ -89,7 +89,7 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
     house.step_through(1002)
     assert names[0] not in {row.group for row in house.finish()}
     house.end(2000)
-    assert house.logged(names[0]).usage.admitted_total == Pair(7)
+    assert house.logged(names[0]).admitted_total == Pair(7)
 
 
 def test_a_round_of_nothing_ends_in_one_slice() -> None:
@@ -165,7 +165,7 @@ def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged(
     assert set(mirror.rows_of("b1")) == {key("gold")}
     assert mirror.hash_of("b1") == house.rounds.advertised_hash
     assert [row.usage.group for row in house.log[-1]] == ["gold"]
-    assert house.logged().usage.admitted_total == Pair(3)
+    assert house.logged().admitted_total == Pair(3)
 
 
 # The end.

@@ -55,7 +55,7 @@ class House:
     def hear(self, peer: str, sequence: int, *names: str, full: bool = False) -> None:
         some = np.full((len(names), 2), 10, np.int64)
         kinds, topics = np.zeros(len(names), np.uint8), some[:, 0]
-        rows = UsageColumns(names, kinds, topics, some, some, some, some)
+        rows = UsageColumns(names, kinds, topics, some, some)
         report = Report(Sender(peer, 1), sequence, NS_PER_S, rows, full=full, rows_hash=1)
         self.live(MessageReceived(ms(self.now), report))
 

@@ -30,7 +30,7 @@ counts = st.integers(0, 9) | st.integers(0, COUNT_MAX)
 pairs = st.builds(Pair, counts, counts)
 maybe_rates = st.none() | counts
 usage_rows = st.builds(
-    UsageRow, st.text("ab", max_size=3), st.sampled_from(Kind), counts, pairs, pairs, pairs, pairs
+    UsageRow, st.text("ab", max_size=3), st.sampled_from(Kind), counts, pairs, pairs
 )
 share_rows = st.builds(
     ShareRow,
@@ -40,9 +40,12 @@ share_rows = st.builds(
     st.sampled_from(SharePolicyName),
     pairs,
     st.booleans(),
+    st.just(()),
+    pairs,
+    pairs,
 )
 
-ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4), Pair(5, 6), Pair(7, 8))
+ROW = UsageRow("gold", Kind.PUBLISH, 3, Pair(1, 2), Pair(3, 4))
 SHARE_ROW = ShareRow(ROW, (1, None), (None, 0), SharePolicyName.STEAL, Pair(9, 10), sent=False)
 
 
@@ -98,8 +101,8 @@ OTHERS = [
     replace(SHARE_ROW, usage=replace(ROW, topics=4)),
     replace(SHARE_ROW, usage=replace(ROW, admitted=Pair(1, 3))),
     replace(SHARE_ROW, usage=replace(ROW, wanted=Pair(4, 4))),
-    replace(SHARE_ROW, usage=replace(ROW, admitted_total=Pair(6, 6))),
-    replace(SHARE_ROW, usage=replace(ROW, wanted_total=Pair(7, 9))),
+    replace(SHARE_ROW, admitted_total=Pair(6, 6)),
+    replace(SHARE_ROW, wanted_total=Pair(7, 9)),
     replace(SHARE_ROW, share=(None, None)),
     replace(SHARE_ROW, quota=(0, 0)),
     replace(SHARE_ROW, policy=SharePolicyName.MAX_MIN),

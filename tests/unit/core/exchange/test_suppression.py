@@ -100,7 +100,7 @@ def test_a_row_that_was_never_told_and_says_nothing_is_none() -> None:
 
 def test_the_same_again_is_held_back() -> None:
     house = House(usage(100, 90, size=50))
-    assert house.pick(usage(100, 90, size=50, total=1)) == []
+    assert house.pick(usage(100, 90, size=50)) == []
     # What the peers hold stays what was told.
     assert house.told() == [usage(100, 90, size=50)]
 
@@ -195,14 +195,14 @@ def test_only_what_is_open_is_asked_for_by_its_own_group() -> None:
 def test_shares_are_not_reckoned_for_what_is_told_or_held_back_without() -> None:
     """It is the dearest question."""
     house = House(usage(100), usage(5, group="same"))
-    house.pick(usage(200), usage(5, group="same", total=9), usage(7, group="new"), anyway=False)
+    house.pick(usage(200), usage(5, group="same"), usage(7, group="new"), anyway=False)
     house.pick(usage(0), anyway=False)
     assert house.shares.asked == []
 
 
 def test_shares_that_move_by_others_doing_are_not_this_rows_news() -> None:
     house = House(usage(100), shares=Shares(usage(100)))
-    assert house.pick(usage(100, total=7)) == []
+    assert house.pick(usage(100)) == []
 
 
 def test_a_change_of_what_is_admitted_alone_may_move_a_share() -> None:
@@ -212,17 +212,17 @@ def test_a_change_of_what_is_admitted_alone_may_move_a_share() -> None:
 
 @pytest.mark.parametrize("tolerance_ppm", [100_000, 1_000_000])
 def test_a_drop_to_zero_is_always_told(tolerance_ppm: int) -> None:
-    house = House(usage(1, total=5), quota=(None, None), tolerance_ppm=tolerance_ppm)
-    assert house.pick(usage(0, topics=0, total=9)) == [usage(0, topics=0, total=9)]
+    house = House(usage(1), quota=(None, None), tolerance_ppm=tolerance_ppm)
+    assert house.pick(usage(0, topics=0)) == [usage(0, topics=0)]
     assert house.told() == []
-    assert house.pick(usage(0, topics=0, total=9)) == []
+    assert house.pick(usage(0, topics=0)) == []
 
 
 def test_what_is_gone_is_taken_back_once_by_a_row_that_says_idle() -> None:
-    house = House(usage(1, total=5), usage(2, group="trial"), usage(3, kind=Kind.DISPATCH))
+    house = House(usage(1), usage(2, group="trial"), usage(3, kind=Kind.DISPATCH))
     places = house.slots(usage(0), usage(0, group="never"), usage(0, kind=Kind.DISPATCH))
     assert list(house.suppression.forget(places)) == [
-        usage(0, topics=0, total=5),
+        usage(0, topics=0),
         usage(0, topics=0, kind=Kind.DISPATCH),
     ]
     assert house.told() == [usage(2, group="trial")]

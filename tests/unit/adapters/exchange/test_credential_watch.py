@@ -1,0 +1,81 @@
+"""When changed credential files are due for another session."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rgd.adapters.exchange.credential_watch import LOOK_S, PAUSE_S_MAX, CredentialWatch
+from rgd.adapters.exchange.pulsar_client import PulsarSettings
+from rgd.config.plain_files import Fingerprint, fingerprint
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text("first")
+    return file
+
+
+def rewrite(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def watch_of(token: Path | None) -> CredentialWatch:
+    return CredentialWatch(PulsarSettings(token_file=token), dice=Random(1))
+
+
+class Clock:
+    now_s = 1000.0
+
+    async def next_look(self, watch: CredentialWatch, used: Fingerprint) -> bool:
+        self.now_s += LOOK_S
+        return await watch.is_due(used, self.now_s)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_without_files_nothing_is_due(clock: Clock) -> None:
+    assert not await clock.next_look(watch_of(None), ())
+
+
+async def test_a_change_is_due_and_the_same_file_is_not(token: Path, clock: Clock) -> None:
+    watch, used = watch_of(token), fingerprint([token])
+    assert not await clock.next_look(watch, used)
+    rewrite(token, "the second")
+    assert not await watch.is_due(used, clock.now_s), "it looks once a second"
+    assert await clock.next_look(watch, used)
+    assert not await clock.next_look(watch, fingerprint([token]))
+
+
+async def test_a_file_that_is_missing_for_a_moment_is_not_due(token: Path, clock: Clock) -> None:
+    watch, used = watch_of(token), fingerprint([token])
+    remove(token)
+    assert not await clock.next_look(watch, used)
+    rewrite(token, "first")
+    assert await clock.next_look(watch, used)
+
+
+async def test_refused_files_are_tried_again_ever_more_seldom_and_changed_ones_at_once(
+    token: Path, clock: Clock
+) -> None:
+    watch, used = watch_of(token), fingerprint([token])
+    rewrite(token, "the second")
+    assert await clock.next_look(watch, used)
+    assert watch.refused(clock.now_s)
+    tries = 0
+    for _ in range(600):
+        if await clock.next_look(watch, used):
+            tries += 1
+            assert not watch.refused(clock.now_s), "these files were refused before"
+    assert 600 / PAUSE_S_MAX / 2 < tries < 600 / PAUSE_S_MAX * 3
+    rewrite(token, "and a third one")
+    assert await clock.next_look(watch, used)
+    assert watch.refused(clock.now_s)
