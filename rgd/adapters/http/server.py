@@ -203,6 +203,15 @@ class HttpServer:
         check(replace(self._settings, tokens=tokens))
         self._gate.tokens = tokens
 
+    def reload_certificate(self) -> None:
+        """Read the certificate, its key and the clients' authority again; new handshakes use them.
+
+        Raises:
+            ConfigError: they cannot be used; the old ones stay in force.
+        """
+        if self._greeting is not None:
+            self._greeting.certificates.load()
+
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""
         self._probes.draining = self._gate.draining = True
