@@ -25,12 +25,14 @@ from rgd.app.backlogs import Backlogs, nobody_listens
 from rgd.app.clock import Clock
 from rgd.app.containment import InternalErrors, is_answer
 from rgd.app.health import health
+from rgd.app.leasing import Leasing
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.looks import Looks
 from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
+from rgd.app.stock_neighbours import StockNeighbours, StockParts
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.core.backlog.model import Eviction
 from rgd.core.broker.broker import Broker
@@ -42,6 +44,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -58,7 +61,7 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Pair
@@ -66,6 +69,7 @@ from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
+from rgd.wire.dialect import CompactDialect
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
@@ -102,9 +106,11 @@ class Parts:
     log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
+    #: The stock brokers that share the quotas; None: there are none.
+    stock: StockParts | None = None
 
 
-class RgdDaemon(Looks):
+class RgdDaemon(Looks, Leasing):
     """One running broker; fulfils `rgd.ports.daemon.Daemon`."""
 
     def __init__(self, core: Broker, parts: Parts, cluster: str) -> None:
@@ -114,7 +120,8 @@ class RgdDaemon(Looks):
         self.parts = parts
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
-        self.traffic = Traffic(parts.exchange, self.errors)
+        self.traffic: Traffic[Message] = Traffic(parts.exchange, CompactDialect(), self.errors)
+        self.stock = self._stock_neighbours()
         self.recorder = Recorder(parts.usage_log, self.errors)
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
@@ -179,6 +186,7 @@ class RgdDaemon(Looks):
         policies = self.parts.policies
         beside = {
             "exchange": self.parts.exchange.trouble,
+            **(self.stock.troubles() if self.stock else {}),
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
@@ -221,6 +229,8 @@ class RgdDaemon(Looks):
             }
             if self.parts.poller is not None:
                 works["backlogs"] = partial(self.parts.poller.follow, self.backlogs)
+            if self.stock is not None:
+                works |= self.stock.works()
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
                 for name, work in works.items()
@@ -229,6 +239,8 @@ class RgdDaemon(Looks):
             self._handle(Stopping(self.now()))
             self.backlogs.close()
             await self.traffic.flush()
+            if self.stock is not None:
+                await self.stock.traffic.flush()
             for task in running:
                 task.cancel()
 
@@ -241,6 +253,7 @@ class RgdDaemon(Looks):
             parts.usage_log,
             parts.log_keeper,
             parts.poller,
+            self.stock,
         ):
             try:
                 if part is not None:
@@ -253,6 +266,17 @@ class RgdDaemon(Looks):
         self._is_draining = True
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.drain()
+
+    def _stock_neighbours(self) -> StockNeighbours | None:
+        if self.parts.stock is None:
+            return None
+        return StockNeighbours(
+            self.parts.stock,
+            self.errors,
+            self.parts.clock,
+            handle=self._handle,
+            members=self.core.stock.members,
+        )
 
     # Tasks.
 
@@ -327,8 +351,8 @@ class RgdDaemon(Looks):
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Publish(message):
-                self.traffic.post(message)
+            case Publish() | Listen() | SendStockReport():
+                self._send(effect)
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
@@ -342,13 +366,21 @@ class RgdDaemon(Looks):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
-            case SendStockReport():
-                pass  # Without `exchange.dialects` naming `pulsar`, no stock report is received.
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
+
+    def _send(self, effect: Publish | Listen | SendStockReport) -> None:
+        match effect:
+            case Publish(message):
+                self.traffic.post(message)
+            case Listen():
+                pass  # No setting divides the exchange into shards yet.
+            case SendStockReport(report):
+                if self.stock is not None:
+                    self.stock.post(report)
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""

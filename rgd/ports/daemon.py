@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.buckets.throttled import Throttled
+from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
@@ -63,6 +64,32 @@ class Daemon(Protocol):
 
         Raises:
             UnknownGroup: the name is of a group that does not exist.
+            InternalError: a bug.
+        """
+
+    def open_lease(self, request: LeaseRequest) -> LeaseAnswer | Answer:
+        """Give a lease; or an answer that grants nothing.
+
+        Raises:
+            UnknownGroup: the name is of a group that does not exist.
+            TooManyLeases: there is no room for one more.
+            InternalError: a bug.
+        """
+
+    def renew_lease(self, lease_id: str, renewal: Renewal) -> LeaseAnswer | Answer:
+        """Extend a lease and take what it lacks; or an answer that leaves it as it was.
+
+        Raises:
+            UnknownLease: it has expired or was released.
+            UnknownGroup: its group was deleted.
+            InternalError: a bug.
+        """
+
+    def release_lease(self, lease_id: str, left: Pair) -> Pair:
+        """End a lease, and give back what its caller has not spent; returns what was given back.
+
+        Raises:
+            UnknownLease: it has expired or was released; nothing was given back.
             InternalError: a bug.
         """
 

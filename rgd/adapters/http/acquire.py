@@ -33,7 +33,7 @@ from rgd.adapters.http.answers import (
     unknown_reply,
 )
 from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
-from rgd.adapters.http.bodies import AcquireBody, SettleBody
+from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
@@ -257,7 +257,7 @@ _new_request: Final = tuple.__new__
 _said: Final[Callable[[Any], tuple[Any, ...]]] = astuple
 
 
-def name_of(asked: AcquireBody | SettleBody) -> Name:
+def name_of(asked: AcquireBody | SettleBody | LeaseBody) -> Name:
     """The full name that a body asks about.
 
     Raises:

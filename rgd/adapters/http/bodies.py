@@ -11,8 +11,9 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rgd.core.backlog.model import TIME_MS_MAX
+from rgd.core.leases.model import TTL_MAX_NS, TTL_MIN_NS
 from rgd.core.policies.model import SharePolicyName, TopicSplit
-from rgd.core.units import COUNT_MAX, Kind
+from rgd.core.units import COUNT_MAX, NS_PER_MS, Kind
 
 Name = Annotated[str, Meta(description="a string")]
 Flag = Annotated[bool, Meta(description="true or false")]
@@ -40,6 +41,17 @@ ARate = (
     | None
 )
 
+
+_WANT: Final = f"a number from 0 to {COUNT_MAX}, units per second"
+AWant = (
+    Annotated[int, Meta(ge=0, le=COUNT_MAX, description=_WANT)]
+    | Annotated[float, Meta(ge=0, le=float(COUNT_MAX))]
+)
+_TTL_MS: Final = (TTL_MIN_NS // NS_PER_MS, TTL_MAX_NS // NS_PER_MS)
+ATtl = Annotated[
+    int,
+    Meta(ge=_TTL_MS[0], le=_TTL_MS[1], description="milliseconds from {} to {}".format(*_TTL_MS)),
+]
 
 _TIME: Final = f"null or milliseconds since 1970, from 0 to {TIME_MS_MAX}"
 ATime = Annotated[int, Meta(ge=0, le=TIME_MS_MAX, description=_TIME)] | None
@@ -130,6 +142,42 @@ class SettleBody(Struct, forbid_unknown_fields=True, gc=False):
     #: What goes back; below 0 what was used beyond the grants; 0 where it is not said.
     messages: SignedCount | UnsetType = UNSET
     bytes: SignedCount | UnsetType = UNSET
+
+
+class _LeaseTerms(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """What a caller wants of a lease, and for how long."""
+
+    wants_messages_per_s: AWant | UnsetType = UNSET
+    wants_bytes_per_s: AWant | UnsetType = UNSET
+    ttl_ms: ATtl | UnsetType = UNSET
+
+
+class LeaseBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """A lease; names, kind and attempt as in `AcquireBody`. A rate that is not said is 0."""
+
+    tenant: Name | UnsetType = UNSET
+    namespace: Name | UnsetType = UNSET
+    group: Name | UnsetType = UNSET
+    topic: Name | UnsetType = UNSET
+    subscription: Name | UnsetType = UNSET
+    kind: AKind | UnsetType = UNSET
+    attempt: Ordinal | UnsetType = UNSET
+
+
+class RenewBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """The renewal of a lease; terms that are not said stay as they were."""
+
+    #: What the caller holds and has not spent; 0 where it is not said.
+    messages: Count | UnsetType = UNSET
+    bytes: Count | UnsetType = UNSET
+
+
+class ReleaseBody(Struct, forbid_unknown_fields=True, gc=False):
+    """The end of a lease."""
+
+    #: What the caller holds and has not spent; 0 where it is not said.
+    messages: Count | UnsetType = UNSET
+    bytes: Count | UnsetType = UNSET
 
 
 class RatesBody(Struct, forbid_unknown_fields=True, frozen=True):

@@ -18,6 +18,7 @@ from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.backlog.model import LEDGERS_MAX, SUBSCRIPTIONS_MAX, TOPICS_MAX
 from rgd.core.errors import GroupInUse, InvalidBacklog, InvalidName, PoliciesReadOnly, UnknownGroup
+from rgd.core.leases.model import UnknownLease
 from rgd.errors import InternalError, RgdError, Unavailable
 from rgd.ports.exchange import ExchangeError
 from rgd.ports.log_door import CursorRefused, UnknownCursor
@@ -172,6 +173,7 @@ STATUS: Final[Mapping[type[BaseException], int]] = {
     NotGoverned: 403,
     UnknownGroup: 404,
     UnknownCursor: 404,
+    UnknownLease: 404,
     BacklogMissing: 404,
     NamespaceMissing: 404,
     TenantMissing: 404,

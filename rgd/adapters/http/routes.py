@@ -24,6 +24,7 @@ from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
 from rgd.adapters.http.groups import BROKERS, GROUPS, Groups
+from rgd.adapters.http.leases import Leases, lease_endpoints
 from rgd.adapters.http.log import Log, log_endpoints
 from rgd.adapters.http.paging import PAGE_QUERY
 from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
@@ -51,6 +52,7 @@ class Doors:
 
     acquire: Acquire
     settle: Settle
+    leases: Leases
     groups: Groups
     group_patch: GroupPatch
     explain: Explain
@@ -68,6 +70,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
     return (
         *_acquire(doors.acquire),
         *settle_endpoints(doors.settle),
+        *lease_endpoints(doors.leases),
         *_groups(doors.groups),
         *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),

@@ -33,6 +33,7 @@ from rgd.adapters.http.groups import Groups
 from rgd.adapters.http.guard import Bounds
 from rgd.adapters.http.lane_heads import IS_AVAILABLE
 from rgd.adapters.http.lanes import Lanes
+from rgd.adapters.http.leases import Leases
 from rgd.adapters.http.listening import Accept, UnixSocket, listen_tcp, listen_unix
 from rgd.adapters.http.log import Log
 from rgd.adapters.http.probes import Probes
@@ -95,6 +96,7 @@ class HttpServer:
             Doors(
                 acquire=self._acquire,
                 settle=Settle(daemon, settings, questions),
+                leases=Leases(daemon, settings),
                 groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),

@@ -5,15 +5,20 @@ from rgd.core.buckets.chain import Chain
 from rgd.core.units import Nanos
 
 
-def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a tenth of a grant
+def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them costs a tenth of a grant
     chain: Chain,
     messages: int,
     size: int,
     topic: str | None,
     attempt: int,
     now: Nanos,
+    *,
+    settles: bool = True,
 ) -> None:
-    """Charge every deciding level and count the grant for every group; each level must admit it."""
+    """Charge every deciding level and count the grant for every group; each level must admit it.
+
+    Unless `settles`, the name cannot give it back by settling: a lease gives back its own way.
+    """
     messages_cost, bytes_cost = messages * PICO, size * PICO
     for level in chain.deciding:
         level.messages_tokens -= messages_cost
@@ -27,7 +32,7 @@ def charge(  # noqa: PLR0917 -- on the fast path an object around them costs a t
                 part.charge_group(messages, size)
         for counters in chain.counters:
             counters.admit(messages, size, attempt, topic, now)
-        if chain.unsettled is not None:
+        if settles and chain.unsettled is not None:
             chain.unsettled.add(messages, size, now)
     except Exception:
         give_back(chain, messages, size)

@@ -134,6 +134,18 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
     return _refused(chain, group, dimension, units, wait_ms, now)
 
 
+class Part(NamedTuple):
+    """The part of a request that every level would grant, and what lowered it."""
+
+    messages: int
+    bytes: int
+    #: The last level that lowered it, and its dimension; None if nothing did.
+    limiting: LevelState | None
+    dimension: Dimension
+    #: The events of all levels that lowered it (`rgd.core.buckets.throttled`).
+    mask: int
+
+
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
     """Grant as much as every level has to a caller that accepts a part."""
     _, _, topic, attempt = asked
@@ -153,7 +165,7 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
         _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     try:
         unmet = _Unmet(asked.messages, asked.bytes, messages, size, partial=True)
-        _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
+        chain.unmet = _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
         if chain.throttled_name is not None:
             levels.throttled.count(
                 chain.throttled_name,
@@ -178,8 +190,8 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     asked: Asked,
     wait_ms: int,
     now: Nanos,
-) -> None:
-    """Count what a caller that accepts a part did not get."""
+) -> Sequence[Unmet]:
+    """Count what a caller that accepts a part did not get; returns it as counted by group."""
     _, _, topic, attempt = asked
     messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
     (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
@@ -197,16 +209,56 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
         if more != _NONE:
             _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
             counted.append((group, *more, attempt))
-    chain.unmet = counted
+    return counted
 
 
-def _largest_part(
-    chain: Chain, asked: Asked, now: Nanos
-) -> tuple[int, int, LevelState | None, Dimension, int]:
-    """What every level would grant, the last level that reduced it and its dimension, and a mask.
+def grant_lease(  # noqa: PLR0917 -- as `refuse`
+    levels: Levels,
+    chain: Chain,
+    part: Part,
+    wanted: Pair,
+    asked: Asked,
+    now: Nanos,
+) -> Decision:
+    """Grant a part that `rgd.core.leases` chose, and count what is lacking as demand.
 
-    The mask has the events of all levels that reduced it (`rgd.core.buckets.throttled`).
+    Args:
+        levels: all levels.
+        chain: the levels of the name; they have the part.
+        part: what is granted; none of it if one of its amounts is 0 and needed.
+        wanted: whole units of work that came since the lease asked last; what exceeds the part is
+            demand.
+        asked: the least that would be of use, with topic and attempt.
+        now: the current time.
     """
+    messages, size, limiting, dimension, mask = part
+    _, _, topic, attempt = asked
+    if messages or size:
+        charge(chain, messages, size, topic, attempt, now, settles=False)
+    if limiting is None:
+        return Decision(granted=True, messages=messages, bytes=size)
+    try:
+        longest, wait_ms, waits_for = _longest_wait(
+            chain.deciding, asked.messages, asked.bytes, now
+        )
+        if not messages and not size:
+            limiting, dimension = longest, waits_for
+        unmet = _Unmet(
+            max(messages, wanted.messages), max(size, wanted.bytes), messages, size, partial=True
+        )
+        if unmet[:2] != unmet[2:4]:
+            _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
+            if chain.throttled_name is not None:
+                lacking = unmet.messages - messages, unmet.bytes - size
+                levels.throttled.count(chain.throttled_name, mask, *lacking, wait_ms, now)
+        return _decision(limiting, dimension, messages, size, wait_ms, now)
+    except Exception:
+        give_back(chain, messages, size)
+        raise
+
+
+def _largest_part(chain: Chain, asked: Asked, now: Nanos) -> Part:
+    """What every level would grant."""
     messages, size = asked.messages, asked.bytes
     limiting, dimension, mask = None, _MESSAGES, 0
     for level in chain.deciding:
@@ -217,7 +269,7 @@ def _largest_part(
         if has_bytes < size:
             size, limiting, dimension = has_bytes, level, _BYTES
             mask |= lowered(level, messages=False, size=True)
-    return messages, size, limiting, dimension, mask
+    return Part(messages, size, limiting, dimension, mask)
 
 
 def _longest_wait(

@@ -19,6 +19,8 @@ from rgd.core.buckets.level import BucketSettings
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import Throttled
 from rgd.core.errors import GroupInUse, PoliciesReadOnly, UnknownGroup
+from rgd.core.leases.leases import Leases
+from rgd.core.leases.model import LeaseAnswer, LeaseRequest, Renewal
 from rgd.core.policies.model import (
     Attachments,
     Group,
@@ -114,6 +116,8 @@ class SmallDaemon:
         self.peers: list[str] = []
         self.state = Health(ready=True)
         self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
+        self.leases = Leases(self.limiter)
+        self.lease_requests: list[LeaseRequest] = []
         self.store = BacklogStore(BacklogSettings(is_precise=True), self.limiter.block)
         self.backlogs = Backlogs(self.store, self._handle, SmallClock(self))
         self._records = PolicyRecords()
@@ -137,6 +141,16 @@ class SmallDaemon:
 
     def settle(self, name: Name, unused: Pair) -> Pair:
         return self.limiter.settle(name, unused, self.now)
+
+    def open_lease(self, request: LeaseRequest) -> LeaseAnswer | Answer:
+        self.lease_requests.append(request)
+        return self.leases.open(request, f"lease-{len(self.lease_requests)}", self.now)
+
+    def renew_lease(self, lease_id: str, renewal: Renewal) -> LeaseAnswer | Answer:
+        return self.leases.renew(lease_id, renewal, self.now)
+
+    def release_lease(self, lease_id: str, left: Pair) -> Pair:
+        return self.leases.release(lease_id, left, self.now)
 
     def names_resolved(self) -> int:
         return self.limiter.resolved_total
@@ -173,7 +187,15 @@ class SmallDaemon:
         rows = len(self._book.groups)
         return tuple(
             BrokerView(
-                name, "rgd", self=name == self.broker, since_s=1, age_s=0, sequence=7, rows=rows
+                name,
+                "rgd",
+                ("compact",),
+                (),
+                self=name == self.broker,
+                since_s=1,
+                age_s=0,
+                sequence=7,
+                rows=rows,
             )
             for name in among
         )

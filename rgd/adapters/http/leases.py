@@ -1,0 +1,260 @@
+"""`/v1/leases`: tokens that a caller takes in advance, spends by itself, and gives back.
+
+Laws: names are those of `acquire`. Amounts in an answer are always added to what the caller has, so a
+lost answer wastes tokens and misleads nobody. A lease that is not known is 404, also when it is released
+for the second time.
+
+How much a lease gets is decided by `rgd.core.leases`.
+"""
+
+import hashlib
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rgd.adapters.http.acquire import name_of
+from rgd.adapters.http.answers import (
+    AcquireAnswer,
+    Reason,
+    UnknownAnswer,
+    backlog_reply,
+    decision_reply,
+    unknown_reply,
+)
+from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
+from rgd.adapters.http.endpoint import AnyOf, Endpoint, ResponseSpec
+from rgd.adapters.http.errors import NotGoverned, Overloaded
+from rgd.adapters.http.reply import Call, Reply, json_reply
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.strict import BodyDecoder
+from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
+from rgd.core.leases.model import (
+    TTL_DEFAULT_NS,
+    LeaseAnswer,
+    LeaseRequest,
+    Renewal,
+    TooManyLeases,
+)
+from rgd.core.policies.model import Rate
+from rgd.core.units import NS_PER_MS, RATE_MAX, Dimension, Kind, Pair, to_milli, to_units
+from rgd.ports.daemon import Daemon
+from rgd.ports.door import Scope, Ungoverned
+
+_opening = BodyDecoder(LeaseBody)
+_renewing = BodyDecoder(RenewBody)
+_releasing = BodyDecoder(ReleaseBody)
+
+
+class SafeRate(Struct, gc=False):
+    """Units per second that a caller may use while the daemon is away; null: nothing limits it."""
+
+    messages: float | None
+    bytes: float | None
+
+
+class LeaseView(Struct, omit_defaults=True, gc=False):
+    """A lease was given or renewed; the limit is named only where one lowered the amounts."""
+
+    lease_id: str
+    #: Tokens taken by this call, in addition to those that the caller has; null: nothing limits it.
+    messages: int | None
+    bytes: int | None
+    expires_in_ms: int
+    refresh_in_ms: int
+    safe_rate: SafeRate
+    governed: bool = True
+    limited_by: Level | None = None
+    group: str | None = None
+    dimension: Dimension | None = None
+    #: Only where nothing could be added.
+    retry_after_ms: int | None = None
+
+
+class ReleaseView(Struct, gc=False):
+    """What was given back."""
+
+    messages: int
+    bytes: int
+
+
+class Leases:
+    """Leases on behalf of HTTP callers."""
+
+    def __init__(self, daemon: Daemon, settings: HttpSettings) -> None:
+        self._daemon = daemon
+        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+
+    def open(self, call: Call) -> Reply:
+        """Give a lease."""
+        body = _opening.decode(call.body)
+        name = name_of(body)
+        request = LeaseRequest(
+            name,
+            _wants(body.wants_messages_per_s, body.wants_bytes_per_s),
+            TTL_DEFAULT_NS if body.ttl_ms is UNSET else body.ttl_ms * NS_PER_MS,
+            0 if body.attempt is UNSET else body.attempt,
+            _holder(call),
+        )
+        try:
+            answer = self._daemon.open_lease(request)
+        except TooManyLeases as error:
+            raise Overloaded(str(error)) from None
+        if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
+            self._daemon.release_lease(answer.lease_id, Pair())
+            raise NotGoverned(str(name[3] or name[2] or name[1]))
+        return _reply(answer, name[0])
+
+    def renew(self, call: Call) -> Reply:
+        """Extend a lease, and add what it lacks."""
+        body = _renewing.decode(call.body)
+        is_said = body.wants_messages_per_s is not UNSET or body.wants_bytes_per_s is not UNSET
+        renewal = Renewal(
+            Pair(body.messages or 0, body.bytes or 0),
+            _wants(body.wants_messages_per_s, body.wants_bytes_per_s) if is_said else None,
+            None if body.ttl_ms is UNSET else body.ttl_ms * NS_PER_MS,
+        )
+        lease_id = call.path["lease"]
+        answer = self._daemon.renew_lease(lease_id, renewal)
+        if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
+            self._daemon.release_lease(lease_id, Pair())
+            raise NotGoverned("the name of the lease")
+        return _reply(answer, Kind.PUBLISH)
+
+    def release(self, call: Call) -> Reply:
+        """End a lease."""
+        body = _releasing.decode(call.body)
+        left = Pair(body.messages or 0, body.bytes or 0)
+        return json_reply(ReleaseView(*self._daemon.release_lease(call.path["lease"], left)))
+
+    def _is_denied(self, answer: LeaseAnswer) -> bool:
+        return self._denies_ungoverned and not answer.decision.governed
+
+
+def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
+    """The calls."""
+    unknown = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
+    malformed = ResponseSpec("The body is malformed; the field is named.", Reason)
+    too_large = ResponseSpec("The body is too large.", Reason)
+    denied = ResponseSpec(
+        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
+    )
+    return (
+        Endpoint(
+            method="POST",
+            path="/v1/leases",
+            scope=Scope.QUERY,
+            handler=leases.open,
+            is_hot=True,
+            summary="Take tokens in advance, to spend them without asking.",
+            body=LeaseBody,
+            answers={
+                200: ResponseSpec("The lease, perhaps with less than was wanted.", LeaseView),
+                400: malformed,
+                403: denied,
+                404: ResponseSpec("There is no such group.", Reason),
+                413: too_large,
+                429: _REFUSED,
+                503: ResponseSpec(
+                    "Too many leases; or no policies are known yet.",
+                    AnyOf((UnknownAnswer, Reason)),
+                    headers_if_any=("Retry-After",),
+                ),
+            },
+        ),
+        Endpoint(
+            method="POST",
+            path="/v1/leases/{lease}/renew",
+            scope=Scope.QUERY,
+            handler=leases.renew,
+            is_hot=True,
+            summary="Extend a lease, and add what it lacks.",
+            body=RenewBody,
+            answers={
+                200: ResponseSpec(
+                    "The lease goes on; the amounts are added, perhaps 0.", LeaseView
+                ),
+                400: malformed,
+                403: denied,
+                404: unknown,
+                413: too_large,
+                429: _REFUSED,
+                503: ResponseSpec(
+                    "No policies are known.",
+                    AnyOf((UnknownAnswer, Reason)),
+                    headers_if_any=("Retry-After",),
+                ),
+            },
+        ),
+        Endpoint(
+            method="POST",
+            path="/v1/leases/{lease}/release",
+            scope=Scope.QUERY,
+            handler=leases.release,
+            is_hot=True,
+            summary="End a lease, and give back what was not spent.",
+            body=ReleaseBody,
+            answers={
+                200: ResponseSpec("What was given back.", ReleaseView),
+                400: malformed,
+                404: unknown,
+                413: too_large,
+            },
+        ),
+    )
+
+
+_REFUSED: Final = ResponseSpec(
+    "There is nothing to take now, or a backlog quota blocks publishing; no lease was made or changed.",
+    AcquireAnswer,
+    headers=("Retry-After",),
+    headers_if_any=(
+        "RateLimit",
+        "RateLimit-Policy",
+        "RateLimit-Limit",
+        "RateLimit-Remaining",
+        "RateLimit-Reset",
+    ),
+)
+
+
+def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:
+    """Rates in Milli per second."""
+    return Pair(*(0 if of is UNSET else min(to_milli(of), RATE_MAX) for of in (messages, size)))
+
+
+def _holder(call: Call) -> str:
+    """Who asks: a token. Without tokens nobody can be told from anybody else."""
+    token = call.headers.get("Authorization", "")
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
+
+
+def _reply(answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
+    if isinstance(answer, LeaseAnswer):
+        return json_reply(_view(answer))
+    if isinstance(answer, OverBacklog):
+        return backlog_reply(answer)
+    if isinstance(answer, PoliciesUnknown):
+        return unknown_reply(answer)
+    assert isinstance(answer, Decision), "a lease takes parts, and they are never too large"
+    return decision_reply(answer, kind)
+
+
+def _view(answer: LeaseAnswer) -> LeaseView:
+    decision = answer.decision
+    return LeaseView(
+        answer.lease_id,
+        answer.messages,
+        answer.bytes,
+        answer.expires_in_ms,
+        answer.refresh_in_ms,
+        SafeRate(_rate(answer.safe_messages), _rate(answer.safe_bytes)),
+        governed=decision.governed,
+        limited_by=decision.limited_by,
+        group=decision.group,
+        dimension=decision.dimension,
+        retry_after_ms=None if decision.granted else decision.retry_after_ms,
+    )
+
+
+def _rate(rate: Rate) -> float | None:
+    return None if rate is None else to_units(rate)

@@ -1,0 +1,368 @@
+"""One lease after the other: how much it has, when it ends, what goes back, what counts as demand.
+
+Not covered: any sequence of calls (tests/property/test_leases.py), HTTP
+(tests/integration/http/test_leases.py), an hour of callers that crash (tests/simulation).
+"""
+
+import pytest
+
+from rgd.core.backlog.model import QuotaType
+from rgd.core.backlog.quota import Blocked
+from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, PoliciesUnknown, Request
+from rgd.core.buckets.level import GroupState
+from rgd.core.buckets.limiter import Limiter
+from rgd.core.errors import UnknownGroup
+from rgd.core.leases import model, table
+from rgd.core.leases.leases import LeaseEvent, Leases
+from rgd.core.leases.model import (
+    LeaseAnswer,
+    LeaseRequest,
+    Renewal,
+    TooManyLeases,
+    UnknownLease,
+)
+from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, OnUnknown, TopicSplit
+from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
+from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
+
+START = Nanos(0)
+NAME: Name = (Kind.PUBLISH, None, NAMESPACE, TOPIC, None)
+READER: Name = (Kind.DISPATCH, None, NAMESPACE, TOPIC, "audit")
+NOTHING = Pair()
+
+
+def limiter(
+    messages: float | None = 1000,
+    size: float | None = None,
+    *,
+    shadow: bool = False,
+    split: TopicSplit | None = None,
+) -> Limiter:
+    """One group on the namespace, in both kinds."""
+    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
+    follow(made, messages, size, shadow=shadow, split=split)
+    return made
+
+
+def follow(
+    one: Limiter,
+    messages: float | None,
+    size: float | None = None,
+    *,
+    shadow: bool = False,
+    split: TopicSplit | None = None,
+    now: Nanos = START,
+    name: str = "gold",
+) -> None:
+    limit = Limit(rates(messages, size), rates(messages, size))
+    group = Group(name, limit, shadow=shadow, topic_split=split)
+    attached = Attachments(namespaces={NAMESPACE: name})
+    one.set_policies(PolicySnapshot({name: group}, attached), now)
+
+
+def wants(messages: float, size: float = 0) -> Pair:
+    return Pair(round(messages * MILLI), round(size * MILLI))
+
+
+def opened(
+    leases: Leases,
+    messages: float = 100,
+    size: float = 0,
+    *,
+    now: Nanos = START,
+    name: Name = NAME,
+    lease_id: str = "one",
+) -> LeaseAnswer:
+    answer = leases.open(LeaseRequest(name, wants(messages, size)), lease_id, now)
+    assert isinstance(answer, LeaseAnswer)
+    return answer
+
+
+def renewed(leases: Leases, left: int, now: Nanos, lease_id: str = "one") -> LeaseAnswer:
+    answer = leases.renew(lease_id, Renewal(Pair(left)), now)
+    assert isinstance(answer, LeaseAnswer)
+    return answer
+
+
+def group_of(one: Limiter, kind: Kind = Kind.PUBLISH) -> GroupState:
+    state = one.state(key("gold", kind))
+    assert state is not None
+    return state
+
+
+def remaining(one: Limiter, now: Nanos = START, kind: Kind = Kind.PUBLISH) -> int:
+    return group_of(one, kind).remaining(Dimension.MESSAGES, now)
+
+
+def test_a_lease_holds_what_its_caller_wants_for_a_second() -> None:
+    one = limiter()
+    lease = opened(Leases(one), 100)
+    assert (lease.messages, lease.bytes) == (100, None)
+    assert remaining(one) == 150
+    assert lease.expires_in_ms == 10_000
+    assert lease.refresh_in_ms == 500
+    assert lease.safe_messages == 100 * MILLI
+    assert lease.decision.limited_by is None
+
+
+def test_a_lease_leaves_half_of_what_there_is_to_others() -> None:
+    one = limiter()
+    leases = Leases(one)
+    assert [opened(leases, 600, lease_id=name).messages for name in "abc"] == [125, 62, 31]
+    assert remaining(one) == 32
+
+
+def test_leases_that_want_more_than_there_is_have_it_in_proportion() -> None:
+    one = limiter(10_000)
+    leases = Leases(one)
+    request = LeaseRequest(NAME, wants(10_000), ttl_ns=NS_PER_S // 5)
+    leases.open(request, "a", START)
+    answer = leases.open(request, "b", START)
+    assert isinstance(answer, LeaseAnswer)
+    # A tenth of a second of half the rate.
+    assert answer.messages == 500
+    assert answer.decision.limited_by is Level.RESOURCE_GROUP
+    assert answer.safe_messages == 5_000 * MILLI
+
+
+def test_a_renewal_adds_what_is_lacking() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    again = renewed(leases, 40, ms(600))
+    assert (again.messages, again.expires_in_ms) == (60, 10_000)
+    assert renewed(leases, 100, ms(600)).messages == 0
+    assert leases.table.loads[group_of(one)].held_messages == 100
+
+
+def test_leases_shrink_with_the_share() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    follow(one, 10, now=ms(100))
+    assert renewed(leases, 10, ms(500)).messages == 0
+    low = renewed(leases, 0, ms(1000))
+    assert low.messages == 1
+    assert low.safe_messages == 10 * MILLI
+
+
+def test_the_rest_goes_back_once() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    assert leases.release("one", Pair(70), START) == Pair(70)
+    assert remaining(one) == 220
+    with pytest.raises(UnknownLease):
+        leases.release("one", Pair(30), START)
+    assert remaining(one) == 220
+    assert not leases.table.loads
+    assert group_of(one).counters.returned == Pair(70)
+
+
+def test_no_more_goes_back_than_the_lease_holds() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    renewed(leases, 30, ms(500))
+    # 70 were spent before, however much the caller claims now.
+    assert leases.release("one", Pair(10**9), ms(500)) == Pair(100)
+
+
+def test_a_lease_ends_by_the_clock_and_its_tokens_stay_taken() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    with pytest.raises(UnknownLease):
+        renewed(leases, 100, ms(10_000))
+    assert leases.events()[LeaseEvent.EXPIRED] == 1
+    assert group_of(one).counters.admitted == Pair(100)
+    assert group_of(one).counters.returned == Pair()
+    assert not leases.table.loads
+
+
+def test_a_renewal_counts_the_lifetime_from_itself() -> None:
+    leases = Leases(limiter())
+    opened(leases, 100)
+    renewed(leases, 0, ms(9_999))
+    assert renewed(leases, 0, ms(15_000)).expires_in_ms == 10_000
+
+
+def test_nothing_goes_back_to_levels_that_gave_nothing() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    follow(one, 1000, name="silver")
+    assert leases.release("one", Pair(100), START) == NOTHING
+
+
+def test_nothing_goes_back_to_a_group_that_is_gone() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100, name=(Kind.PUBLISH, "gold", None, None, None))
+    follow(one, 1000, name="silver")
+    with pytest.raises(UnknownGroup):
+        renewed(leases, 0, START)
+    assert leases.release("one", Pair(100), START) == NOTHING
+
+
+def test_what_a_lease_took_cannot_be_settled() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100, name=READER)
+    assert one.settle(READER, Pair(100), START) == Pair()
+    assert leases.release("one", Pair(100), START) == Pair(100)
+    assert remaining(one, kind=Kind.DISPATCH) == 250
+
+
+def test_a_group_divided_over_topics_gives_and_takes_back() -> None:
+    one = limiter(split=TopicSplit.EVEN)
+    leases = Leases(one)
+    opened(leases, 100)
+    assert remaining(one) == 150
+    assert leases.release("one", Pair(100), START) == Pair(100)
+    assert remaining(one) == 250
+
+
+def test_a_shadow_group_counts_leases_and_refuses_none() -> None:
+    one = limiter(1, shadow=True)
+    lease = opened(Leases(one), 100)
+    assert lease.messages == 100
+    # The first one was granted by debt.
+    assert opened(Leases(one), 70).messages == 70
+    assert group_of(one).shadow_refused == Pair(70)
+
+
+def test_a_dimension_that_is_not_wanted_is_taken_only_where_it_is_limited() -> None:
+    assert opened(Leases(limiter(1000, None)), 100).bytes is None
+    assert opened(Leases(limiter(1000, 1000)), 100).bytes == 0
+    assert opened(Leases(limiter(1000, None)), 0, 50).messages == 0
+    assert opened(Leases(limiter(None, 1000)), 0, 50).messages is None
+
+
+def test_two_dimensions_are_one_decision() -> None:
+    one = limiter(1000, 1000)
+    leases = Leases(one)
+    opened(leases, 0, 10**6, lease_id="all")
+    while isinstance(leases.open(LeaseRequest(NAME, wants(0, 10**6)), "x", START), LeaseAnswer):
+        leases.release("x", NOTHING, START)
+    before = remaining(one)
+    refused = leases.open(LeaseRequest(NAME, wants(10, 10)), "y", START)
+    assert isinstance(refused, Decision)
+    assert (refused.granted, refused.dimension) == (False, Dimension.BYTES)
+    assert remaining(one) == before
+
+
+def test_a_name_without_limits_needs_no_tokens() -> None:
+    lease = opened(Leases(Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))))
+    assert (lease.messages, lease.bytes, lease.decision.governed) == (None, None, False)
+    assert lease.refresh_in_ms == 5_000
+
+
+def test_a_refused_lease_leaves_no_trace_but_demand() -> None:
+    one = limiter(0)
+    leases = Leases(one)
+    refused = leases.open(LeaseRequest(NAME, wants(1000)), "one", START)
+    assert isinstance(refused, Decision)
+    assert not refused.granted
+    assert refused.retry_after_ms == BUCKETS.round_ms
+    assert len(leases.table) == len(leases.table.loads) == 0
+    # What came in the first 20 ms.
+    assert group_of(one).counters.refused_new_messages == 20
+
+
+def test_a_lease_that_has_spent_all_wants_what_it_wants() -> None:
+    one = limiter(100)
+    leases = Leases(one)
+    opened(leases, 1000)
+    counters = group_of(one).counters
+    before = counters.messages + counters.refused_new_messages
+    for at in range(1, 11):
+        renewed(leases, 0, ms(100 * at))
+    assert counters.messages + counters.refused_new_messages - before == 1000
+
+
+def test_a_lease_that_holds_enough_wants_what_it_takes() -> None:
+    one = limiter(100)
+    leases = Leases(one)
+    first = opened(leases, 1000).messages or 0
+    counters = group_of(one).counters
+    before = counters.refused_new_messages
+    for at in range(1, 11):
+        renewed(leases, first, ms(100 * at))
+    assert counters.refused_new_messages == before
+
+
+def test_a_refused_renewal_keeps_the_lease() -> None:
+    one = limiter(10)
+    leases = Leases(one)
+    opened(leases, 1000)
+    one.acquire(Request(namespace=NAMESPACE, topic=TOPIC, partial=True, messages=9), START)
+    none = renewed(leases, 0, START)
+    assert (none.messages, none.decision.granted) == (0, False)
+    assert none.decision.retry_after_ms == none.refresh_in_ms == 50
+    assert renewed(leases, 0, ms(50)).messages == 1
+
+
+def test_a_blocked_topic_gives_no_lease() -> None:
+    one = limiter()
+    leases = Leases(one)
+    opened(leases, 100)
+    one.block(TOPIC, Blocked(QuotaType.SIZE, BacklogAction.HOLD, ms(1000), ms(500)))
+    assert isinstance(leases.open(LeaseRequest(NAME, wants(1)), "b", START), OverBacklog)
+    assert isinstance(leases.renew("one", Renewal(NOTHING), START), OverBacklog)
+    one.block(TOPIC, None)
+    assert renewed(leases, 0, START).messages == 75
+
+
+def test_without_policies_there_is_no_lease() -> None:
+    one = limiter()
+    one.unknown = OnUnknown.DENY
+    leases = Leases(one)
+    assert isinstance(leases.open(LeaseRequest(NAME, wants(1)), "b", START), PoliciesUnknown)
+
+
+def test_leases_are_bounded_in_all_and_for_each_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "LEASES_MAX", 3)
+    monkeypatch.setattr(table, "LEASES_PER_HOLDER_MAX", 2)
+    leases = Leases(limiter())
+
+    def ask(lease_id: str, holder: str, now: Nanos = START) -> None:
+        leases.open(LeaseRequest(NAME, wants(1), holder=holder), lease_id, now)
+
+    ask("a", "alice")
+    ask("b", "alice")
+    with pytest.raises(TooManyLeases, match="the caller has 2"):
+        ask("c", "alice")
+    ask("c", "bob")
+    with pytest.raises(TooManyLeases, match="the daemon has 3"):
+        ask("d", "carol")
+    leases.release("a", NOTHING, START)
+    ask("d", "alice")
+    # Those that expire make room.
+    ask("e", "alice", Nanos(model.TTL_DEFAULT_NS))
+    assert len(leases.table) == 1
+
+
+def test_many_leases_are_told_to_renew_less_often() -> None:
+    leases = Leases(limiter(10**6))
+    for at in range(999):
+        opened(leases, 100, lease_id=str(at))
+    lease = opened(leases, 100)
+    assert lease.refresh_in_ms >= 1000 * 999 // model.RENEWALS_PER_S_MAX > 20
+
+
+def test_the_queue_of_expiries_stays_small() -> None:
+    leases = Leases(limiter(10**6))
+    for at in range(5_000):
+        opened(leases, 1, lease_id=str(at))
+        leases.release(str(at), NOTHING, START)
+    assert len(leases.table._ends) < 1_100
+
+
+def test_a_lifetime_is_bounded() -> None:
+    leases = Leases(limiter())
+    request = LeaseRequest(NAME, wants(1), ttl_ns=10**18)
+    answer = leases.open(request, "one", START)
+    assert isinstance(answer, LeaseAnswer)
+    assert answer.expires_in_ms == model.TTL_MAX_NS // NS_PER_MS
