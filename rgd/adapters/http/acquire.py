@@ -109,7 +109,10 @@ class Acquire:
         body = call.body
         if is_array(body):
             return self._answer_many(body)
-        asked = _one.decode(body)
+        return self.reply_to(_one.decode(body))
+
+    def reply_to(self, asked: AcquireBody) -> Reply:
+        """Answer one question."""
         answer = self._ask(asked)
         if isinstance(answer, Decision):
             if answer.granted and answer.limited_by is None and answer.governed:

@@ -130,14 +130,41 @@ class Leases:
         return self._denies_ungoverned and not answer.decision.governed
 
 
+_REFUSED: Final = ResponseSpec(
+    "There is nothing to take now, or a backlog quota blocks publishing; no lease was made or changed.",
+    AcquireAnswer,
+    headers=("Retry-After",),
+    headers_if_any=(
+        "RateLimit",
+        "RateLimit-Policy",
+        "RateLimit-Limit",
+        "RateLimit-Remaining",
+        "RateLimit-Reset",
+    ),
+)
+
+
+_MALFORMED: Final = ResponseSpec("The body is malformed; the field is named.", Reason)
+_TOO_LARGE: Final = ResponseSpec("The body is too large.", Reason)
+_UNKNOWN: Final = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
+#: What may be answered wherever tokens are taken.
+_TAKING: Final = {
+    400: _MALFORMED,
+    403: ResponseSpec(
+        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
+    ),
+    413: _TOO_LARGE,
+    429: _REFUSED,
+    503: ResponseSpec(
+        "Too many leases; or no policies are known.",
+        AnyOf((UnknownAnswer, Reason)),
+        headers_if_any=("Retry-After",),
+    ),
+}
+
+
 def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
     """The calls."""
-    unknown = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
-    malformed = ResponseSpec("The body is malformed; the field is named.", Reason)
-    too_large = ResponseSpec("The body is too large.", Reason)
-    denied = ResponseSpec(
-        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
-    )
     return (
         Endpoint(
             method="POST",
@@ -149,16 +176,8 @@ def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
             body=LeaseBody,
             answers={
                 200: ResponseSpec("The lease, perhaps with less than was wanted.", LeaseView),
-                400: malformed,
-                403: denied,
                 404: ResponseSpec("There is no such group.", Reason),
-                413: too_large,
-                429: _REFUSED,
-                503: ResponseSpec(
-                    "Too many leases; or no policies are known yet.",
-                    AnyOf((UnknownAnswer, Reason)),
-                    headers_if_any=("Retry-After",),
-                ),
+                **_TAKING,
             },
         ),
         Endpoint(
@@ -173,16 +192,8 @@ def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
                 200: ResponseSpec(
                     "The lease goes on; the amounts are added, perhaps 0.", LeaseView
                 ),
-                400: malformed,
-                403: denied,
-                404: unknown,
-                413: too_large,
-                429: _REFUSED,
-                503: ResponseSpec(
-                    "No policies are known.",
-                    AnyOf((UnknownAnswer, Reason)),
-                    headers_if_any=("Retry-After",),
-                ),
+                404: _UNKNOWN,
+                **_TAKING,
             },
         ),
         Endpoint(
@@ -195,26 +206,12 @@ def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
             body=ReleaseBody,
             answers={
                 200: ResponseSpec("What was given back.", ReleaseView),
-                400: malformed,
-                404: unknown,
-                413: too_large,
+                400: _MALFORMED,
+                404: _UNKNOWN,
+                413: _TOO_LARGE,
             },
         ),
     )
-
-
-_REFUSED: Final = ResponseSpec(
-    "There is nothing to take now, or a backlog quota blocks publishing; no lease was made or changed.",
-    AcquireAnswer,
-    headers=("Retry-After",),
-    headers_if_any=(
-        "RateLimit",
-        "RateLimit-Policy",
-        "RateLimit-Limit",
-        "RateLimit-Remaining",
-        "RateLimit-Reset",
-    ),
-)
 
 
 def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:
