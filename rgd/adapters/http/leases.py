@@ -10,7 +10,7 @@ How much a lease gets is decided by `rgd.core.leases`.
 import hashlib
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import (
@@ -26,6 +26,7 @@ from rgd.adapters.http.endpoint import AnyOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import NotGoverned, Overloaded
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
 from rgd.core.leases.model import (
@@ -68,6 +69,14 @@ class LeaseView(Struct, omit_defaults=True, gc=False):
     dimension: Dimension | None = None
     #: Only where nothing could be added.
     retry_after_ms: int | None = None
+    #: Only where the daemon is a shadow: what would have been answered instead.
+    shadow: str | None = None
+
+
+#: What a shadow answers where there is no lease: to use what it likes, and to ask again soon.
+_NO_LEASE: Final = LeaseView(
+    "shadow", None, None, expires_in_ms=1000, refresh_in_ms=500, safe_rate=SafeRate(None, None)
+)
 
 
 class ReleaseView(Struct, gc=False):
@@ -80,9 +89,12 @@ class ReleaseView(Struct, gc=False):
 class Leases:
     """Leases on behalf of HTTP callers."""
 
-    def __init__(self, daemon: Daemon, settings: HttpSettings) -> None:
+    def __init__(
+        self, daemon: Daemon, settings: HttpSettings, shadow: Shadow | None = None
+    ) -> None:
         self._daemon = daemon
-        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+        self._shadow = shadow
+        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY and shadow is None
 
     def open(self, call: Call) -> Reply:
         """Give a lease."""
@@ -102,7 +114,7 @@ class Leases:
         if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
             self._daemon.release_lease(answer.lease_id, Pair())
             raise NotGoverned(str(name[3] or name[2] or name[1]))
-        return _reply(answer, name[0])
+        return self._reply(answer, name[0])
 
     def renew(self, call: Call) -> Reply:
         """Extend a lease, and add what it lacks."""
@@ -118,13 +130,37 @@ class Leases:
         if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
             self._daemon.release_lease(lease_id, Pair())
             raise NotGoverned("the name of the lease")
-        return _reply(answer, Kind.PUBLISH)
+        return self._reply(answer, Kind.PUBLISH)
 
     def release(self, call: Call) -> Reply:
         """End a lease."""
         body = _releasing.decode(call.body)
         left = Pair(body.messages or 0, body.bytes or 0)
         return json_reply(ReleaseView(*self._daemon.release_lease(call.path["lease"], left)))
+
+    def _reply(self, answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
+        if self._shadow is not None:
+            return self._shadow_reply(answer, self._shadow)
+        return _reply(answer, kind)
+
+    def _shadow_reply(self, answer: LeaseAnswer | Answer, shadow: Shadow) -> Reply:
+        """A lease without bounds, whatever was decided and taken."""
+        view = _view(answer) if isinstance(answer, LeaseAnswer) else _NO_LEASE
+        decision = answer.decision if isinstance(answer, LeaseAnswer) else answer
+        shadowed = shadow.shadowed_lease(decision)
+        if shadowed is None:
+            return json_reply(structs.replace(view, messages=None, bytes=None))
+        told = shadow.granted(shadowed, 0, 0, decision)
+        view = structs.replace(
+            view,
+            messages=None,
+            bytes=None,
+            limited_by=told.limited_by,
+            group=told.group,
+            dimension=told.dimension,
+            shadow=shadowed,
+        )
+        return json_reply(view, headers={HEADER: shadowed})
 
     def _is_denied(self, answer: LeaseAnswer) -> bool:
         return self._denies_ungoverned and not answer.decision.governed

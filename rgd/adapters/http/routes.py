@@ -100,6 +100,7 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
                     AnyOf(
                         (AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))
                     ),
+                    headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over"),
                 ),
                 400: ResponseSpec("The body is malformed; the field is named.", Reason),
                 403: ResponseSpec(

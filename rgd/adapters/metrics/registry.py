@@ -70,6 +70,13 @@ METRICS: Final = (
         "Messages or bytes granted that a shadow group would have refused.",
         _GROUP,
     ),
+    Metric(
+        "rgd_http_shadow_total",
+        MetricType.COUNTER,
+        "Requests granted whole because the daemon is a shadow (`http.shadow`), by what they would have been: `refused`, "
+        "`partial`, `too_large`, `backlog`, `ungoverned`, `unknown`.",
+        ("outcome",),
+    ),
     Metric("rgd_leases", MetricType.GAUGE, "Leases that live."),
     Metric(
         "rgd_lease_events_total",
