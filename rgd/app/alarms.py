@@ -36,6 +36,8 @@ _WARNINGS: Final = frozenset(
         AlarmCode.ISOLATED,
         AlarmCode.PEER_ROWS_REFUSED,
         AlarmCode.GROUPS_WITHOUT_SLOT,
+        AlarmCode.STOCK_BROKER_SILENT,
+        AlarmCode.STOCK_PERIOD_DIFFERS,
     }
 )
 

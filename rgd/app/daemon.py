@@ -32,6 +32,7 @@ from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
+from rgd.app.stock_neighbours import StockNeighbours, StockParts
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.core.backlog.model import Eviction
 from rgd.core.broker.broker import Broker
@@ -43,6 +44,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -59,7 +61,7 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.messages import Goodbye, Message, Report
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Pair
@@ -67,6 +69,7 @@ from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
+from rgd.wire.dialect import CompactDialect
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
@@ -103,6 +106,8 @@ class Parts:
     log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
+    #: The stock brokers that share the quotas; None: there are none.
+    stock: StockParts | None = None
 
 
 class RgdDaemon(Looks, Leasing):
@@ -115,7 +120,8 @@ class RgdDaemon(Looks, Leasing):
         self.parts = parts
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
-        self.traffic = Traffic(parts.exchange, self.errors)
+        self.traffic: Traffic[Message] = Traffic(parts.exchange, CompactDialect(), self.errors)
+        self.stock = self._stock_neighbours()
         self.recorder = Recorder(parts.usage_log, self.errors)
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
@@ -180,6 +186,7 @@ class RgdDaemon(Looks, Leasing):
         policies = self.parts.policies
         beside = {
             "exchange": self.parts.exchange.trouble,
+            **(self.stock.troubles() if self.stock else {}),
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
@@ -222,6 +229,8 @@ class RgdDaemon(Looks, Leasing):
             }
             if self.parts.poller is not None:
                 works["backlogs"] = partial(self.parts.poller.follow, self.backlogs)
+            if self.stock is not None:
+                works |= self.stock.works()
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
                 for name, work in works.items()
@@ -230,6 +239,8 @@ class RgdDaemon(Looks, Leasing):
             self._handle(Stopping(self.now()))
             self.backlogs.close()
             await self.traffic.flush()
+            if self.stock is not None:
+                await self.stock.traffic.flush()
             for task in running:
                 task.cancel()
 
@@ -242,6 +253,7 @@ class RgdDaemon(Looks, Leasing):
             parts.usage_log,
             parts.log_keeper,
             parts.poller,
+            self.stock,
         ):
             try:
                 if part is not None:
@@ -254,6 +266,17 @@ class RgdDaemon(Looks, Leasing):
         self._is_draining = True
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.drain()
+
+    def _stock_neighbours(self) -> StockNeighbours | None:
+        if self.parts.stock is None:
+            return None
+        return StockNeighbours(
+            self.parts.stock,
+            self.errors,
+            self.parts.clock,
+            handle=self._handle,
+            members=self.core.stock.members,
+        )
 
     # Tasks.
 
@@ -328,8 +351,8 @@ class RgdDaemon(Looks, Leasing):
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Publish(message):
-                self.traffic.post(message)
+            case Publish() | Listen() | SendStockReport():
+                self._send(effect)
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
@@ -343,13 +366,21 @@ class RgdDaemon(Looks, Leasing):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
-            case SendStockReport():
-                pass  # Without `exchange.dialects` naming `pulsar`, no stock report is received.
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
+
+    def _send(self, effect: Publish | Listen | SendStockReport) -> None:
+        match effect:
+            case Publish(message):
+                self.traffic.post(message)
+            case Listen():
+                pass  # No setting divides the exchange into shards yet.
+            case SendStockReport(report):
+                if self.stock is not None:
+                    self.stock.post(report)
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""

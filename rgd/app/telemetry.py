@@ -19,6 +19,8 @@ from rgd.views.figures import GroupFigures, group_figures
 OVERFLOW: Final = "overflow"
 #: Messages that no daemon sealed, on the embedded broker.
 UNAUTHENTICATED: Final = "unauthenticated"
+#: Messages that no client of the exchange would send so.
+UNREADABLE: Final = "unreadable"
 
 
 class Telemetry:
@@ -76,6 +78,7 @@ class Telemetry:
         exchange = daemon.parts.exchange
         yield Sample("rgd_reports_dropped_total", (OVERFLOW,), exchange.dropped)
         yield Sample("rgd_reports_dropped_total", (UNAUTHENTICATED,), exchange.unauthenticated)
+        yield Sample("rgd_reports_dropped_total", (UNREADABLE,), exchange.unreadable)
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)
         yield Sample("rgd_group_slots_unknown", (), core.index.unknown)

@@ -41,6 +41,7 @@ from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
@@ -49,7 +50,7 @@ from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, NS_PER_S
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
@@ -204,6 +205,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         prepare=prepare,
         log_keeper=keeper,
         poller=poller,
+        stock=stock_parts(settings, url),
         evict=nobody_listens if poller is None else poller.carrier.add,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
@@ -219,7 +221,7 @@ def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
     exposition = Exposition(Telemetry(daemon), settings.cluster, bounds)
     by_topic = backlog.exposeTopicLevelMetricsInPrometheus
     backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
-    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller):
+    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller, daemon.stock):
         if part is not None:
             exposition.also(partial(daemon.errors.figures, part.samples))
     return exposition
@@ -253,6 +255,7 @@ def core_settings(
         yield_rounds=exchange.yield_rounds,
         peers_max=exchange.peers_max,
         backlog=settings.backlog.to_core(),
+        stock_period_ns=exchange.pulsar_period_s * NS_PER_S if exchange.has_stock_brokers else 0,
         incarnation_seed=secrets.randbits(SEED_BITS),
     )
 

@@ -70,12 +70,18 @@ class BrokerView:
     """A member of the exchange."""
 
     broker: str
-    #: Always `rgd`: brokers that speak another dialect are not members.
+    #: `rgd`, or `stock`: a Pulsar broker that knows nothing of rgd.
     implementation: str
+    #: In which it was heard: `compact`, `pulsar`.
+    dialects: tuple[str, ...]
+    #: What it does beside telling its traffic: `hello`, `ask`, `hash`, `goodbye`, `wanted`
+    #: (`rgd.core.exchange.dialects`).
+    abilities: tuple[str, ...]
     self: bool
     since_s: float
     #: Since its last message.
     age_s: float
+    #: Of its last report; 0: its reports have none.
     sequence: int
     #: Rows it has in this daemon's usage map.
     rows: int

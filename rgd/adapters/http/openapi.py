@@ -14,14 +14,20 @@ import msgspec
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.reply import JSON
+from rgd.core.policies.names import NAME_MAX
 from rgd.version import __version__
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _PATH_PART: Final = re.compile(r"\{(\w+)\}")
 
+#: What the parts of a path may be, by name; any other is a string.
+_ENTITY: Final = {"pattern": "^[-=:._0-9A-Za-z]+$", "minLength": 1, "maxLength": NAME_MAX}
+_PART_SCHEMAS: Final = dict.fromkeys(("tenant", "namespace", "group", "cursor"), _ENTITY)
+
 _DESCRIPTION: Final = (
     "Asks, sees and changes the resource groups of one broker's daemon. Errors are "
     '`{"reason"}`. `/v1` is strict; `/admin/v2` is as lenient as Apache Pulsar. '
+    "Where Pulsar answers null with an empty body, so does `/admin/v2`. "
     "HEAD goes wherever GET goes. Where tokens are set, a call needs one with the "
     "scope in its `security`; a token with `admin` may do everything."
 )
@@ -96,7 +102,12 @@ def _operation(
 
 def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", **_PART_SCHEMAS.get(name, {})},
+        }
         for name in _PATH_PART.findall(path)
     ]
     in_query = [

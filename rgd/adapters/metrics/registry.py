@@ -12,6 +12,7 @@ from typing import Final
 
 from rgd.adapters.metrics.backlog_metrics import BACKLOG_METRICS, BACKLOG_POLL_METRICS
 from rgd.adapters.metrics.metric import Bound, Fold, Metric, MetricType
+from rgd.adapters.metrics.stock_metrics import STOCK_METRICS
 
 _GROUP: Final = ("group", "kind", "dimension")
 
@@ -213,6 +214,7 @@ METRICS: Final = (
     ROUND_SECONDS,
     *BACKLOG_METRICS,
     *BACKLOG_POLL_METRICS,
+    *STOCK_METRICS,
     # The usage log.
     Metric("rgd_log_entries_total", MetricType.COUNTER, "Entries appended to the usage log."),
     Metric(

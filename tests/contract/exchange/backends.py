@@ -60,7 +60,7 @@ class Backend(Protocol):
 
 class MemoryBackend:
     def __init__(self) -> None:
-        self._bus = MemoryBus()
+        self._bus = MemoryBus(lambda: time.time_ns() // 1_000_000)
 
     def exchange(self, *, queue_max: int = QUEUE_MAX) -> MemoryExchange:
         return MemoryExchange(self._bus, queue_max=queue_max)

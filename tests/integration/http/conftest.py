@@ -1,7 +1,6 @@
 """The door of these tests, on both event loops that the daemon may run on."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import uvloop
 
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, open_door
+from tests.support.certificates import make_certificate
 
 
 def pytest_asyncio_loop_factories(
@@ -36,13 +36,4 @@ async def door() -> AsyncIterator[Door]:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate of its own for 127.0.0.1, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    return cert, key
+    return make_certificate(tmp_path_factory.mktemp("tls"))

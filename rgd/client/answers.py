@@ -1,0 +1,152 @@
+"""What is asked and what is answered, and how both are written for the daemon.
+
+Laws: a question always says `attempt`; what a newer daemon adds to an answer is ignored. Amounts are
+whole numbers from 0 on.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from rgd.client.errors import BadSetting
+
+#: Largest amount of a question: what the daemon counts in (int64).
+AMOUNT_MAX: Final = (1 << 63) - 1
+
+
+class Source(StrEnum):
+    """Who decided."""
+
+    DAEMON = "daemon"
+    LEASE = "lease"
+    #: Nobody: no answer came in time, so `ClientSettings.when_away` decided.
+    AWAY = "away"
+
+
+class Name(NamedTuple):
+    """Who asks: a tenant and namespace, or a group directly; as in `POST /v1/acquire`."""
+
+    tenant: str | None = None
+    namespace: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    kind: str = "publish"
+
+
+class Question(NamedTuple):
+    """May so much pass?"""
+
+    name: Name
+    messages: int = 1
+    bytes: int = 0
+    partial: bool | None = None
+    #: 1: new work; more: work that was refused before.
+    attempt: int = 1
+
+
+class Answer(Struct, frozen=True, gc=False):
+    """Granted, whole or in part, or refused; as the daemon says it, and who decided."""
+
+    granted: bool
+    #: How much may pass.
+    messages: int = 0
+    bytes: int = 0
+    #: False: no limit applies to the name.
+    governed: bool = True
+    #: Granted, but above a soft limit.
+    over: bool = False
+    limited_by: str | None = None
+    group: str | None = None
+    dimension: str | None = None
+    retry_after_ms: int | None = None
+    quota_type: str | None = None
+    held: bool | None = None
+    #: Of an item that the daemon refuses to decide, and why.
+    status: int = 200
+    reason: str | None = None
+    source: Source = Source.DAEMON
+
+
+class _Asked(Struct, omit_defaults=True):
+    """An item of `POST /v1/acquire`."""
+
+    attempt: int
+    messages: int
+    tenant: str | None = None
+    namespace: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    kind: str = "publish"
+    partial: bool | None = None
+    bytes: int = 0
+
+
+class _Settled(Struct, omit_defaults=True):
+    """An item of `POST /v1/settle`."""
+
+    tenant: str | None = None
+    namespace: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    kind: str = "publish"
+    messages: int = 0
+    bytes: int = 0
+
+
+class _Reason(Struct):
+    reason: str = ""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_answers = msgspec.json.Decoder(list[Answer]).decode
+_decode_reason = msgspec.json.Decoder(_Reason).decode
+
+
+def acquire_body(questions: list[Question]) -> bytes:
+    """The array of these questions."""
+    return _encode(
+        [
+            _Asked(attempt, messages, *name, partial, size)
+            for name, messages, size, partial, attempt in questions
+        ]
+    )
+
+
+def settle_body(unused: dict[Name, tuple[int, int]]) -> bytes:
+    """The array that gives these amounts back."""
+    return _encode([_Settled(*name, *amounts) for name, amounts in unused.items()])
+
+
+def answers_of(body: bytes, count: int) -> list[Answer] | None:
+    """The answers to so many questions; None where the body is something else."""
+    try:
+        answers = _decode_answers(body)
+    except msgspec.MsgspecError:
+        return None
+    return answers if len(answers) == count else None
+
+
+def reason_of(body: bytes) -> str:
+    """Why a call was refused, in the daemon's words; empty where it says none."""
+    try:
+        return _decode_reason(body).reason
+    except msgspec.MsgspecError:
+        return ""
+
+
+def check_amounts(messages: int, size: int) -> None:
+    """Refuse what no daemon would take, where the mistake is.
+
+    Raises:
+        BadSetting: an amount is negative, too large or no integer.
+    """
+    for field, amount in (("messages", messages), ("bytes", size)):
+        if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
+            raise BadSetting(
+                f"{field}: expected an integer from 0 to {AMOUNT_MAX}, got {amount!r:.60}"
+            )

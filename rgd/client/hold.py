@@ -1,0 +1,244 @@
+"""The tokens that a client holds of one name's lease, and how much its callers want.
+
+Laws:
+- What is spent never exceeds what was granted: tokens leave the balance before a caller hears of them,
+  and are spent only before their lease expires, counted from before the daemon was asked.
+- What is given back left the balance before.
+- Demand is counted once: a retry is not new work, and what went to `POST /v1/acquire` is counted there.
+
+How it works: `take` is the fast path: two comparisons and two subtractions. Half of what was granted lies
+in reserve. The caller who needs the reserve, or comes after the refresh time, takes the slow path,
+which opens the reserve and asks for a renewal: so leases are renewed ahead of need, and an idle one is not.
+Time is an argument: monotonic nanoseconds.
+"""
+
+import math
+from collections import deque
+from typing import Final
+
+from rgd.client.answers import AMOUNT_MAX, Answer, Name, Question, Source
+from rgd.client.tickets import Ticket
+
+#: The shortest time over which a rate is measured, in seconds: a burst is not taken for a rate.
+_WINDOW_S: Final = 0.1
+
+#: How fast the estimate falls once less is asked: to 1/e in so many seconds.
+_FALL_S: Final = 1.0
+
+NS_PER_MS: Final = 1_000_000
+
+
+class Demand:
+    """What callers want of one dimension, per second: up at once, down slowly.
+
+    A fall is slow because a lease too small costs a call; a rise that is not believed does too.
+    """
+
+    __slots__ = ("asked", "rate", "since")
+
+    def __init__(self, now: int) -> None:
+        #: New work since `since`.
+        self.asked = 0
+        self.rate = 0.0
+        self.since = now
+
+    def measure(self, waiting: int, now: int) -> float:
+        """The rate, from what was asked since the last measurement and what waits now."""
+        elapsed_s = (now - self.since) / 1e9
+        measured = (self.asked + waiting) / max(elapsed_s, _WINDOW_S)
+        fallen = measured + (self.rate - measured) * math.exp(-max(elapsed_s, 0.0) / _FALL_S)
+        self.rate = max(measured, fallen)
+        if elapsed_s >= _WINDOW_S:
+            self.asked, self.since = 0, now
+        return self.rate
+
+    def begin(self, now: int) -> None:
+        """Measure from now on: what lies before a pause says nothing."""
+        self.asked, self.rate, self.since = 0, 0.0, now
+
+
+class Hold:
+    """One name's tokens.
+
+    `messages` and `bytes` are spent without looking further until `good_until`; the reserve lies beside them.
+    """
+
+    __slots__ = (
+        "_base",
+        "bytes",
+        "expires_at",
+        "good_until",
+        "grants",
+        "grants_at_call",
+        "is_due",
+        "is_free",
+        "is_low",
+        "is_over",
+        "last_call_at",
+        "lease_id",
+        "messages",
+        "name",
+        "no_lease_until",
+        "refresh_at",
+        "refusal",
+        "refused_until",
+        "reserve_bytes",
+        "reserve_messages",
+        "sent",
+        "waiting",
+        "wants_bytes",
+        "wants_messages",
+    )
+
+    def __init__(self, name: Name, now: int) -> None:
+        self.name = name
+        self.messages = 0
+        self.bytes = 0
+        self.reserve_messages = 0
+        self.reserve_bytes = 0
+        #: The fast path's end: the refresh time, then the expiry.
+        self.good_until = now
+        self.expires_at = now
+        self.lease_id: str | None = None
+        #: No limit applies to the name, until the lease expires.
+        self.is_free = False
+        #: The reserve is open: it is time to renew.
+        self.is_low = False
+        #: The daemon says that a soft limit is exceeded.
+        self.is_over = False
+        self.wants_messages = Demand(now)
+        self.wants_bytes = Demand(now)
+        #: The balance when demand was last counted, plus what was granted since.
+        self._base = (0, 0)
+        #: Callers that the balance did not suffice for, in the order in which they asked.
+        self.waiting: deque[Ticket] = deque()
+        #: Questions that the lease answered with a grant.
+        self.grants = 0
+        #: A call about the lease is to be made; is on its way.
+        self.is_due = False
+        self.sent = False
+        self.last_call_at = now
+        self.grants_at_call = 0
+        #: When it is renewed if it was used, else given back.
+        self.refresh_at = now
+        #: What was refused, and until when the daemon needs no asking.
+        self.refusal: Answer | None = None
+        self.refused_until = now
+        #: The daemon gives no lease for this name: its questions go one by one.
+        self.no_lease_until = now
+
+    def take(self, messages: int, size: int, now: int) -> bool:
+        """Spend tokens if they suffice: the fast path."""
+        if 0 <= messages <= self.messages and 0 <= size <= self.bytes and now < self.good_until:
+            self.messages -= messages
+            self.bytes -= size
+            self.grants += 1
+            return True
+        return False
+
+    def serve(self, question: Question, now: int) -> bool:
+        """Spend tokens, those in reserve too where the others do not suffice: the slow path."""
+        is_granted = self.take(question.messages, question.bytes, now)
+        if not is_granted and now < self.expires_at:
+            self._join_reserve()
+            self.is_low = True
+            self.good_until = self.expires_at
+            is_granted = self.take(question.messages, question.bytes, now)
+        if is_granted and question.attempt > 1 and not self.is_free:
+            # It was counted as demand when it was new.
+            self._base = (self._base[0] - question.messages, self._base[1] - question.bytes)
+        return is_granted
+
+    def put_back(self, messages: int, size: int, now: int) -> None:
+        """Take back tokens that were spent for nothing, while the lease lives."""
+        if now < self.expires_at and not self.is_free:
+            self.messages += messages
+            self.bytes += size
+
+    def fill(self, messages: int, size: int, good_until: int, expires_at: int) -> None:
+        """Take what was newly granted into the balance, half of all of it in reserve."""
+        self.count_spent()
+        self._join_reserve()
+        self.messages += messages
+        self.bytes += size
+        self._base = (self.messages, self.bytes)
+        self.is_low = False
+        self.reserve_messages = self.messages // 2
+        self.reserve_bytes = self.bytes // 2
+        self.messages -= self.reserve_messages
+        self.bytes -= self.reserve_bytes
+        self.good_until = good_until
+        self.expires_at = expires_at
+
+    def fill_free(self, expires_at: int) -> None:
+        """No limit applies until then."""
+        self.count_spent()
+        self.is_free, self.is_low = True, False
+        self.messages = self.bytes = AMOUNT_MAX
+        self.reserve_messages = self.reserve_bytes = 0
+        self._base = (AMOUNT_MAX, AMOUNT_MAX)
+        self.good_until = self.expires_at = expires_at
+
+    def empty(self, now: int) -> tuple[int, int]:
+        """Take everything out of the balance: what is given back, or has expired."""
+        self.count_spent()
+        self._join_reserve()
+        left = (0, 0) if self.is_free or now >= self.expires_at else (self.messages, self.bytes)
+        self.messages = self.bytes = 0
+        self._base = (0, 0)
+        self.good_until = self.expires_at = now
+        self.is_free = False
+        return left
+
+    def left(self) -> tuple[int, int]:
+        """Everything in the balance."""
+        if self.is_free:
+            return 0, 0
+        return self.messages + self.reserve_messages, self.bytes + self.reserve_bytes
+
+    def count_spent(self) -> None:
+        """Add what was spent to what is wanted."""
+        messages, size = self.messages + self.reserve_messages, self.bytes + self.reserve_bytes
+        self.wants_messages.asked += self._base[0] - messages
+        self.wants_bytes.asked += self._base[1] - size
+        self._base = (messages, size)
+        if self.is_free:
+            self.messages = self.bytes = AMOUNT_MAX
+            self._base = (AMOUNT_MAX, AMOUNT_MAX)
+
+    def count_refused(self, question: Question) -> None:
+        """Count what was refused here as wanted; the daemon does not hear of it otherwise."""
+        if question.attempt == 1:
+            self.wants_messages.asked += question.messages
+            self.wants_bytes.asked += question.bytes
+
+    def rates(self, now: int) -> tuple[float, float]:
+        """What is wanted: messages and bytes per second."""
+        self.count_spent()
+        waits = [ticket.question for ticket in self.waiting if not ticket.is_done]
+        new = [question for question in waits if question.attempt == 1]
+        return (
+            self.wants_messages.measure(sum(question.messages for question in new), now),
+            self.wants_bytes.measure(sum(question.bytes for question in new), now),
+        )
+
+    def refused(self, now: int) -> Answer:
+        """The daemon's last refusal, with what is left of its wait."""
+        assert self.refusal is not None
+        wait_ms = max(1, -(-(self.refused_until - now) // NS_PER_MS))
+        told = self.refusal
+        return Answer(
+            granted=False,
+            limited_by=told.limited_by,
+            group=told.group,
+            dimension=told.dimension,
+            retry_after_ms=wait_ms,
+            quota_type=told.quota_type,
+            held=told.held,
+            source=Source.LEASE,
+        )
+
+    def _join_reserve(self) -> None:
+        self.messages += self.reserve_messages
+        self.bytes += self.reserve_bytes
+        self.reserve_messages = self.reserve_bytes = 0

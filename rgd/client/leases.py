@@ -1,0 +1,333 @@
+"""The leases of a client: when each is taken, renewed and given back, and who is served from it.
+
+Laws: one call about a lease at a time; a name that is not used is given back, not renewed; a name that
+the daemon gives no lease for is asked for one question at a time, so a lease never costs an answer.
+
+How it works: a caller whom the balance does not suffice waits, and the lease is renewed. The answer
+serves who waits, in order. Who is left over is refused, where a limit cut the lease, and otherwise asks
+`POST /v1/acquire` by itself (a question larger than the lease). Until the wait of such a refusal is over,
+callers are refused here: their demand travels in `wants_..._per_s` of the next call.
+`POST /v1/leases` is described in docs/http.md; the balance is `hold`.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from rgd.client.answers import Answer, Name, Question, Source
+from rgd.client.hold import NS_PER_MS, Hold
+from rgd.client.settings import ClientSettings
+from rgd.client.tickets import Ticket
+
+LEASES: Final = "/v1/leases"
+
+#: How long a name goes without a lease after the daemon gave none.
+_NO_LEASE_NS: Final = 1000 * NS_PER_MS
+
+#: Longest that a refusal is repeated without asking again: quotas change meanwhile.
+_REFUSAL_NS_MAX: Final = 1000 * NS_PER_MS
+
+#: A name that was not asked for in so long is forgotten when room is needed; its demand is measured afresh.
+IDLE_NS: Final = 1000 * NS_PER_MS
+
+#: Smallest rate that is said to be wanted: the daemon wants one above 0.
+_RATE_MIN: Final = 0.001
+
+
+class LeaseAnswer(Struct):
+    """What the daemon answers about a lease; all amounts are what was newly granted."""
+
+    lease_id: str | None = None
+    messages: int = 0
+    bytes: int = 0
+    expires_in_ms: int = 0
+    refresh_in_ms: int = 0
+    governed: bool = True
+    over: bool = False
+    limited_by: str | None = None
+    group: str | None = None
+    dimension: str | None = None
+    retry_after_ms: int | None = None
+    quota_type: str | None = None
+    held: bool | None = None
+
+
+class LeaseCall(NamedTuple):
+    """A call about a lease that is on its way."""
+
+    hold: Hold
+    path: str
+    body: bytes
+    #: The expiry of what it grants counts from here, monotonic ns.
+    sent_at: int
+    #: What was in the balance, and so given back, if it ends the lease.
+    is_release: bool
+
+
+class Served(NamedTuple):
+    """What an answer did for those who waited."""
+
+    answers: list[tuple[Ticket, Answer]]
+    #: They ask by themselves.
+    to_ask: list[Ticket]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(LeaseAnswer).decode
+
+
+class Leases:
+    """Every lease of a client."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._names_max = settings.names_max
+        self._ttl_ms = int(settings.lease_ttl_s * 1000)
+        self._holds: dict[Name, Hold] = {}
+        self._due: deque[Hold] = deque()
+        #: (when, tie-break, hold): refresh times.
+        self._refreshes: list[tuple[int, int, Hold]] = []
+        self._count = 0
+        #: Grants of the names that were forgotten.
+        self._forgotten = 0
+
+    def grants(self) -> int:
+        """Questions that leases answered with a grant."""
+        return self._forgotten + sum(hold.grants for hold in self._holds.values())
+
+    def hold_of(self, name: Name, now: int) -> Hold | None:
+        """The balance of a name; None where there is no room for one more."""
+        hold = self._holds.get(name)
+        if hold is None:
+            if len(self._holds) >= self._names_max:
+                self._forget_idle(now)
+            if len(self._holds) >= self._names_max:
+                return None
+            hold = self._holds[name] = Hold(name, now)
+        return hold
+
+    def keeps(self, hold: Hold) -> bool:
+        """Whether the balance is in the table: one that was idle may have been forgotten."""
+        if hold.name not in self._holds and len(self._holds) >= self._names_max:
+            return False
+        return self._holds.setdefault(hold.name, hold) is hold
+
+    def disown(self, now: int) -> None:
+        """Forget all balances: another process has them."""
+        for hold in self._holds.values():
+            hold.empty(now)
+            hold.lease_id = None
+
+    def try_answer(self, hold: Hold, question: Question, now: int) -> Answer | None:
+        """An answer from the balance, its reserve, or the last refusal; None: wait for the lease."""
+        if hold.serve(question, now):
+            if hold.is_low and now >= hold.refused_until:
+                self.renew(hold)
+            return grant(question.messages, question.bytes, is_over=hold.is_over)
+        if now < hold.refused_until and hold.refusal is not None:
+            hold.count_refused(question)
+            return hold.refused(now)
+        return None
+
+    def wait(self, hold: Hold, ticket: Ticket, now: int) -> None:
+        """Let a question wait for the lease."""
+        if hold.lease_id is None and now - hold.last_call_at > IDLE_NS:
+            hold.wants_messages.begin(now)
+            hold.wants_bytes.begin(now)
+        hold.waiting.append(ticket)
+        self.renew(hold)
+
+    def renew(self, hold: Hold) -> None:
+        """A call about the lease is due."""
+        if not hold.is_due:
+            hold.is_due = True
+            if not hold.sent:
+                self._due.append(hold)
+
+    def has_due(self) -> bool:
+        """Whether a call is due."""
+        return bool(self._due)
+
+    def refresh_at(self) -> int | None:
+        """When the next lease is to be renewed or given back, monotonic ns."""
+        return self._refreshes[0][0] if self._refreshes else None
+
+    def refresh(self, now: int) -> None:
+        """Let the leases whose refresh time has come be renewed if they were used, else given back."""
+        while self._refreshes and self._refreshes[0][0] <= now:
+            moment, _, hold = heappop(self._refreshes)
+            # It may have been renewed since, or given back.
+            if hold.lease_id is not None and hold.refresh_at == moment:
+                self.renew(hold)
+
+    def next_call(self, now: int) -> LeaseCall | None:
+        """The next call that is due; the lease is then on its way."""
+        while self._due:
+            hold = self._due.popleft()
+            hold.is_due = False
+            is_used = hold.grants > hold.grants_at_call or bool(hold.waiting)
+            hold.grants_at_call = hold.grants
+            wanted = hold.rates(now)
+            hold.last_call_at = now
+            if is_used and any(rate >= _RATE_MIN for rate in wanted):
+                hold.sent = True
+                if hold.lease_id is None:
+                    return self._create(hold, wanted, now)
+                return self._renew(hold, wanted, now)
+            if hold.lease_id is not None:
+                hold.sent = True
+                return self._release(hold, now)
+        return None
+
+    def release_all(self, now: int) -> Iterable[LeaseCall]:
+        """Give every lease back; a client that closes does so."""
+        for hold in self._holds.values():
+            if hold.lease_id is not None:
+                hold.sent = True
+                yield self._release(hold, now)
+
+    def answered(self, call: LeaseCall, status: int, body: bytes, now: int) -> Served:
+        """A call about a lease was answered over HTTP."""
+        hold = call.hold
+        self._arrived(hold)
+        told = _lease_answer(body)
+        if call.is_release:
+            return self._go_on(hold)
+        if status == 200 and told is not None:
+            self._fill(hold, told, call.sent_at)
+            return self._serve(hold, told, now)
+        if status == 429 and told is not None:
+            return self._serve(hold, told, now)
+        if status == 404 and hold.lease_id is not None:
+            # Expired, or the daemon was restarted: what is left of it is not certain any more.
+            hold.lease_id = None
+            hold.empty(now)
+            return self._go_on(hold)
+        hold.no_lease_until = now + _NO_LEASE_NS
+        return Served([], _take_waiting(hold))
+
+    def failed(self, call: LeaseCall) -> None:
+        """A call about a lease brought no answer; who waits does so until its deadline."""
+        self._arrived(call.hold)
+        if call.hold.waiting:
+            self.renew(call.hold)
+
+    def _create(self, hold: Hold, wanted: tuple[float, float], now: int) -> LeaseCall:
+        name = {key: value for key, value in hold.name._asdict().items() if value is not None}
+        wants = _wants(wanted)
+        body = _encode({**name, "attempt": 1, **wants, "ttl_ms": self._ttl_ms})
+        return LeaseCall(hold, LEASES, body, now, is_release=False)
+
+    def _renew(self, hold: Hold, wanted: tuple[float, float], now: int) -> LeaseCall:
+        messages, size = hold.left()
+        body = _encode(
+            {"messages": messages, "bytes": size, **_wants(wanted), "ttl_ms": self._ttl_ms}
+        )
+        return LeaseCall(hold, f"{LEASES}/{hold.lease_id}/renew", body, now, is_release=False)
+
+    def _release(self, hold: Hold, now: int) -> LeaseCall:
+        path = f"{LEASES}/{hold.lease_id}/release"
+        hold.lease_id = None
+        messages, size = hold.empty(now)
+        return LeaseCall(
+            hold, path, _encode({"messages": messages, "bytes": size}), now, is_release=True
+        )
+
+    def _arrived(self, hold: Hold) -> None:
+        hold.sent = False
+        if hold.is_due:
+            self._due.append(hold)
+
+    def _fill(self, hold: Hold, told: LeaseAnswer, sent_at: int) -> None:
+        hold.lease_id = told.lease_id or hold.lease_id
+        hold.is_over = told.over
+        expires_at = sent_at + told.expires_in_ms * NS_PER_MS
+        refresh_at = min(sent_at + told.refresh_in_ms * NS_PER_MS, expires_at)
+        if told.governed:
+            if hold.is_free or sent_at >= hold.expires_at:
+                hold.empty(sent_at)
+            hold.fill(told.messages, told.bytes, refresh_at, expires_at)
+        else:
+            hold.fill_free(expires_at)
+        hold.refresh_at = refresh_at
+        if hold.lease_id is not None:
+            self._count += 1
+            heappush(self._refreshes, (refresh_at, self._count, hold))
+
+    def _serve(self, hold: Hold, told: LeaseAnswer, now: int) -> Served:
+        """Serve who waits, in order; the first one who is refused, or is too large, ends it."""
+        served = Served([], [])
+        is_cut = told.retry_after_ms is not None
+        if is_cut:
+            wait_ns = min(max(told.retry_after_ms or 0, 1) * NS_PER_MS, _REFUSAL_NS_MAX)
+            hold.refused_until = now + wait_ns
+            hold.refusal = _refusal(told)
+        for ticket in _take_waiting(hold):
+            question = ticket.question
+            if hold.serve(question, now):
+                answer = grant(question.messages, question.bytes, is_over=hold.is_over)
+                served.answers.append((ticket, answer))
+            elif is_cut:
+                hold.count_refused(question)
+                served.answers.append((ticket, hold.refused(now)))
+            else:
+                served.to_ask.append(ticket)
+        if hold.is_low and not is_cut:
+            self.renew(hold)
+        return served
+
+    def _go_on(self, hold: Hold) -> Served:
+        """Who came meanwhile wants a lease again."""
+        if hold.waiting:
+            self.renew(hold)
+        return Served([], [])
+
+    def _forget_idle(self, now: int) -> None:
+        idle = [
+            name
+            for name, hold in self._holds.items()
+            if hold.lease_id is None
+            and not (hold.waiting or hold.sent or hold.is_due)
+            and now - hold.last_call_at > IDLE_NS
+        ]
+        for name in idle:
+            hold = self._holds.pop(name)
+            self._forgotten += hold.grants
+            hold.grants = hold.grants_at_call = 0
+
+
+def grant(messages: int, size: int, *, is_over: bool = False) -> Answer:
+    """A grant from a lease."""
+    return Answer(granted=True, messages=messages, bytes=size, over=is_over, source=Source.LEASE)
+
+
+def _wants(wanted: tuple[float, float]) -> dict[str, float]:
+    messages, size = wanted
+    return {"wants_messages_per_s": round(messages, 3), "wants_bytes_per_s": round(size, 3)}
+
+
+def _refusal(told: LeaseAnswer) -> Answer:
+    return Answer(
+        granted=False,
+        limited_by=told.limited_by,
+        group=told.group,
+        dimension=told.dimension,
+        quota_type=told.quota_type,
+        held=told.held,
+    )
+
+
+def _take_waiting(hold: Hold) -> list[Ticket]:
+    waiting = [ticket for ticket in hold.waiting if not ticket.is_done]
+    hold.waiting.clear()
+    return waiting
+
+
+def _lease_answer(body: bytes) -> LeaseAnswer | None:
+    try:
+        return _decode(body)
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,190 @@
+"""The stock brokers that were heard, and what each of them uses of each group.
+
+Law: a row is what its broker reported last. A group without amounts is unchanged, and unknown if no
+amounts came before it. A group that a later report lacks is no longer registered there. Rows never
+expire by themselves, as Pulsar's do not; their broker is removed as a whole:
+
+- when the admin API's list of brokers lacks it and it was silent for `LEFT_PERIODS`: the list may
+  be older than the broker, or name it differently;
+- when it was silent for `SILENT_PERIODS`. A live one reports every period.
+
+Every table is bounded: further brokers, groups and rows are refused and counted.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from rgd.core.buckets.level import GroupKey
+from rgd.core.stock.messages import GroupUsage
+from rgd.core.units import Kind, Nanos, Pair
+
+#: Most stock brokers, groups of one broker (in both kinds), and rows in all.
+BROKERS_MAX: Final = 1_000
+BROKER_ROWS_MAX: Final = 40_000
+ROWS_MAX: Final = 400_000
+
+#: Stock periods of silence after which a broker is removed, if the admin API lacks it; and in any
+#: case.
+LEFT_PERIODS: Final = 1.5
+SILENT_PERIODS: Final = 10
+
+#: Spacings of a broker's reports that are kept, and from how many on their median counts.
+SPACINGS_KEPT: Final = 8
+SPACINGS_LEAST: Final = 4
+
+#: A spacing further than this part from the configured period is another period.
+SPACING_TOLERANCE: Final = 0.25
+
+#: Whole units of a stock period; None: not known yet.
+Usage = Pair | None
+
+
+@dataclass(slots=True)
+class StockBroker:
+    """One stock broker."""
+
+    since: Nanos
+    heard_at: Nanos
+    #: When its last report was published, by its own clock; Unix ms, 0: unknown.
+    published_ms: int = 0
+    #: Between its last reports, in ms.
+    spacings: deque[int] = field(default_factory=lambda: deque(maxlen=SPACINGS_KEPT))
+    #: The groups that it has registered.
+    keys: dict[GroupKey, None] = field(default_factory=dict)
+    #: Whether its reports come in another period than the configured one.
+    is_off_period: bool = False
+
+    @property
+    def spacing_ms(self) -> int | None:
+        """The observed period; None: unknown."""
+        return int(median(self.spacings)) if len(self.spacings) >= SPACINGS_LEAST else None
+
+
+class StockMembers:
+    """The stock brokers by name, and their rows by group."""
+
+    def __init__(self, period_ns: int) -> None:
+        self._period_ns = period_ns
+        self._brokers: dict[str, StockBroker] = {}
+        self._usage: dict[GroupKey, dict[str, Usage]] = {}
+        #: The groups of these rows, and how many rows each has.
+        self._groups: Counter[str] = Counter()
+        self._rows = 0
+        #: As the admin API listed them last; None: never.
+        self.listed: frozenset[str] | None = None
+        #: What was refused, by reason.
+        self.refused: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._brokers)
+
+    def names(self) -> list[str]:
+        """The stock brokers that take part."""
+        return list(self._brokers)
+
+    def get(self, name: str) -> StockBroker | None:
+        """One stock broker."""
+        return self._brokers.get(name)
+
+    def groups(self) -> list[str]:
+        """All groups that stock brokers have registered."""
+        return list(self._groups)
+
+    def keys_of(self, name: str) -> list[GroupKey]:
+        """The groups and kinds that one stock broker has rows of."""
+        broker = self._brokers.get(name)
+        return [] if broker is None else list(broker.keys)
+
+    def usage(self, key: GroupKey) -> Mapping[str, Usage]:
+        """What each stock broker uses of one group."""
+        return self._usage.get(key, {})
+
+    def hear(self, name: str, published_ms: int, now: Nanos) -> bool | None:
+        """Note that a broker sent a report.
+
+        Returns:
+            Whether it is new; None where it is refused.
+        """
+        broker = self._brokers.get(name)
+        if broker is None:
+            if len(self._brokers) >= BROKERS_MAX:
+                self.refused["brokers"] += 1
+                return None
+            self._brokers[name] = StockBroker(now, now, published_ms)
+            return True
+        if published_ms and broker.published_ms:
+            broker.spacings.append(max(0, published_ms - broker.published_ms))
+        broker.heard_at = now
+        broker.published_ms = published_ms
+        return False
+
+    def is_newly_off_period(self, name: str) -> bool:
+        """Whether a broker's reports turn out to come in another period than the configured one."""
+        broker = self._brokers[name]
+        was, spacing_ms = broker.is_off_period, broker.spacing_ms
+        if spacing_ms is not None:
+            period_ms = self._period_ns / 1_000_000
+            broker.is_off_period = abs(spacing_ms - period_ms) > SPACING_TOLERANCE * period_ms
+        return broker.is_off_period and not was
+
+    def put(self, name: str, entry: GroupUsage) -> list[tuple[GroupKey, Usage]]:
+        """Take in one group of a broker's report; returns the rows that changed."""
+        is_unchanged = entry.publish is None and entry.dispatch is None
+        changed = []
+        for kind, usage in ((Kind.PUBLISH, entry.publish), (Kind.DISPATCH, entry.dispatch)):
+            key = GroupKey(entry.group, kind)
+            rows = self._usage.get(key)
+            is_held = rows is not None and name in rows
+            if is_held and usage is None:
+                continue
+            if not is_held and not self._make_room(name, key):
+                continue
+            # One kind without amounts beside one with them: Pulsar fills both or none.
+            value = usage if usage is not None or is_unchanged else Pair()
+            rows = self._usage[key]
+            if not is_held or rows[name] != value:
+                rows[name] = value
+                changed.append((key, value))
+        return changed
+
+    def drop(self, name: str, key: GroupKey) -> None:
+        """Remove one row: its broker has not registered the group any more."""
+        del self._brokers[name].keys[key]
+        rows = self._usage[key]
+        del rows[name]
+        self._rows -= 1
+        self._groups[key.group] -= 1
+        if not self._groups[key.group]:
+            del self._groups[key.group]
+        if not rows:
+            del self._usage[key]
+
+    def remove(self, name: str) -> None:
+        """Remove a broker whose rows were dropped."""
+        del self._brokers[name]
+
+    def silent(self, now: Nanos) -> tuple[list[str], list[str]]:
+        """The brokers to remove: those that left, and those that were silent for too long."""
+        left, silent = [], []
+        for name, broker in self._brokers.items():
+            silence_ns = now - broker.heard_at
+            is_listed = self.listed is None or name in self.listed
+            if not is_listed and silence_ns > LEFT_PERIODS * self._period_ns:
+                left.append(name)
+            elif silence_ns > SILENT_PERIODS * self._period_ns:
+                silent.append(name)
+        return left, silent
+
+    def _make_room(self, name: str, key: GroupKey) -> bool:
+        broker = self._brokers[name]
+        if self._rows >= ROWS_MAX or len(broker.keys) >= BROKER_ROWS_MAX:
+            self.refused["rows"] += 1
+            return False
+        self._usage.setdefault(key, {})
+        broker.keys[key] = None
+        self._rows += 1
+        self._groups[key.group] += 1
+        return True

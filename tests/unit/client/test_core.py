@@ -1,0 +1,230 @@
+"""The client's core: batches, deadlines, a daemon that is away, what goes back.
+
+Not covered: leases (test_leases.py), and every order of events (tests/property/test_client.py).
+"""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from rgd.client.answers import Answer, Name, Question, Source
+from rgd.client.core import Call, ClientCore
+from rgd.client.settings import ClientSettings
+from rgd.client.tickets import Ticket
+from tests.unit.client.model_daemon import ModelDaemon
+
+MS = 1_000_000
+ORDERS = Name("acme", "orders", topic="eu")
+
+
+class Asked:
+    """A core, and the answers of its callers."""
+
+    def __init__(self, **settings: Any) -> None:
+        said = {"when_away": "closed", "timeout_s": 0.2, **settings}
+        self.core = ClientCore(ClientSettings(**said), random.Random(1))
+        self.daemon = ModelDaemon()
+        self.answers: list[Answer] = []
+
+    def ask(self, messages: int = 1, *, now: int = 0, attempt: int = 1) -> Ticket | Answer:
+        question = Question(ORDERS, messages, attempt=attempt)
+        asked = self.core.ask(question, now, self.answers.append)
+        if isinstance(asked, Answer):
+            self.answers.append(asked)
+        return asked
+
+    def call(self, now: int = 0) -> Call:
+        (call,) = self.core.calls(now)
+        return call
+
+    def grant(self, call: Call, now: int = 0) -> None:
+        self.core.answered(call.id, *self.daemon.acquire(call), now)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+def items(call: Call) -> Any:
+    return msgspec.json.decode(call.body)
+
+
+def test_questions_of_one_moment_travel_together_and_say_their_attempt(asked: Asked) -> None:
+    asked.ask(1)
+    asked.ask(2, attempt=3)
+
+    call = asked.call()
+    assert call.path == "/v1/acquire"
+    name = {"tenant": "acme", "namespace": "orders", "topic": "eu"}
+    assert items(call) == [
+        {"attempt": 1, "messages": 1, **name},
+        {"attempt": 3, "messages": 2, **name},
+    ]
+    asked.grant(call)
+    assert [answer.messages for answer in asked.answers] == [1, 2]
+
+
+def test_calls_are_bounded_in_length_and_number() -> None:
+    asked = Asked(batch_max=2, calls_max=2)
+    for _ in range(7):
+        asked.ask()
+
+    calls = asked.core.calls(0)
+    assert [len(items(call)) for call in calls] == [2, 2]
+    assert asked.core.calls(0) == []
+    asked.grant(calls[0])
+    assert [len(items(call)) for call in asked.core.calls(0)] == [2]
+
+
+def test_one_question_more_than_may_wait_is_answered_at_once() -> None:
+    asked = Asked(waiting_max=1)
+    asked.ask()
+    asked.ask()
+
+    assert [answer.source for answer in asked.answers] == [Source.AWAY]
+    assert asked.core.count().overflowed == 1
+
+
+@pytest.mark.parametrize(("when_away", "granted"), [("open", True), ("closed", False)])
+def test_who_was_not_answered_in_time_is_told_what_was_set(when_away: str, granted: bool) -> None:
+    asked = Asked(when_away=when_away)
+    asked.ask(3)
+    asked.call()
+    assert asked.core.wake_at() == 200 * MS
+    asked.core.expire(200 * MS)
+
+    (answer,) = asked.answers
+    assert (answer.granted, answer.messages, answer.source) == (granted, 3 * granted, Source.AWAY)
+
+
+@pytest.mark.parametrize(("when_away", "goes_back"), [("open", 0), ("closed", 3)])
+def test_a_grant_that_came_too_late_goes_back_if_its_caller_was_refused(
+    when_away: str, goes_back: int
+) -> None:
+    asked = Asked(when_away=when_away)
+    asked.ask(3)
+    call = asked.call()
+    asked.core.expire(200 * MS)
+    asked.grant(call, 210 * MS)
+
+    for settling in asked.core.calls(210 * MS):
+        assert settling.path == "/v1/settle"
+        asked.core.answered(settling.id, *asked.daemon.settle(settling), 220 * MS)
+    assert asked.daemon.settled == [goes_back, 0]
+
+
+def test_a_grant_whose_caller_left_goes_back(asked: Asked) -> None:
+    ticket = asked.ask(3)
+    assert isinstance(ticket, Ticket)
+    call = asked.call()
+    asked.core.abandon(ticket)
+    asked.grant(call)
+
+    assert items(asked.call()) == [
+        {"tenant": "acme", "namespace": "orders", "topic": "eu", "messages": 3}
+    ]
+    assert asked.answers == []
+
+
+def test_a_question_is_asked_once_more_when_the_daemon_is_back_in_time(asked: Asked) -> None:
+    asked.ask(3)
+    asked.core.failed(asked.call().id, 10 * MS)
+    assert asked.core.calls(10 * MS) == []
+    due = asked.core.wake_at()
+    assert due is not None
+    probe = asked.call(due)
+    assert probe.body == b"[]"
+    asked.core.answered(probe.id, 200, b"[]", due)
+
+    asked.grant(asked.call(due), due)
+    assert [answer.source for answer in asked.answers] == [Source.DAEMON]
+
+
+def test_nobody_waits_for_a_daemon_that_is_away(asked: Asked) -> None:
+    asked.ask()
+    asked.core.failed(asked.call().id, 0)
+    asked.ask()
+
+    (answer,) = asked.answers
+    assert answer.source is Source.AWAY
+    assert answer.retry_after_ms is not None
+
+
+def test_pauses_between_probes_grow_up_to_their_limit() -> None:
+    asked = Asked(retry_first_s=0.1, retry_max_s=1.0)
+    asked.ask()
+    now = 0
+    asked.core.failed(asked.call().id, now)
+    asked.core.expire(10**12)
+    pauses = []
+    for _ in range(8):
+        due = asked.core.wake_at()
+        assert due is not None
+        pauses.append((due - now) / 1e9)
+        now = due
+        asked.core.failed(asked.call(now).id, now)
+
+    assert 0.05 <= pauses[0] <= 0.1
+    assert all(0.5 <= pause <= 1.0 for pause in pauses[5:])
+
+
+def test_a_call_that_fails_after_the_daemon_answered_another_says_nothing(asked: Asked) -> None:
+    asked.ask()
+    hung = asked.call(0)
+    asked.ask(now=MS)
+    asked.grant(asked.call(MS), 2 * MS)
+    asked.core.failed(hung.id, 3 * MS)
+
+    assert asked.core.link.is_up
+
+
+def test_calls_become_shorter_where_the_daemon_takes_shorter_ones(asked: Asked) -> None:
+    for _ in range(5):
+        asked.ask()
+    asked.core.answered(asked.call().id, 413, b'{"reason":"too long"}', 0)
+
+    lengths = []
+    while calls := asked.core.calls(0):
+        for call in calls:
+            lengths.append(len(items(call)))
+            asked.grant(call)
+    assert lengths == [2, 2, 1]
+    assert len(asked.answers) == 5
+
+
+def test_a_refused_token_is_everybodys_answer_and_no_outage(asked: Asked) -> None:
+    asked.ask()
+    asked.core.answered(asked.call().id, 401, b'{"reason":"no token"}', 0)
+
+    (answer,) = asked.answers
+    assert (answer.status, answer.reason) == (401, "no token")
+    assert asked.core.link.is_up
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"granted":true}'])
+def test_what_is_no_answer_is_an_outage(asked: Asked, body: bytes) -> None:
+    asked.ask()
+    asked.core.answered(asked.call().id, 200, body, 0)
+
+    assert not asked.core.link.is_up
+
+
+def test_an_item_that_is_at_fault_has_its_status(asked: Asked) -> None:
+    asked.ask()
+    fault = b'[{"granted":false,"status":404,"reason":"no such group","new field":1}]'
+    asked.core.answered(asked.call().id, 200, fault, 0)
+
+    assert [answer.status for answer in asked.answers] == [404]
+
+
+def test_what_goes_back_is_summed_by_name_and_bounded() -> None:
+    asked = Asked(names_max=1)
+    asked.core.settle(ORDERS, 1, 10)
+    asked.core.settle(ORDERS, 2, 20)
+    asked.core.settle(Name(group="gold"), 5, 0)
+
+    (item,) = items(asked.call())
+    assert (item["messages"], item["bytes"]) == (3, 30)

@@ -1,0 +1,220 @@
+"""The leases of a client: taken ahead of need, renewed when used, given back when not, never needed.
+
+Not covered: every order of events (tests/property/test_client.py).
+"""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from rgd.client.answers import Answer, Name, Question, Source
+from rgd.client.core import Call, ClientCore
+from rgd.client.hold import Hold
+from rgd.client.settings import ClientSettings
+from rgd.client.tickets import Ticket
+from tests.unit.client.model_daemon import ModelDaemon
+
+MS = 1_000_000
+ORDERS = Name("acme", "orders")
+TTL_MS = 1000
+
+
+class Leased:
+    """A client with one leased name."""
+
+    def __init__(self, **settings: Any) -> None:
+        said = {"when_away": "closed", **settings}
+        self.core = ClientCore(ClientSettings(**said), random.Random(1))
+        self.daemon = ModelDaemon()
+        self.answers: list[Answer] = []
+        hold = self.core.leases.hold_of(ORDERS, 0)
+        assert hold is not None
+        self.hold: Hold = hold
+
+    def ask(self, messages: int = 1, size: int = 0, *, now: int = 0, attempt: int = 1) -> None:
+        if attempt == 1 and self.hold.take(messages, size, now):
+            self.answers.append(Answer(granted=True, messages=messages, source=Source.LEASE))
+            return
+        question = Question(ORDERS, messages, size, attempt=attempt)
+        asked = self.core.ask_leased(self.hold, question, now, self.answers.append)
+        if not isinstance(asked, Ticket):
+            self.answers.append(asked)
+
+    def call(self, now: int = 0) -> Call:
+        (call,) = self.core.calls(now)
+        return call
+
+    def fill(self, messages: int, size: int = 0, *, now: int = 0, cut: bool = False) -> Any:
+        """Answer the one call that is due; what it said."""
+        call = self.call(now)
+        told = self.daemon.lease(call, messages, size, TTL_MS, now, cut=cut)
+        self.core.answered(call.id, *told, now)
+        return msgspec.json.decode(call.body)
+
+    def grants(self) -> list[bool]:
+        return [answer.granted for answer in self.answers]
+
+
+@pytest.fixture
+def leased() -> Leased:
+    return Leased()
+
+
+def test_the_first_question_takes_a_lease_and_is_served_from_it(leased: Leased) -> None:
+    leased.ask(2)
+    body = leased.fill(10)
+
+    assert (body["tenant"], body["attempt"], body["ttl_ms"]) == ("acme", 1, 2000)
+    assert body["wants_messages_per_s"] == pytest.approx(20)
+    (answer,) = leased.answers
+    assert (answer.granted, answer.messages, answer.source) == (True, 2, Source.LEASE)
+
+
+def test_a_lease_answers_without_a_call_until_half_is_spent_then_is_renewed(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(10)
+    for _ in range(4):
+        leased.ask(now=MS)
+    assert leased.core.calls(MS) == []
+
+    leased.ask(now=MS)
+    body = leased.fill(0, now=MS)
+    assert (body["messages"], body["bytes"]) == (4, 0)
+    assert leased.grants() == [True] * 6
+
+
+def test_a_lease_that_was_used_is_renewed_at_its_refresh_time_and_given_back_when_not(
+    leased: Leased,
+) -> None:
+    leased.ask()
+    leased.fill(10)
+    refresh_at = TTL_MS // 2 * MS
+    assert leased.core.wake_at() == refresh_at
+    leased.core.expire(refresh_at)
+    assert leased.fill(0, now=refresh_at)["messages"] == 9
+    leased.core.expire(2 * refresh_at)
+    call = leased.call(2 * refresh_at)
+
+    assert call.path == "/v1/leases/lease-1/release"
+    assert msgspec.json.decode(call.body) == {"messages": 9, "bytes": 0}
+    assert not leased.hold.take(1, 0, 2 * refresh_at)
+
+
+def test_nothing_is_spent_after_the_expiry_which_counts_from_the_sending(leased: Leased) -> None:
+    leased.ask()
+    call = leased.call(0)
+    told = leased.daemon.lease(call, 10, 0, TTL_MS, 100 * MS)
+    leased.core.answered(call.id, *told, 100 * MS)
+
+    assert leased.hold.serve(Question(ORDERS), TTL_MS * MS - 1)
+    assert not leased.hold.serve(Question(ORDERS), TTL_MS * MS)
+
+
+def test_who_is_left_over_is_refused_by_the_limit_that_cut_the_lease(leased: Leased) -> None:
+    for _ in range(3):
+        leased.ask()
+    leased.fill(2, cut=True)
+
+    assert leased.grants() == [True, True, False]
+    refused = leased.answers[-1]
+    assert (refused.limited_by, refused.group) == ("resource_group", "gold")
+    assert refused.retry_after_ms == 40
+
+
+def test_until_the_wait_is_over_refusals_cost_no_call_and_count_as_demand(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(0, cut=True)
+    for _ in range(9):
+        leased.ask(now=10 * MS)
+    leased.ask(now=10 * MS, attempt=2)
+    assert leased.core.calls(10 * MS) == []
+    assert leased.answers[-1].retry_after_ms == 30
+    leased.ask(now=40 * MS, attempt=2)
+
+    body = leased.fill(5, now=40 * MS)
+    # Ten pieces of new work in the shortest time that a rate is measured over; retries are none.
+    assert body["wants_messages_per_s"] == pytest.approx(100)
+    assert leased.grants() == [False] * 11 + [True]
+
+
+def test_a_question_larger_than_the_lease_is_asked_by_itself(leased: Leased) -> None:
+    leased.ask(50)
+    leased.fill(10)
+    call, *_ = leased.core.calls(0)
+
+    assert call.path == "/v1/acquire"
+    leased.core.answered(call.id, *leased.daemon.acquire(call), 0)
+    assert [answer.source for answer in leased.answers] == [Source.DAEMON]
+
+
+@pytest.mark.parametrize("status", [400, 404, 503])
+def test_a_name_without_a_lease_is_asked_for_one_by_one(leased: Leased, status: int) -> None:
+    leased.ask()
+    leased.core.answered(leased.call().id, status, b'{"reason":"no"}', 0)
+    leased.ask()
+
+    assert [call.path for call in leased.core.calls(0)] == ["/v1/acquire"]
+    assert leased.core.link.is_up
+
+
+def test_a_lease_that_the_daemon_does_not_know_is_dropped(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(10)
+    leased.ask(5)
+    leased.core.answered(leased.call().id, 404, b'{"reason":"no such lease"}', 0)
+
+    assert leased.hold.left() == (0, 0)
+    leased.ask()
+    assert leased.call().path == "/v1/leases"
+
+
+def test_a_name_without_limits_is_granted_until_its_lease_expires(leased: Leased) -> None:
+    leased.ask()
+    free = {"lease_id": "lease-1", "messages": 0, "bytes": 0, "governed": False}
+    body = msgspec.json.encode({**free, "expires_in_ms": TTL_MS, "refresh_in_ms": 500})
+    leased.core.answered(leased.call().id, 200, body, 0)
+    leased.ask(10**9, 10**12)
+
+    assert leased.grants() == [True, True]
+    assert not leased.hold.take(1, 0, TTL_MS * MS)
+
+
+def test_what_was_spent_for_nothing_is_spent_again_while_the_lease_lives(leased: Leased) -> None:
+    leased.ask(10)
+    leased.fill(10)
+    leased.hold.put_back(4, 0, MS)
+    assert leased.hold.left() == (4, 0)
+
+    leased.hold.put_back(4, 0, TTL_MS * MS)
+    assert leased.hold.left() == (4, 0)
+
+
+def test_closing_gives_everything_back(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(10)
+    (call,) = leased.core.give_back(MS)
+
+    assert call.path == "/v1/leases/lease-1/release"
+    assert msgspec.json.decode(call.body) == {"messages": 9, "bytes": 0}
+
+
+def test_names_with_leases_are_bounded_and_idle_ones_make_room() -> None:
+    leased = Leased(names_max=1)
+    other = Name(group="gold")
+    assert leased.core.leases.hold_of(other, 0) is None
+    hold = leased.core.leases.hold_of(other, 2000 * MS)
+    assert hold is not None
+    # The forgotten one is asked for one by one.
+    leased.ask(now=2000 * MS)
+    assert [call.path for call in leased.core.calls(2000 * MS)] == ["/v1/acquire"]
+
+
+def test_a_child_process_holds_nothing(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(10)
+    leased.core.leases.disown(MS)
+
+    assert not leased.hold.take(1, 0, MS)
+    assert leased.core.give_back(MS) == []
