@@ -286,6 +286,7 @@ class RgdDaemon(Looks, Leasing):
             self.parts.clock,
             handle=self._handle,
             members=self.core.stock.members,
+            broker=self.broker,
         )
 
     # Tasks.

@@ -4,7 +4,9 @@ Law: as for the daemons' own exchange (`rgd.app.traffic`), whose queues and limi
 that: a stock topic that cannot be reached, or a flood of it, degrades the neighbourhood and nothing else.
 Reports of every sender go to the core, which knows rgd's by their names.
 
-The list of live brokers is read once a stock period. A list that cannot be read changes nothing. Where the brokers
+Once a stock period this daemon sends a report without groups, which changes nothing at stock brokers. It comes back only
+if the topic is read, so a dead connection is noticed where there is nothing to report, too
+(`rgd.adapters.exchange.echo`). The list of live brokers is read as often. A list that cannot be read changes nothing. Where the brokers
 count over another period than configured, report nothing, or have other clocks, that is logged once, shown at
 `/readyz` and in metrics, and never corrected by guessing.
 """
@@ -25,7 +27,7 @@ from rgd.app.traffic import Traffic
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import StockReport
-from rgd.core.stock.names import PREFIX, is_of_rgd
+from rgd.core.stock.names import PREFIX, is_of_rgd, stock_name
 from rgd.ports.exchange import Exchange, ExchangeClosed, Received
 from rgd.ports.metrics import Sample
 from rgd.ports.stock import StockError
@@ -72,6 +74,7 @@ class StockNeighbours:
         clock: monotonic, and of the world for publish times.
         handle: takes events to the core.
         members: the stock brokers that the core knows; only read.
+        broker: this daemon's broker.
     """
 
     def __init__(
@@ -82,12 +85,14 @@ class StockNeighbours:
         *,
         handle: Callable[[Event], None],
         members: StockMembers,
+        broker: str,
     ) -> None:
         self.parts = parts
         self.traffic = Traffic(parts.exchange, PulsarDialect(), errors)
         self._clock = clock
         self._handle = handle
         self._members = members
+        self._heartbeat = StockReport(stock_name(broker))
         self._clocks = ClockWatch()
         #: What works less well than it should, by what it is.
         self._notes = {STOCK_EXCHANGE: "connecting"}
@@ -183,6 +188,8 @@ class StockNeighbours:
         while True:
             await self._read_list()
             self._tell_differences()
+            if self.traffic.is_reached:
+                self.traffic.post(self._heartbeat)
             await asyncio.sleep(self.parts.period_s)
 
     async def _read_list(self) -> None:

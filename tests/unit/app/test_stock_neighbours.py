@@ -63,10 +63,10 @@ class World:
 class House:
     """The neighbours of one daemon, and the events that its core got."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, period_s: int = 5) -> None:
         self.world = world
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        parts = StockParts(MemoryExchange(world.bus), world, 5, world.prepare)
+        parts = StockParts(MemoryExchange(world.bus), world, period_s, world.prepare)
         self.members = StockMembers(5 * NS_PER_S)
         self.neighbours = StockNeighbours(
             parts,
@@ -74,12 +74,13 @@ class House:
             world,
             handle=self.events.put_nowait,
             members=self.members,
+            broker="me",
         )
 
     async def next(self, kind: type[Event]) -> Event:
-        """The next event of a kind."""
+        """The next event of a kind, heartbeats apart."""
         async with asyncio.timeout(TIMEOUT_S):
-            while not isinstance(event := await self.events.get(), kind):
+            while not isinstance(event := await self.events.get(), kind) or is_heartbeat(event):
                 pass
         return event
 
@@ -87,6 +88,20 @@ class House:
         return {
             "".join((name, *labels)): value for name, labels, value in self.neighbours.samples()
         }
+
+
+def is_heartbeat(event: Event) -> bool:
+    return isinstance(event, StockReportReceived) and not event.report.usage
+
+
+async def next_report(stock: MemoryExchange) -> StockReport:
+    """The next report with groups that a stock broker receives."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            for payload in await stock.receive():
+                report = decode_stock_report(payload)
+                if report.usage:
+                    return report
 
 
 @asynccontextmanager
@@ -109,8 +124,7 @@ async def test_reports_of_all_senders_reach_the_core_with_their_publish_times() 
     async with running(World()) as (house, stock):
         await house.next(StockBrokersListed)
         house.neighbours.post(OWN)
-        (payload,) = await stock.receive()
-        assert decode_stock_report(payload) == OWN
+        assert await next_report(stock) == OWN
         assert await house.next(StockReportReceived) == StockReportReceived(
             house.world.now(), OWN, 1_000_000
         )
@@ -123,6 +137,24 @@ async def test_reports_of_all_senders_reach_the_core_with_their_publish_times() 
         assert figures["rgd_stock_reports_received_total"] == 1
         assert figures["rgd_stock_clock_ahead_secondspulsar://h:6650"] == 0
         assert house.neighbours.troubles() == {}
+
+
+async def test_a_heartbeat_a_period_shows_whether_the_topic_is_read() -> None:
+    world = World()
+    house = House(world, period_s=0)
+    stock = MemoryExchange(world.bus)
+    await stock.open()
+    tasks = [asyncio.ensure_future(work()) for work in house.neighbours.works().values()]
+    async with asyncio.timeout(TIMEOUT_S):
+        (payload, *_) = await stock.receive()
+        while not house.neighbours.speakers:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0)
+    assert decode_stock_report(payload) == StockReport("rgd://me")
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await house.neighbours.close()
+    await stock.close()
 
 
 async def test_what_is_no_report_is_counted_and_the_next_one_is_read() -> None:
