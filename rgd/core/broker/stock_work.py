@@ -151,8 +151,14 @@ class StockWork:
         """Report zeros, because this broker is leaving."""
         if not self.reports_sent:
             return []
-        zeros = nothing_used(self.members.groups())
-        return [SendStockReport(part) for part in in_parts(self._own_name, zeros)]
+        groups = self.members.groups()
+        return [
+            SendStockReport(part)
+            for begin in range(0, len(groups), REPORT_GROUPS)
+            for part in in_parts(
+                self._own_name, nothing_used(groups[begin : begin + REPORT_GROUPS])
+            )
+        ]
 
     # Details.
 
