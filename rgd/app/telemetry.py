@@ -27,6 +27,7 @@ class Telemetry:
         contained = self._daemon.errors.figures
         yield from contained(self._of_groups)
         yield from contained(self._of_dispatch)
+        yield from contained(self._of_leases)
         # Of few series; each part is of one moment.
         for figures in (self._of_exchange, self._of_log, self._of_errors):
             yield from list(contained(figures))
@@ -39,6 +40,15 @@ class Telemetry:
         yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
         yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
         yield Sample("rgd_policies_unknown_refused_total", (), limiter.unknown_refused_total)
+
+    def _of_leases(self) -> Iterator[Sample]:
+        leases = self._daemon.core.leases
+        yield Sample("rgd_leases", (), len(leases.table))
+        for event, happened in leases.events().items():
+            yield Sample("rgd_lease_events_total", (event,), happened)
+        for state, load in list(leases.table.groups.items()):
+            yield Sample("rgd_leased", (*state.key, Dimension.MESSAGES), load.held_messages)
+            yield Sample("rgd_leased", (*state.key, Dimension.BYTES), load.held_bytes)
 
     def _of_dispatch(self) -> Iterator[Sample]:
         daemon = self._daemon

@@ -376,6 +376,11 @@ class HttpSettings(Section):
         default=Ungoverned.ALLOW,
         description="The answer for names that are attached to no group.",
     )
+    shadow: Flag = Field(
+        default=False,
+        description="Decide and count, and refuse nothing: every request is granted, and a header and a metric say what "
+        "would have been.",
+    )
     tokens_file: Path | None = Field(
         default=None,
         description="Bearer tokens: a YAML list of `{name, token or token_sha256, scopes}` with scopes "

@@ -40,9 +40,6 @@ SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=1000)
 NAMESPACE = "public/rgd-contract"
 QUEUE_MAX = 10_000
 
-_LOST_REGISTRATION = b"Lock on resource /ledgers/available/"
-_RESTARTS_MAX = 5
-
 _T = TypeVar("_T")
 
 MakeExchange = Callable[..., Exchange]
@@ -175,19 +172,8 @@ class ApacheBackend(PulsarBackend):
         await asyncio.to_thread(self.apache.kill)
 
     async def restart(self) -> None:
-        """Start it again until its bookie stays registered.
-
-        After a SIGKILL a standalone 4.0.8 finds the registration of its dead self, and now and then
-        deletes and renews it some hundred times a second for as long as it runs. Its health is "ok"
-        all the while, and persistent topics fail ("Not enough non-faulty bookies"). An orderly stop,
-        which `restart` begins with, leaves no such registration behind.
-        """
-        for _ in range(_RESTARTS_MAX):
-            log_offset = self.apache.log.stat().st_size
-            await asyncio.to_thread(self.apache.restart)
-            if _LOST_REGISTRATION not in self.apache.log.read_bytes()[log_offset:]:
-                return
-        raise AssertionError(f"Apache Pulsar does not come back; see {self.apache.log}")
+        """Start it again."""
+        await self.apache.restart_registered()
 
 
 async def until(condition: Callable[[], bool]) -> None:
