@@ -42,6 +42,7 @@ from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
@@ -196,6 +197,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             settings=pulsar_settings(settings.exchange),
             prepare=prepare,
         ),
+        shard_exchange=partial(shard_exchange, settings, url, prepare),
         policies=policies_of(
             settings,
             url,
@@ -248,6 +250,7 @@ def core_settings(
         isolation_hold_rounds=exchange.isolation_hold_rounds,
         on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
+        shards=exchange.shards,
         stored_peers=stored_peers - {sender.broker},
         policies_patience_ns=patience_ns(settings),
         on_unknown=settings.policies.unknown,
@@ -291,6 +294,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tls_key=http.tls_key,
         tls_client_ca=http.tls_client_ca,
         fast_lane=http.fast_lane,
+        shadow=http.shadow,
         insecure=insecure,
     )
 

@@ -29,6 +29,7 @@ BOUNDS: Final = {
     "reason": 32,
     "where": 64,
     "outcome": 8,
+    "event": 8,
     # A daemon has one log.
     "topic": 1,
     "partition": 1,
