@@ -44,6 +44,8 @@ SPEAKERS_MAX: Final = 10_000
 
 #: The reason of a drop where a queue was full.
 OVERFLOW: Final = "overflow"
+#: Messages that no client of Pulsar would send so.
+UNREADABLE: Final = "unreadable"
 
 _log = structlog.get_logger("rgd.stock")
 
@@ -121,7 +123,9 @@ class StockNeighbours:
         yield Sample("rgd_stock_reports_received_total", (), self._received)
         for reason, count in self.traffic.dropped.items():
             yield Sample("rgd_stock_reports_dropped_total", (reason,), count)
-        yield Sample("rgd_stock_reports_dropped_total", (OVERFLOW,), self.parts.exchange.dropped)
+        exchange = self.parts.exchange
+        yield Sample("rgd_stock_reports_dropped_total", (OVERFLOW,), exchange.dropped)
+        yield Sample("rgd_stock_reports_dropped_total", (UNREADABLE,), exchange.unreadable)
         for broker, ahead_s in self._clocks.ahead_s().items():
             yield Sample("rgd_stock_clock_ahead_seconds", (broker,), ahead_s)
         yield Sample("rgd_stock_brokers", (), len(self._members))

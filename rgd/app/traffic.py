@@ -32,6 +32,8 @@ INLINE_BYTES_MAX: Final = 16 * 1024
 #: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
 
+#: The reason of a drop where too many messages waited to be sent.
+OUTBOX: Final = "outbox"
 #: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
 
@@ -50,15 +52,21 @@ class Publishes(Protocol):
 class Traffic(Generic[M]):
     """The messages of one dialect that this daemon sends and receives."""
 
-    def __init__(self, exchange: Publishes, dialect: Dialect[M], errors: InternalErrors) -> None:
+    def __init__(
+        self,
+        exchange: Publishes,
+        dialect: Dialect[M],
+        errors: InternalErrors,
+        outbox_max: int = OUTBOX_MAX,
+    ) -> None:
         self._exchange = exchange
         self._dialect = dialect
         self._errors = errors
-        #: Dropped reports, by reason; failed sends under `unsent`.
+        #: Dropped reports, by reason; failed sends under `unsent`, a full queue of own ones under `outbox`.
         self.dropped: Counter[str] = Counter()
         #: Senders whose names are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
-        self._outbox: deque[M] = deque(maxlen=OUTBOX_MAX)
+        self._outbox: deque[M] = deque(maxlen=outbox_max)
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
         self._is_sent = asyncio.Event()
@@ -74,7 +82,9 @@ class Traffic(Generic[M]):
         self._is_reached.set()
 
     def post(self, message: M) -> None:
-        """Queue a message to be sent."""
+        """Queue a message to be sent; counts the one that a full queue drops for it."""
+        if len(self._outbox) == OUTBOX_MAX:
+            self.dropped[OUTBOX] += 1
         self._outbox.append(message)
         self._has_outgoing.set()
 

@@ -190,7 +190,7 @@ def _brokers(groups: Groups) -> tuple[Endpoint, ...]:
             path=BROKERS,
             scope=Scope.READ,
             handler=groups.brokers,
-            summary="A page of who is in the exchange, since when, how stale, stock or rgd.",
+            summary="A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects.",
             query=PAGE_QUERY,
             answers={
                 200: ResponseSpec(

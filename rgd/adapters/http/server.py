@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self
 
@@ -43,6 +44,7 @@ from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.settle import Settle
 from rgd.adapters.http.shadow import Shadow
 from rgd.adapters.http.tls import Certificates, Greeting
+from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Ungoverned
@@ -200,6 +202,26 @@ class HttpServer:
         except BaseException:
             await self.close()
             raise
+
+    def replace_tokens(self, tokens: Tokens) -> None:
+        """Put other tokens in force; they count from the next request on, on every connection.
+
+        Without any, everybody could ask: where tokens are needed to listen, none is refused.
+
+        Raises:
+            ConfigError: the address that is listened on needs tokens.
+        """
+        check(replace(self._settings, tokens=tokens))
+        self._gate.tokens = tokens
+
+    def reload_certificate(self) -> None:
+        """Read the certificate, its key and the clients' authority again; new handshakes use them.
+
+        Raises:
+            ConfigError: they cannot be used; the old ones stay in force.
+        """
+        if self._greeting is not None:
+            self._greeting.certificates.load()
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""

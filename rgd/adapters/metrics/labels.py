@@ -39,6 +39,7 @@ BOUNDS: Final = {
     "policy": 4,
     "source": 2,
     "held": 2,
+    "credential": 2,
 }
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings

@@ -338,6 +338,12 @@ METRICS: Final = (
     # The door.
     HTTP_REQUEST_SECONDS,
     Metric(
+        "rgd_http_credentials_old",
+        MetricType.GAUGE,
+        "1: the file of tokens, or the certificate, changed and cannot be used; the old ones stay in force.",
+        ("credential",),
+    ),
+    Metric(
         "rgd_http_connections", MetricType.GAUGE, "Open HTTP connections, those for probes too."
     ),
     Metric(

@@ -150,7 +150,7 @@ class Broker:
     @property
     def reports_received(self) -> int:
         """How many reports of peers were new."""
-        return self.membership.reports_received
+        return self.membership.reports_received + self.shard_reader.reports_received
 
     @property
     def wake_at(self) -> Nanos | None:

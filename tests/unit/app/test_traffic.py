@@ -4,7 +4,7 @@ Not covered: large states and bombs (tests/integration/exchange/test_large_state
 """
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
-from rgd.app.traffic import Traffic
+from rgd.app.traffic import OUTBOX_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
@@ -48,6 +48,13 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     assert len(await exchange.receive()) == 1
     assert traffic.dropped == {"unsent": 1}
     await exchange.close()
+
+
+async def test_what_a_full_queue_drops_is_counted() -> None:
+    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end())
+    for _ in range(OUTBOX_MAX + 3):
+        traffic.post(Hello(Sender("b1", 1)))
+    assert traffic.dropped == {"outbox": 3}
 
 
 async def test_what_cannot_be_read_is_counted_by_its_reason() -> None:
