@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 
 from bench.harness import run
-from bench.wire import GROUPS, PERIOD_NS, record_of, rows_of
+from bench.log_rows import GROUPS, PERIOD_NS, record_of, rows_of
 from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time

@@ -9,6 +9,7 @@ for names, in `MessageReceived` of everybody who hears it, the sender too. Times
 its own monotonic clock (`sim.clock`), never the world's.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
@@ -16,7 +17,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Alarm, Effect, Fault
+from rgd.core.broker.effects import Alarm, Append, Effect, Fault, Halt, Remember
 from rgd.core.broker.events import Event
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
@@ -27,6 +28,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.exchange.columns import Ints
 from rgd.core.exchange.messages import Message, Report, RoundRecord
 from rgd.core.exchange.numbered_names import NumberedNames
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
@@ -163,7 +165,7 @@ class Member:
         self.name = name
         self.brain = brain
         self.clock = clock
-        self.numbering = Numbering()
+        self._numberings: defaultdict[Shard, Numbering] = defaultdict(Numbering)
         self.records: list[RoundRecord] = []
         #: World time of each record.
         self.recorded_at: list[int] = []
@@ -171,6 +173,8 @@ class Member:
         #: Exceptions that the brain contained: bugs of it.
         self.faults: list[Fault] = []
         self.remembered: tuple[str, ...] = ()
+        #: The shards that it receives.
+        self.shards: frozenset[Shard] = frozenset()
         self.halted: str | None = None
         #: False before the start, after a crash, and after a goodbye.
         self.is_up = False
@@ -178,6 +182,31 @@ class Member:
         self.frozen_until = 0
         #: World time of the wake-up that is on the agenda.
         self.next_wake: int | None = None
+
+    def encoded(self, message: Message) -> Message:
+        """A message as it is sent, with numbers of its shard."""
+        shard = message.shard if isinstance(message, Report) else WHOLE
+        return self._numberings[shard].encode(message)
+
+    def receives(self, message: Message) -> bool:
+        """Whether it reads the topic of a message."""
+        shard = message.shard if isinstance(message, Report) else WHOLE
+        return shard == WHOLE or shard in self.shards
+
+    def keep(self, effect: Append | Remember | Alarm | Halt | Fault, now: int) -> None:
+        """Keep what the brain wants to be kept, or told."""
+        match effect:
+            case Append(record):
+                self.records.append(record)
+                self.recorded_at.append(now)
+            case Remember(peers):
+                self.remembered = peers
+            case Alarm():
+                self.alarms.append(effect)
+            case Halt(reason):
+                self.halted = reason
+            case Fault():
+                self.faults.append(effect)
 
     @property
     def is_live(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.units import NS_PER_MS
 
 
@@ -33,9 +34,13 @@ class Network:
     is_ordered: bool = False
     #: Pairs (from, to) without messages.
     cut: set[tuple[str, str]] = field(default_factory=set)
+    #: Shards whose topics nobody can write to.
+    down: set[Shard] = field(default_factory=set)
     #: How much later than others a slow reader receives everything.
     slow_ns: dict[str, int] = field(default_factory=dict)
-    #: Latest arrival so far, for each (from, to).
+    #: How long it takes to begin to receive a shard.
+    opening_ns: int = 20 * NS_PER_MS
+    #: Latest arrival so far, for each (from, to); shards are topics of their own.
     _latest: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
@@ -44,13 +49,16 @@ class Network:
         return (
             self.delay_min_ns == self.delay_max_ns
             and not (self.loss or self.duplication or self.straggling)
-            and not (self.cut or self.slow_ns)
+            and not (self.cut or self.slow_ns or self.down)
         )
 
     def arrivals(
-        self, now: int, sender: str, receivers: Iterable[str], dice: Random
+        self, now: int, sender: str, receivers: Iterable[str], dice: Random, shard: Shard = WHOLE
     ) -> Iterator[tuple[int, str]]:
-        """When a message that is sent now reaches whom."""
+        """When a message of a shard that is sent now reaches whom, if he reads it; each shard is ordered."""
+        if shard in self.down:
+            return
+        topic = sender if shard == WHOLE else f"{sender} {shard.number}/{shard.of}"
         random, least = dice.random, self.delay_min_ns
         spread = self.delay_max_ns - least
         is_rough = bool(self.loss or self.duplication or self.straggling or self.cut)
@@ -60,18 +68,17 @@ class Network:
             if slow:
                 moment += slow.get(name, 0)
             if is_rough:
-                yield from self._rough(moment, (sender, name), dice)
+                if (sender, name) not in self.cut:
+                    yield from self._rough(moment, (topic, name), dice)
                 continue
             if is_ordered:
-                pair = (sender, name)
+                pair = (topic, name)
                 if latest.get(pair, 0) > moment:
                     moment = latest[pair]
                 latest[pair] = moment
             yield moment, name
 
     def _rough(self, moment: int, pair: tuple[str, str], dice: Random) -> Iterator[tuple[int, str]]:
-        if pair in self.cut:
-            return
         copies = 2 if self.duplication and dice.random() < self.duplication else 1
         for _ in range(copies):
             if self.loss and dice.random() < self.loss:

@@ -23,6 +23,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -32,14 +33,17 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     Stopping,
     Woken,
 )
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
-from rgd.core.exchange.messages import Message
+from rgd.core.exchange.messages import Message, Report
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 from sim.clock import Clock
 from sim.member import Brain, CoreBrain, Member
@@ -72,6 +76,8 @@ class World:
         #: The same, for those that want to know to whom it happened.
         self.watchers: list[Callable[[Member], None]] = []
         self.make_brain = make_brain
+        #: Called with what a member reports to stock brokers; `sim.stock.topic` carries it.
+        self.on_stock_report: Callable[[StockReport], object] = _lost
         #: How long a wake or a message, a slice of work each, keeps its member busy.
         self.slice_ns = 0
         self._order = count()
@@ -174,20 +180,15 @@ class World:
         for effect in effects:
             match effect:
                 case Publish(message):
-                    self._broadcast(member.name, member.numbering.encode(message))
-                case Append(record):
-                    member.records.append(record)
-                    member.recorded_at.append(self.now)
-                case Remember(peers):
-                    member.remembered = peers
-                case Alarm():
-                    member.alarms.append(effect)
-                case Halt(reason):
-                    member.halted = reason
-                case Fault():
-                    member.faults.append(effect)
-                case Evict() | BacklogChecked() | SendStockReport():
-                    pass  # No scenario has backlogs or stock brokers.
+                    self._broadcast(member.name, member.encoded(message))
+                case Listen(shards):
+                    self._listen(member, shards)
+                case Append() | Remember() | Alarm() | Halt() | Fault():
+                    member.keep(effect, self.now)
+                case SendStockReport(report):
+                    self.on_stock_report(report)
+                case Evict() | BacklogChecked():
+                    pass  # No scenario has backlogs.
 
     def _broadcast(self, sender: str, message: Message) -> None:
         network = self.network
@@ -196,8 +197,19 @@ class World:
             self.at(self.now + network.delay_min_ns, self._deliver_to_all, message)
             return
         agenda, order, deliver, push = self._agenda, self._order, self._deliver, heapq.heappush
-        for moment, name in network.arrivals(self.now, sender, self.members, self.dice):
+        shard = message.shard if isinstance(message, Report) else WHOLE
+        for moment, name in network.arrivals(self.now, sender, self.members, self.dice, shard):
             push(agenda, (moment, next(order), deliver, (name, message)))
+
+    def _listen(self, member: Member, shards: frozenset[Shard]) -> None:
+        """Let a member receive these shards, new ones after a while; a shard is a topic to be joined."""
+        fresh, member.shards = shards - member.shards, member.shards & shards
+        for shard in sorted(fresh):
+            self.at(self.now + self.network.opening_ns, self._open_shard, member, shard)
+
+    def _open_shard(self, member: Member, shard: Shard) -> None:
+        member.shards |= {shard}
+        self.tell(member, ShardOpened(member.clock.local_time(self.now), shard))
 
     def _deliver_to_all(self, message: Message) -> None:
         for name in list(self.members):
@@ -205,7 +217,7 @@ class World:
 
     def _deliver(self, name: str, message: Message) -> None:
         member = self.members.get(name)
-        if member is None:
+        if member is None or not member.receives(message):
             return
         if self.now < member.frozen_until:
             self.at(member.frozen_until, self._deliver, name, message)
@@ -235,3 +247,7 @@ class World:
         member.next_wake = None
         self.freeze(member, self.slice_ns)
         self.tell(member, Woken(member.clock.local_time(self.now)))
+
+
+def _lost(_report: StockReport) -> None:
+    """There are no stock brokers."""

@@ -32,6 +32,8 @@ from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
+from rgd.app.shard_topics import ShardTopics
+from rgd.app.stock_neighbours import StockNeighbours, StockParts
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.core.backlog.model import Eviction
 from rgd.core.broker.broker import Broker
@@ -43,6 +45,7 @@ from rgd.core.broker.effects import (
     Evict,
     Fault,
     Halt,
+    Listen,
     Publish,
     Remember,
     SendStockReport,
@@ -52,6 +55,7 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     StateAnnounced,
     Stopping,
@@ -59,7 +63,8 @@ from rgd.core.broker.events import (
 )
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.messages import Goodbye, Message, Report
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Pair
@@ -67,6 +72,7 @@ from rgd.errors import InternalError, RgdError
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import Exchange, ExchangeClosed
 from rgd.ports.usagelog import UsageLog
+from rgd.wire.dialect import CompactDialect
 
 #: Names of groups that are made known to the core in one go: more would keep requests waiting.
 NAMES_SLICE: Final = 256
@@ -103,6 +109,10 @@ class Parts:
     log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
+    #: Makes the exchange of a shard; None: rows are sent on the exchange's own topic alone.
+    shard_exchange: Callable[[Shard], Exchange] | None = None
+    #: The stock brokers that share the quotas; None: there are none.
+    stock: StockParts | None = None
 
 
 class RgdDaemon(Looks, Leasing):
@@ -115,11 +125,15 @@ class RgdDaemon(Looks, Leasing):
         self.parts = parts
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
-        self.traffic = Traffic(parts.exchange, self.errors)
+        self.traffic: Traffic[Message] = Traffic(parts.exchange, CompactDialect(), self.errors)
+        self.shards = self._shard_topics()
+        self.stock = self._stock_neighbours()
         self.recorder = Recorder(parts.usage_log, self.errors)
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
+        #: Held while a message is taken, because several topics may be read.
+        self._taking = asyncio.Lock()
         self._demand_unreported = False
         self._is_draining = False
         #: Why this daemon may not go on.
@@ -180,6 +194,8 @@ class RgdDaemon(Looks, Leasing):
         policies = self.parts.policies
         beside = {
             "exchange": self.parts.exchange.trouble,
+            **(self.stock.troubles() if self.stock else {}),
+            "shards": self.shards.trouble if self.shards else None,
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
@@ -222,6 +238,8 @@ class RgdDaemon(Looks, Leasing):
             }
             if self.parts.poller is not None:
                 works["backlogs"] = partial(self.parts.poller.follow, self.backlogs)
+            if self.stock is not None:
+                works |= self.stock.works()
             running = [
                 tasks.create_task(self.errors.keep(name, work), name=name)
                 for name, work in works.items()
@@ -230,6 +248,8 @@ class RgdDaemon(Looks, Leasing):
             self._handle(Stopping(self.now()))
             self.backlogs.close()
             await self.traffic.flush()
+            if self.stock is not None:
+                await self.stock.traffic.flush()
             for task in running:
                 task.cancel()
 
@@ -237,11 +257,13 @@ class RgdDaemon(Looks, Leasing):
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
         parts = self.parts
         for part in (
+            self.shards,
             parts.exchange,
             parts.policies,
             parts.usage_log,
             parts.log_keeper,
             parts.poller,
+            self.stock,
         ):
             try:
                 if part is not None:
@@ -254,6 +276,17 @@ class RgdDaemon(Looks, Leasing):
         self._is_draining = True
         if self.parts.log_keeper is not None:
             self.parts.log_keeper.drain()
+
+    def _stock_neighbours(self) -> StockNeighbours | None:
+        if self.parts.stock is None:
+            return None
+        return StockNeighbours(
+            self.parts.stock,
+            self.errors,
+            self.parts.clock,
+            handle=self._handle,
+            members=self.core.stock.members,
+        )
 
     # Tasks.
 
@@ -328,8 +361,8 @@ class RgdDaemon(Looks, Leasing):
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Publish(message):
-                self.traffic.post(message)
+            case Publish() | Listen() | SendStockReport():
+                self._send(effect)
             case Append(record):
                 self.recorder.add(record, self.parts.clock.unix_ms())
             case Remember(peers):
@@ -343,13 +376,25 @@ class RgdDaemon(Looks, Leasing):
                 self.errors.note(where, error)
             case Evict(evictions):
                 self.parts.evict(evictions)
-            case SendStockReport():
-                pass  # Without `exchange.dialects` naming `pulsar`, no stock report is received.
             case BacklogChecked(number, began_at):
                 self.backlogs.checked(number)
                 self.parts.observe_backlog_check((self.now() - began_at) / NS_PER_S)
             case _:
                 assert_never(effect)
+
+    def _send(self, effect: Publish | Listen | SendStockReport) -> None:
+        match effect:
+            case Publish(Report(shard=shard) as report) if shard != WHOLE:
+                if self.shards is not None:
+                    self.shards.post(report, shard)
+            case Publish(message):
+                self.traffic.post(message)
+            case Listen(shards):
+                if self.shards is not None:
+                    self.shards.listen(shards)
+            case SendStockReport(report):
+                if self.stock is not None:
+                    self.stock.post(report)
 
     def _halt(self, reason: str) -> None:
         """Leave in order: this daemon may not go on."""
@@ -357,7 +402,21 @@ class RgdDaemon(Looks, Leasing):
         self.halted = self.halted or reason
         self._until.set()
 
+    def _shard_topics(self) -> ShardTopics | None:
+        make = self.parts.shard_exchange
+        if make is None:
+            return None
+
+        def opened(shard: Shard) -> None:
+            self._handle(ShardOpened(self.now(), shard))
+
+        return ShardTopics(make, take=self._take, opened=opened, errors=self.errors)
+
     async def _take(self, payload: bytes) -> None:
+        async with self._taking:
+            await self._take_next(payload)
+
+    async def _take_next(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)
         if message is None:
             # Also between messages that are dropped: there may be thousands of them.

@@ -7,6 +7,7 @@ anything.
 from collections.abc import Callable, Sequence
 
 from rgd.app.containment import InternalErrors, contained
+from rgd.app.stock_neighbours import StockNeighbours
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.throttled import Throttled
@@ -24,6 +25,7 @@ class Looks:
     core: Broker
     errors: InternalErrors
     now: Callable[[], Nanos]
+    stock: StockNeighbours | None
 
     def snapshot(self) -> PolicySnapshot:
         """The policies in force."""
@@ -41,12 +43,14 @@ class Looks:
 
     def broker_names(self) -> list[str]:
         """The names of every member known, this one too."""
-        return [self.core.settings.sender.broker, *self.core.peers.names()]
+        stock = self.core.stock.members.names()
+        return [self.core.settings.sender.broker, *self.core.peers.names(), *stock]
 
     @contained("view")
     def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
         """The members known among these names, in their order."""
-        return broker_views(self.core, self.now(), among)
+        also_pulsar = self.stock.speakers if self.stock else ()
+        return broker_views(self.core, self.now(), among, also_pulsar)
 
     @contained("view")
     def explain(self, name: Request) -> ExplainView:

@@ -4,23 +4,22 @@ Law: a peer's messages cost this daemon time only in small pieces. A message is 
 only if its decompressed size, which is known beforehand, is at most `INLINE_BYTES_MAX`. Requests are
 served between any two messages. Undecodable messages are counted and dropped. A message that cannot be
 sent is counted and dropped too, because every report is absolute and a later one repeats it.
-The core interprets messages; the adapters reach the exchange.
+There is one for each dialect that the daemon speaks. The core interprets messages; the adapters reach the
+exchange; the dialect (`rgd.wire.dialect`) has the bytes.
 """
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 
 from rgd.app.containment import InternalErrors
-from rgd.core.exchange.messages import Message, Report
-from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeError
-from rgd.wire.codec import decode, encode, plain_bytes
+from rgd.ports.exchange import ExchangeClosed, ExchangeError
+from rgd.wire.dialect import Dialect
 from rgd.wire.errors import WireError
-from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 
 #: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
 OUTBOX_MAX: Final = 256
@@ -33,25 +32,41 @@ INLINE_BYTES_MAX: Final = 16 * 1024
 #: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
 
+#: The reason of a drop where too many messages waited to be sent.
+OUTBOX: Final = "outbox"
 #: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
 
 _log = structlog.get_logger("rgd.daemon")
 
+M = TypeVar("M")
 
-class Traffic:
-    """The messages that this daemon sends and receives."""
 
-    def __init__(self, exchange: Exchange, errors: InternalErrors) -> None:
+class Publishes(Protocol):
+    """The exchange of a dialect, as far as it takes messages."""
+
+    async def publish(self, payload: bytes) -> None:
+        """As `rgd.ports.exchange.Exchange.publish`."""
+
+
+class Traffic(Generic[M]):
+    """The messages of one dialect that this daemon sends and receives."""
+
+    def __init__(
+        self,
+        exchange: Publishes,
+        dialect: Dialect[M],
+        errors: InternalErrors,
+        outbox_max: int = OUTBOX_MAX,
+    ) -> None:
         self._exchange = exchange
+        self._dialect = dialect
         self._errors = errors
-        #: Dropped reports, by reason; failed sends under `unsent`.
+        #: Dropped reports, by reason; failed sends under `unsent`, a full queue of own ones under `outbox`.
         self.dropped: Counter[str] = Counter()
-        #: The name dictionaries of the wire: ours, and those of all senders.
-        self._numbering, self._name_decoders = NameEncoder(), NameDecoders()
-        #: Senders whose dictionaries are kept, if others are to be removed before the next message.
+        #: Senders whose names are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
-        self._outbox: deque[Message] = deque(maxlen=OUTBOX_MAX)
+        self._outbox: deque[M] = deque(maxlen=outbox_max)
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
         self._is_sent = asyncio.Event()
@@ -66,8 +81,10 @@ class Traffic:
         """Note that the exchange was reached, so that waiting messages may be sent."""
         self._is_reached.set()
 
-    def post(self, message: Message) -> None:
-        """Queue a message to be sent."""
+    def post(self, message: M) -> None:
+        """Queue a message to be sent; counts the one that a full queue drops for it."""
+        if len(self._outbox) == OUTBOX_MAX:
+            self.dropped[OUTBOX] += 1
         self._outbox.append(message)
         self._has_outgoing.set()
 
@@ -100,15 +117,15 @@ class Traffic:
         # Deferred, because a thread may be decoding a message now.
         self._kept = frozenset(brokers)
 
-    async def decoded(self, payload: bytes) -> Message | None:
+    async def decoded(self, payload: bytes) -> M | None:
         """The message of a payload; None, and counted, if it is invalid."""
         if self._kept is not None:
-            self._name_decoders.keep(self._kept)
+            self._dialect.keep(self._kept)
             self._kept = None
         try:
-            if plain_bytes(payload) > INLINE_BYTES_MAX:
-                return await asyncio.to_thread(decode, payload, self._name_decoders)
-            return decode(payload, self._name_decoders)
+            if self._dialect.cost(payload) > INLINE_BYTES_MAX:
+                return await asyncio.to_thread(self._dialect.decode, payload)
+            return self._dialect.decode(payload)
         except WireError as error:
             self.dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))
@@ -118,9 +135,10 @@ class Traffic:
             self._errors.note("decode", error, may_end=False)
             return None
 
-    async def _send_one(self, message: Message) -> None:
+    async def _send_one(self, message: M) -> None:
         try:
-            await self._exchange.publish(await self._encoded(message))
+            for payload in await self._encoded(message):
+                await self._exchange.publish(payload)
         except ExchangeClosed:
             raise
         except WireError as error:
@@ -134,7 +152,7 @@ class Traffic:
             self.dropped["unsent"] += 1
             self._errors.note("send", error, about=type(message).__name__)
 
-    async def _encoded(self, message: Message) -> bytes:
-        if isinstance(message, Report) and len(message.rows) > INLINE_ROWS_MAX:
-            return await asyncio.to_thread(encode, message, self._numbering)
-        return encode(message, self._numbering)
+    async def _encoded(self, message: M) -> tuple[bytes, ...]:
+        if self._dialect.rows(message) > INLINE_ROWS_MAX:
+            return await asyncio.to_thread(self._dialect.encode, message)
+        return self._dialect.encode(message)

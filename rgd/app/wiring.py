@@ -34,6 +34,7 @@ from rgd.app.backlog_telemetry import BacklogTelemetry
 from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
+from rgd.app.credentials import Credentials, tokens_of
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
 from rgd.app.log_wiring import log_keeper
@@ -41,15 +42,16 @@ from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.shard_wiring import shard_exchange
+from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
-from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Sender
-from rgd.core.units import NS_PER_MS
+from rgd.core.units import NS_PER_MS, NS_PER_S
 
 #: Bits of an incarnation: it travels as a signed 64 bit number.
 INCARNATION_BITS: Final = 62
@@ -111,7 +113,9 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             log_door=daemon.parts.log_keeper,
             observe=exposition.observe_answer,
         )
+        credentials = Credentials(server, settings.http)
         exposition.also(server.samples)
+        exposition.also(credentials.samples)
         await server.open()
         stack.push_async_callback(server.close)
         ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
@@ -121,6 +125,8 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                 if embedded is not None:
                     watch = daemon.errors.keep("embedded", embedded.supervise)
                     beside.append(tasks.create_task(watch, name="embedded"))
+                follow = daemon.errors.keep("credentials", credentials.follow)
+                beside.append(tasks.create_task(follow, name="credentials"))
                 await daemon.run(until, on_up=lambda: say(ready))
                 for task in beside:
                     task.cancel()
@@ -191,6 +197,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             settings=pulsar_settings(settings.exchange),
             prepare=prepare,
         ),
+        shard_exchange=partial(shard_exchange, settings, url, prepare),
         policies=policies_of(
             settings,
             url,
@@ -204,6 +211,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         prepare=prepare,
         log_keeper=keeper,
         poller=poller,
+        stock=stock_parts(settings, url),
         evict=nobody_listens if poller is None else poller.carrier.add,
     )
     daemon = RgdDaemon(core, parts, settings.cluster)
@@ -219,7 +227,7 @@ def _exposition(settings: Settings, daemon: RgdDaemon) -> Exposition:
     exposition = Exposition(Telemetry(daemon), settings.cluster, bounds)
     by_topic = backlog.exposeTopicLevelMetricsInPrometheus
     backlogs = BacklogTelemetry(daemon, by_topic=by_topic)
-    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller):
+    for part in (backlogs, daemon.parts.log_keeper, daemon.parts.poller, daemon.stock):
         if part is not None:
             exposition.also(partial(daemon.errors.figures, part.samples))
     return exposition
@@ -242,6 +250,7 @@ def core_settings(
         isolation_hold_rounds=exchange.isolation_hold_rounds,
         on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
+        shards=exchange.shards,
         stored_peers=stored_peers - {sender.broker},
         policies_patience_ns=patience_ns(settings),
         on_unknown=settings.policies.unknown,
@@ -253,6 +262,7 @@ def core_settings(
         yield_rounds=exchange.yield_rounds,
         peers_max=exchange.peers_max,
         backlog=settings.backlog.to_core(),
+        stock_period_ns=exchange.pulsar_period_s * NS_PER_S if exchange.has_stock_brokers else 0,
         incarnation_seed=secrets.randbits(SEED_BITS),
     )
 
@@ -263,10 +273,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
     room = connections_room(raise_open_files())
     if room < http.connections_max:
         _log.warning("few open files: fewer connections than http.connections_max", most=room)
-    tokens = Tokens()
-    if http.tokens_file is not None:
-        grants = load_tokens(http.tokens_file)
-        tokens = Tokens({digest: grant.scopes for digest, grant in grants.items()})
+    tokens = Tokens() if http.tokens_file is None else tokens_of(http.tokens_file)
     host, port = http.address
     return HttpSettings(
         host=host,
@@ -287,6 +294,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tls_key=http.tls_key,
         tls_client_ca=http.tls_client_ca,
         fast_lane=http.fast_lane,
+        shadow=http.shadow,
         insecure=insecure,
     )
 

@@ -92,6 +92,23 @@ RELATIONS: Final = (
         "takes no tokens (for the admin API alone: exchange.admin_token_file)",
     ),
     Relation(
+        ("exchange.dialects", "exchange.url", "exchange.admin_url"),
+        lambda settings: (
+            not settings.exchange.has_stock_brokers
+            or (settings.exchange.url != EMBEDDED and settings.exchange.admin_url is not None)
+        ),
+        "expected exchange.url and exchange.admin_url to name a Pulsar where exchange.dialects has `pulsar`: "
+        "its brokers are the neighbours, and its admin API lists which of them live",
+    ),
+    Relation(
+        ("exchange.pulsar_period_s", "exchange.round_ms", "exchange.dialects"),
+        lambda settings: (
+            not settings.exchange.has_stock_brokers
+            or settings.exchange.pulsar_period_s * 1000 >= settings.exchange.round_ms
+        ),
+        "expected exchange.round_ms of at most exchange.pulsar_period_s where exchange.dialects has `pulsar`",
+    ),
+    Relation(
         ("log.local_bytes", "log.segment_bytes"),
         lambda settings: settings.log.local_bytes >= 2 * settings.log.segment_bytes,
         "expected log.local_bytes of at least two times log.segment_bytes: one segment is written, "

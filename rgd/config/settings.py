@@ -28,6 +28,7 @@ from rgd.config.values import (
     EMBEDDED,
     Address,
     Count,
+    DialectNames,
     ExchangeUrl,
     Flag,
     HttpUrls,
@@ -39,10 +40,14 @@ from rgd.config.values import (
     Size,
     TableTopic,
     UsageTopic,
+    WholeSeconds,
+    parse_dialects,
     split_address,
 )
 from rgd.core.broker.settings import OnIsolation
+from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.peers import PEERS_MAX
+from rgd.core.exchange.shards import SHARDS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
@@ -145,6 +150,25 @@ class ExchangeSettings(Section):
     topic: UsageTopic = Field(
         default="non-persistent://public/rgd/usage", description="The topic for usage reports."
     )
+    dialects: DialectNames = Field(
+        default="compact",
+        description="`compact` among rgd daemons, on `exchange.topic`; also `pulsar`: the daemons share quotas with the "
+        "stock brokers of the Pulsar at `exchange.url`, and tell them what was admitted here.",
+    )
+    pulsar_period_s: WholeSeconds = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="The stock brokers' `resourceUsageTransportPublishIntervalInSecs`: their reports count "
+        "what passed in this time.",
+    )
+    shards: Count = Field(
+        default=1,
+        ge=1,
+        le=SHARDS_MAX,
+        description="The number of topics over which reports are spread by group. With more than one a daemon reads only "
+        "those of its groups. It is changed by a rolling restart.",
+    )
     round_ms: Millis = Field(
         default=1000,
         ge=50,
@@ -202,6 +226,11 @@ class ExchangeSettings(Section):
         le=100_000,
         description="Most other brokers; a further one is ignored until another is removed.",
     )
+
+    @property
+    def has_stock_brokers(self) -> bool:
+        """Whether the daemon also speaks the stock brokers' dialect."""
+        return DialectName.PULSAR in parse_dialects(self.dialects)
 
 
 class SharesSettings(Section):
@@ -346,6 +375,11 @@ class HttpSettings(Section):
     ungoverned: Ungoverned = Field(
         default=Ungoverned.ALLOW,
         description="The answer for names that are attached to no group.",
+    )
+    shadow: Flag = Field(
+        default=False,
+        description="Decide and count, and refuse nothing: every request is granted, and a header and a metric say what "
+        "would have been.",
     )
     tokens_file: Path | None = Field(
         default=None,

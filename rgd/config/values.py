@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from rgd.core.errors import InvalidName
+from rgd.core.exchange.dialects import DialectName
 from rgd.core.policies.names import check_entity, parse_topic
 from rgd.ports.usagelog import Interceptor
 from rgd.storage.objects import folder_of
@@ -103,6 +104,18 @@ def parse_interceptors(text: str) -> list[Interceptor]:
     """
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     return [Interceptor(name.removeprefix(INTERCEPTOR_PACKAGE)) for name in names]
+
+
+def parse_dialects(text: str) -> list[DialectName]:
+    """The dialects that a list names.
+
+    Raises:
+        ValueError: there is none of that name, one comes twice, or `compact` is not among them.
+    """
+    names = [DialectName(name.strip()) for name in text.split(",")]
+    if DialectName.COMPACT not in names or len(set(names)) != len(names):
+        raise ValueError(text)
+    return names
 
 
 def expectation(field: FieldInfo) -> str:
@@ -241,6 +254,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number)]
 Millis = Annotated[int, BeforeValidator(_number), Unit("ms")]
 Seconds = Annotated[float, BeforeValidator(_number), Unit("s")]
+WholeSeconds = Annotated[int, BeforeValidator(_number), Unit("s")]
 Rounds = Annotated[int, BeforeValidator(_number), Unit("rounds")]
 Size = Annotated[int, BeforeValidator(_size), Unit("bytes")]
 
@@ -249,6 +263,12 @@ InterceptorNames = Annotated[
     BeforeValidator(_joined),
     _checked(parse_interceptors),
     Expected(f"any of {' and '.join(Interceptor)}, with commas between them, or an empty text"),
+]
+DialectNames = Annotated[
+    str,
+    BeforeValidator(_joined),
+    _checked(parse_dialects),
+    Expected("`compact` (always), and `pulsar` beside stock brokers: [compact, pulsar]"),
 ]
 Flag = Annotated[bool, Expected("true or false")]
 TierUrl = Annotated[

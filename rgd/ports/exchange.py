@@ -9,7 +9,7 @@ one bounded queue. A full queue drops and counts its oldest message
 (a later report carries the same state again).
 """
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rgd.errors import RgdError
 
@@ -40,6 +40,14 @@ class PayloadTooLarge(ExchangeError):
         super().__init__(f"{payload_bytes} bytes; at most {PAYLOAD_BYTES_MAX} can be sent")
 
 
+class Received(NamedTuple):
+    """A message, and when it was published."""
+
+    payload: bytes
+    #: By the sender's clock, in ms since 1970; 0: it does not say.
+    published_ms: int
+
+
 class Exchange(Protocol):
     """One topic on which every member receives every member's messages."""
 
@@ -50,6 +58,10 @@ class Exchange(Protocol):
     @property
     def unauthenticated(self) -> int:
         """Messages that were dropped because no member of this exchange can have sent them."""
+
+    @property
+    def unreadable(self) -> int:
+        """Messages that were dropped because no client of the exchange would send them so."""
 
     @property
     def trouble(self) -> str | None:
@@ -80,6 +92,9 @@ class Exchange(Protocol):
         Raises:
             ExchangeClosed: the exchange was closed.
         """
+
+    async def receive_dated(self) -> list[Received]:
+        """As `receive`, with the publish times: for dialects whose messages have none inside."""
 
     async def close(self) -> None:
         """Leave. Idempotent; a waiting `receive` raises ExchangeClosed."""

@@ -181,8 +181,10 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
     def age(name: str) -> float:
         found = known.get(name)
         if found is None:
-            peer = broker.peers.get(name)
-            found = 0.0 if peer is None else round((now - peer.received_at) / NS_PER_S, 3)
+            peer, stock = broker.peers.get(name), broker.stock.members.get(name)
+            heard_at = now if stock is None else stock.heard_at
+            heard_at = heard_at if peer is None else peer.received_at
+            found = round((now - heard_at) / NS_PER_S, 3)
             known[name] = found
         return found
 

@@ -70,12 +70,18 @@ class BrokerView:
     """A member of the exchange."""
 
     broker: str
-    #: Always `rgd`: brokers that speak another dialect are not members.
+    #: `rgd`, or `stock`: a Pulsar broker that knows nothing of rgd.
     implementation: str
+    #: In which it was heard: `compact`, `pulsar`.
+    dialects: tuple[str, ...]
+    #: What it does beside telling its traffic: `hello`, `ask`, `hash`, `goodbye`, `wanted`
+    #: (`rgd.core.exchange.dialects`).
+    abilities: tuple[str, ...]
     self: bool
     since_s: float
     #: Since its last message.
     age_s: float
+    #: Of its last report; 0: its reports have none.
     sequence: int
     #: Rows it has in this daemon's usage map.
     rows: int
@@ -131,6 +137,18 @@ class ScopeView:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesView:
+    """The leases of all names that a limit governs."""
+
+    leases: int
+    #: What they want together, each at most the whole share; units per second.
+    wants: RatesView
+    #: Units that they have taken and may not have spent, at most.
+    held_messages: int
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LevelView:
     """One limit that applies to a name."""
 
@@ -152,6 +170,8 @@ class LevelView:
     #: The wait of a request for one message and one byte now, in milliseconds; 0: none.
     retry_after_ms: int
     refused_last_minute: RefusedLastMinuteView
+    #: None: there are none.
+    leases: LeasesView | None = None
 
 
 @dataclass(frozen=True, slots=True)

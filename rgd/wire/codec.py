@@ -2,6 +2,9 @@
 
     [version u8][flags u8][body]        flag 0x01: the body is one zstd frame
 
+Reports of one shard, and those with codes for rates (`rgd.wire.short_rates`), have version 2. Everything else has version 1,
+which the release before reads and writes too. Fields that are not known are ignored, so fields may be added without a new version.
+
 Law: `decode(encode(message))` has the content of `message`, row by row. For any other bytes `decode` returns
 a message that the core can use or raises a `WireError`, whose `reason` labels a metric. It never
 decodes more than `MESSAGE_MAX` bytes, nor more than a fixed multiple of the received bytes
@@ -31,15 +34,25 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
-from rgd.wire import usage_pb2
+from rgd.core.exchange.shards import VERSION, WHOLE
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.checks import check_broker, check_count, check_weight
-from rgd.wire.columns import encode_rows, read_amounts, write_amounts
+from rgd.wire.columns import read_amounts, write_amounts
 from rgd.wire.compression import compressed, decompressed, plain_size
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame, UnknownVersion
-from rgd.wire.keys import is_in_order, read_keys
+from rgd.wire.keys import is_in_order, read_keys, write_keys
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from rgd.wire.shards import (
+    checked_shard,
+    read_count,
+    read_sequences,
+    write_sequences,
+    written_count,
+)
 
-VERSION: Final = 1
+#: The versions of a message's head: what every release reads, and what only this one and later ones read.
+OLDER_VERSION: Final = 1
+NEWER_VERSION: Final = VERSION
 #: Largest message in bytes, as sent and as decompressed: the limit of an exchange
 #: (`rgd.ports.exchange.PAYLOAD_BYTES_MAX`). Senders divide their reports so that none is larger.
 MESSAGE_MAX: Final = 1024 * 1024
@@ -48,6 +61,8 @@ _Keys = tuple[Sequence[str], Codes]
 
 _FLAG_ZSTD: Final = 1
 _HEAD_SIZE: Final = 2
+#: A column of fewer bytes is compressed together with the one before it.
+_COLUMN_BYTES_MIN: Final = 512
 
 
 def in_order(message: Message) -> Message:
@@ -65,15 +80,37 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
-        body = _proto_of(message, numbering).SerializeToString()
+        proto = _proto_of(message, numbering)
+        body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
     if len(body) + _HEAD_SIZE > MESSAGE_MAX:
         raise Oversize("message", len(body) + _HEAD_SIZE, MESSAGE_MAX)
-    frame = compressed(body)
+    frame = compressed(body, columns=_columns_in(body, proto.report.rows))
+    version = NEWER_VERSION if _is_newer(message, proto) else OLDER_VERSION
     if frame is not None:
-        return bytes((VERSION, _FLAG_ZSTD)) + frame
-    return bytes((VERSION, 0)) + body
+        return bytes((version, _FLAG_ZSTD)) + frame
+    return bytes((version, 0)) + body
+
+
+def _is_newer(message: Message, proto: usage_pb2.Message) -> bool:
+    """Whether a message has what the older version cannot say."""
+    if not isinstance(message, Report):
+        return False
+    return message.shard != WHOLE or short_rates.is_short(proto.report.rows)
+
+
+def _columns_in(body: bytes, rows: usage_pb2.UsageColumns) -> list[int]:
+    """Where the larger columns begin, in the order of `body`."""
+    begins, end = [], 0
+    for field, column in rows.ListFields():
+        if isinstance(column, bytes) and len(column) >= _COLUMN_BYTES_MIN:
+            begin = body.index(column, end)
+            end = begin + len(column)
+            # High bytes of messages, and then of bytes.
+            has_two = field.name.endswith("_high")
+            begins += [begin, begin + len(column) // 2] if has_two else [begin]
+    return begins
 
 
 def plain_bytes(data: bytes) -> int:
@@ -102,7 +139,10 @@ def decode(data: bytes, name_decoders: NameDecoders | None = None) -> Message:
         proto = usage_pb2.Message.FromString(body)
     except DecodeError as exc:
         raise Malformed(Reason.UNPARSABLE, f"message: {exc}") from exc
-    return _message_of(proto, name_decoders or NameDecoders())
+    message = _message_of(proto, name_decoders or NameDecoders())
+    if _is_newer(message, proto) != (data[0] == NEWER_VERSION):
+        raise Malformed(Reason.BAD_STRUCTURE, "message: its version does not fit what it has")
+    return message
 
 
 def _is_compressed(data: bytes) -> bool:
@@ -112,7 +152,7 @@ def _is_compressed(data: bytes) -> bool:
     if len(data) < _HEAD_SIZE:
         raise TornFrame("message", _HEAD_SIZE, len(data))
     version, flags = data[0], data[1]
-    if version != VERSION:
+    if version not in {OLDER_VERSION, NEWER_VERSION}:
         raise UnknownVersion("message", version)
     if flags not in {0, _FLAG_ZSTD}:
         raise Malformed(Reason.BAD_STRUCTURE, f"message: flags {flags:#04x} are not known")
@@ -127,11 +167,15 @@ def _proto_of(message: Message, numbering: NameEncoder | None) -> usage_pb2.Mess
             _write_report(message, proto.report, numbering)
         case Hello():
             proto.hello.SetInParent()
+            proto.hello.version = message.version
+            proto.hello.shards = written_count(message.shards)
         case Goodbye():
             proto.goodbye.SetInParent()
         case Ask():
             proto.ask.broker = check_broker(message.broker)
             proto.ask.any_word = not message.full
+            if message.shard != WHOLE:
+                proto.ask.shard, proto.ask.shard_count = checked_shard(*message.shard)
         case _:
             assert_never(message)
     return proto
@@ -151,15 +195,20 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
     proto.members = check_count(report.members, "members")
     proto.claim = report.claim
     proto.rival = report.rival
+    proto.version = report.version
+    proto.shards = written_count(report.shards)
+    if report.shard != WHOLE:
+        proto.shard, proto.shard_count = checked_shard(*report.shard)
+    write_sequences(report.shard_sequences, proto)
     rows = report.rows
     if not len(rows):
         return
     if numbering is not None:
         rows = numbering.write(rows, proto, report.span if report.full else None)
-        write_amounts(rows, proto.rows, period_ns=report.period_ns)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
-        encode_rows(rows, proto.rows, period_ns=report.period_ns)
+        write_keys(rows, proto.rows)
+    write_amounts(rows, proto.rows, period_ns=report.period_ns, is_short=report.is_short)
 
 
 def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Message:
@@ -174,6 +223,7 @@ def _message_of(proto: usage_pb2.Message, name_decoders: NameDecoders) -> Messag
 
 def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDecoders) -> Report:
     period_ns = check_count(report.period_ns, "period")
+    shard = checked_shard(report.shard, report.shard_count)
     rows = _read_rows(sender, report, name_decoders)
     return Report(
         sender=sender,
@@ -190,6 +240,11 @@ def _read_report(sender: Sender, report: usage_pb2.Report, name_decoders: NameDe
         more=report.more,
         claim=_read_claim(report.claim),
         rival=report.rival,
+        shard=shard,
+        version=report.version,
+        shards=read_count(report.shards),
+        shard_sequences=read_sequences(report.layouts),
+        is_short=short_rates.is_short(report.rows),
     )
 
 
@@ -227,9 +282,14 @@ def _read_rows(
 
 
 _READERS: Final[dict[str, Callable[[Sender, usage_pb2.Message], Message]]] = {
-    "hello": lambda sender, _: Hello(sender),
+    "hello": lambda sender, proto: Hello(
+        sender, proto.hello.version, read_count(proto.hello.shards)
+    ),
     "goodbye": lambda sender, _: Goodbye(sender),
     "ask": lambda sender, proto: Ask(
-        sender, check_broker(proto.ask.broker), full=not proto.ask.any_word
+        sender,
+        check_broker(proto.ask.broker),
+        full=not proto.ask.any_word,
+        shard=checked_shard(proto.ask.shard, proto.ask.shard_count),
     ),
 }

@@ -5,9 +5,9 @@ anything else: rows are in order (by group, publish before dispatch), a group ha
 each kind, every column has a number for each row, or none where all are 0, and every count and rate
 is 0 to `COUNT_MAX`, sums included.
 
-Demand is written as its difference to admitted work, which is mostly 0. A rate that equals a whole
-count in the period is written as that count. Rates of demand are of that kind, and compressed
-counts take less than two thirds of the bytes. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
+Reports have their rates as codes where every reader reads these (`rgd.wire.short_rates`). Otherwise demand is
+written as its difference to admitted work, which is mostly 0, and a rate that equals a whole count in the
+period as that count. `rgd.wire.keys` and `rgd.wire.name_dictionary` name or
 number the groups.
 """
 
@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
-from rgd.wire import usage_pb2
+from rgd.wire import short_rates, usage_pb2
 from rgd.wire.errors import Malformed, Reason
 from rgd.wire.keys import read_keys, write_keys
 from rgd.wire.varints import Unsigned, packed, unpacked, unzigzag, zigzag
@@ -63,15 +63,28 @@ def decode_rows(proto: usage_pb2.UsageColumns, *, period_ns: int) -> UsageColumn
     return read_amounts(proto, groups, kinds, period_ns=period_ns)
 
 
-def write_amounts(rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int) -> None:
-    """Write everything of the rows but their groups and kinds."""
+def write_amounts(
+    rows: UsageColumns, proto: usage_pb2.UsageColumns, *, period_ns: int, is_short: bool = False
+) -> None:
+    """Write everything of the rows but their groups and kinds.
+
+    Args:
+        rows: the rows.
+        proto: where to write.
+        period_ns: what their rates cover.
+        is_short: whether all readers read codes in place of rates, where rates are rounded.
+    """
+    topics = checked(rows.topics, (len(rows),), "topics")
+    if is_short and short_rates.write(rows, proto):
+        write_columns(proto, _NUMBERS[:1], topics)
+        return
     admitted = checked(rows.admitted, (len(rows), 2), "admitted")
     wanted = checked(rows.wanted, (len(rows), 2), "wanted")
     counts = counts_of(admitted, period_ns)
     write_columns(
         proto,
         _NUMBERS,
-        checked(rows.topics, (len(rows),), "topics"),
+        topics,
         np.where(counts > 0, 0, admitted),
         counts,
         zigzag(wanted - admitted),
@@ -82,6 +95,10 @@ def read_amounts(
     proto: usage_pb2.UsageColumns, groups: Sequence[str], kinds: Codes, *, period_ns: int
 ) -> UsageColumns:
     """Read everything else of rows whose groups and kinds are known."""
+    if short_rates.is_short(proto):
+        topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
+        admitted, wanted = short_rates.read(proto, len(groups))
+        return UsageColumns(groups, kinds, as_counts(topics, "topics"), admitted, wanted)
     numbers = read_columns(proto, _NUMBERS, len(groups))
     rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")

@@ -8,6 +8,7 @@ A writer never sends a frame that would be refused: data that compresses further
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 from rgd.wire.errors import Malformed, Oversize, Reason, TornFrame
@@ -26,25 +27,37 @@ LOG_RATIO_MAX: Final = 1 << 20
 
 #: Below this many bytes a zstd frame only adds; heartbeats stay as they are.
 COMPRESS_MIN: Final = 128
-#: About a column of PIP-82's case.
-_BLOCK_BYTES: Final = 16 * 1024
+#: Largest part of a body that is compressed as one block.
+_BLOCK_BYTES_MAX: Final = 16 * 1024
 #: A window of a mebibyte: no frame of ours needs more memory than that.
 _WINDOW_LOG_MAX: Final = 20
 _WINDOW_LOG_MIN: Final = 10
 
 
-def compressed(body: bytes, *, ratio_max: int = RATIO_MAX) -> bytes | None:
-    """One zstd frame; None where it would not be smaller, or would be refused for its ratio."""
+def compressed(
+    body: bytes, *, ratio_max: int = RATIO_MAX, columns: Iterable[int] = ()
+) -> bytes | None:
+    """One zstd frame; None where it would not be smaller, or would be refused for its ratio.
+
+    Args:
+        body: what to compress.
+        ratio_max: how many times as large as the frame the body may be.
+        columns: where bytes of another kind begin, ascending. Blocks begin there, because bytes of one
+            column have more in common than all have.
+    """
     if len(body) < COMPRESS_MIN:
         return None
     compressor = zstd.ZstdCompressor(
         options={zstd.CompressionParameter.window_log: _window_log(len(body))}
     )
     compressor.set_pledged_input_size(len(body))
-    # Block by block: numbers of one column have more in common than all have.
+    ends = [*columns, len(body)]
     blocks = [
-        compressor.compress(body[start : start + _BLOCK_BYTES], mode=compressor.FLUSH_BLOCK)
-        for start in range(0, len(body), _BLOCK_BYTES)
+        compressor.compress(
+            body[start : min(start + _BLOCK_BYTES_MAX, end)], mode=compressor.FLUSH_BLOCK
+        )
+        for begin, end in zip([0, *ends], ends, strict=False)
+        for start in range(begin, end, _BLOCK_BYTES_MAX)
     ]
     frame = b"".join((*blocks, compressor.flush()))
     is_worth_it = len(frame) < len(body) <= ratio_max * len(frame)

@@ -33,8 +33,8 @@ NAMES_MAX: Final = 262_144
 #: A full state begins the next numbering where more than this and twice its groups have numbers.
 SPARE_NAMES: Final = 1_024
 
-#: Most senders whose names are kept; of more, who was silent longest has to say them again.
-SENDERS_MAX: Final = 1_024
+#: Most senders whose names are kept, each counted once for each shard; of more, who was silent longest has to say them again.
+SENDERS_MAX: Final = 65_536
 
 #: Most bytes that the names of all senders may take, about; the same. A hundred brokers of 5,000 groups
 #: with long names need half of it.
@@ -42,16 +42,25 @@ NAMES_COST_MAX: Final = 192 * 1024 * 1024
 #: What a name takes beside its letters, and a number that may have one, also where rows are kept by it
 #: (`rgd.core.exchange.known_rows`).
 _NAME_COST: Final = 120
+#: What a sender takes in one shard without any name.
+_SENDER_COST: Final = 1_000
 _NUMBER_COST: Final = 33
 
 _NUMBERS: Final = ("numbers",)
 
+#: A sender's name, and its shard's number and count as they are written.
+_Key = tuple[str, int, int]
+
 
 class NameEncoder:
-    """The numbers that one sender gives its groups."""
+    """The numbers that one sender gives its groups.
 
-    def __init__(self) -> None:
-        self._generation = 1
+    Args:
+        generation: the first numbering, greater than all that this sender used in this shard before.
+    """
+
+    def __init__(self, generation: int = 1) -> None:
+        self._generation = generation
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         #: [numbers] whether its name was said since the last full state began, and how many were.
@@ -143,7 +152,8 @@ class NameDecoders:
     """The names that every sender's numbers stand for, as far as they were received."""
 
     def __init__(self) -> None:
-        self._senders: OrderedDict[str, _Heard] = OrderedDict()
+        #: By sender and shard, because each sender numbers the groups of each shard separately.
+        self._senders: OrderedDict[_Key, _Heard] = OrderedDict()
         self._cost = 0
 
     @property
@@ -153,17 +163,20 @@ class NameDecoders:
 
     def keep(self, brokers: Container[str]) -> None:
         """Forget the names of all other senders: they are gone."""
-        for broker in [name for name in self._senders if name not in brokers]:
-            self._forget(broker)
+        for key in [key for key in self._senders if key[0] not in brokers]:
+            self._forget(key)
 
     def read(self, sender: Sender, report: usage_pb2.Report) -> tuple[NumberedNames, Codes] | None:
         """Group and kind of each row of a report; None where a name was missed.
+
+        The report's shard must be checked.
 
         Raises:
             Oversize, Malformed: columns that do not fit together, or a name or number that cannot be
                 one.
         """
-        heard = self._heard(sender, report.names)
+        key = sender.broker, report.shard, report.shard_count
+        heard = self._heard(key, sender, report.names)
         if heard is None:
             return None
         self._cost -= heard.cost
@@ -171,29 +184,30 @@ class NameDecoders:
             heard.take(report.names)
         finally:
             self._cost += heard.cost
-            self._make_room(sender.broker)
+            self._make_room(key)
         return heard.keys(report.rows)
 
-    def _heard(self, sender: Sender, names: usage_pb2.Names) -> "_Heard | None":
-        known = self._senders.get(sender.broker)
+    def _heard(self, key: _Key, sender: Sender, names: usage_pb2.Names) -> "_Heard | None":
+        known = self._senders.get(key)
         if known is None or not known.is_of(sender, names):
             if not len(names.groups):
                 return None
-            self._forget(sender.broker)
-            known = self._senders[sender.broker] = _Heard(sender, names)
-        self._senders.move_to_end(sender.broker)
+            self._forget(key)
+            known = self._senders[key] = _Heard(sender, names)
+            self._cost += known.cost
+        self._senders.move_to_end(key)
         return known
 
-    def _make_room(self, broker: str) -> None:
+    def _make_room(self, key: _Key) -> None:
         """Forget who was silent longest, while there is too much; never the one that speaks."""
         while len(self._senders) > SENDERS_MAX or self._cost > NAMES_COST_MAX:
             oldest = next(iter(self._senders))
-            if oldest == broker:
+            if oldest == key:
                 return
             self._forget(oldest)
 
-    def _forget(self, broker: str) -> None:
-        gone = self._senders.pop(broker, None)
+    def _forget(self, key: _Key) -> None:
+        gone = self._senders.pop(key, None)
         if gone is not None:
             self._cost -= gone.cost
 
@@ -210,7 +224,7 @@ class _Heard:
         #: The names that have a number.
         self._named: set[str] = set()
         #: About how many bytes they take.
-        self.cost = 0
+        self.cost = _SENDER_COST
         #: The last report's numbers and kinds, and how they were written: most reports are of the same rows.
         self._latest: tuple[tuple[bytes, bytes], NumberedNames, Codes] | None = None
 

@@ -3,8 +3,9 @@
 isort:skip_file
 The messages between rgd daemons: the `compact` dialect of the exchange.
 
-On the topic a message is [version u8][flags u8][body]. Version is 1. Flag 0x01: the body is one
-zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
+On a topic a message is [version u8][flags u8][body]. Version is 1 on the exchange's topic, which members
+of all releases read, and 2 on the topics of shards. Readers ignore fields that they do not know, so a field may
+be added without a new version. Flag 0x01: the body is one zstd frame that states its content size; no other flag is known, and a receiver drops what it does not
 know. No body is larger than 1 MiB less two bytes, nor more than 64 times its frame. The body, plain, is
 a `Message`. rgd.wire.codec holds the limits and refuses everything else.
 """
@@ -85,6 +86,11 @@ class Report(_message.Message):
     MORE_FIELD_NUMBER: _builtins.int
     CLAIM_FIELD_NUMBER: _builtins.int
     RIVAL_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    SHARD_COUNT_FIELD_NUMBER: _builtins.int
+    LAYOUTS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """1, 2, 3 ... since the start."""
     period_ns: _builtins.int
@@ -113,6 +119,15 @@ class Report(_message.Message):
     """
     rival: _builtins.int
     """Incarnation of another daemon that sends under the same name, 0 none."""
+    version: _builtins.int
+    """The newest version that the sender reads and writes; 0: not said here."""
+    shards: _builtins.int
+    """The number of shards whose rows the sender reads; 0 is 1."""
+    shard: _builtins.int
+    """On the topic of a shard: its number and the number of shards; `sequence`, `rows_hash` and `names`
+    are those of the sender's reports of this shard. 0 of 0: the report is of all groups.
+    """
+    shard_count: _builtins.int
     @_builtins.property
     def rows(self) -> Global___UsageColumns: ...
     @_builtins.property
@@ -120,6 +135,10 @@ class Report(_message.Message):
         """The names of the numbers in `rows` that were not sent since the last full state began; a
         full report has the names of all its rows.
         """
+
+    @_builtins.property
+    def layouts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Layout]:
+        """On the exchange's topic: what the sender has written for readers of shards."""
 
     def __init__(
         self,
@@ -138,14 +157,44 @@ class Report(_message.Message):
         more: _builtins.bool = ...,
         claim: _builtins.int = ...,
         rival: _builtins.int = ...,
+        version: _builtins.int = ...,
+        shards: _builtins.int = ...,
+        shard: _builtins.int = ...,
+        shard_count: _builtins.int = ...,
+        layouts: _abc.Iterable[Global___Layout] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "span_begin", b"span_begin", "span_end", b"span_end", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim", b"claim", "full", b"full", "layouts", b"layouts", "members", b"members", "more", b"more", "names", b"names", "period_ns", b"period_ns", "policies_hash", b"policies_hash", "rival", b"rival", "rows", b"rows", "rows_hash", b"rows_hash", "sequence", b"sequence", "shard", b"shard", "shard_count", b"shard_count", "shards", b"shards", "span_begin", b"span_begin", "span_end", b"span_end", "version", b"version", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
+
+@_typing.final
+class Layout(_message.Message):
+    """What a sender has written for the readers of one number of shards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARDS_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    shards: _builtins.int
+    sequences: _builtins.bytes
+    """The sequence of its last report of each shard, 0 where there is none (packed varints)."""
+    def __init__(
+        self,
+        *,
+        shards: _builtins.int = ...,
+        sequences: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sequences", b"sequences", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Layout: _TypeAlias = Layout  # noqa: Y015
 
 @_typing.final
 class Names(_message.Message):
@@ -187,12 +236,20 @@ class Hello(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    VERSION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """As in `Report`."""
+    shards: _builtins.int
     def __init__(
         self,
+        *,
+        version: _builtins.int = ...,
+        shards: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["shards", b"shards", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -223,18 +280,25 @@ class Ask(_message.Message):
 
     BROKER_FIELD_NUMBER: _builtins.int
     ANY_WORD_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    SHARD_COUNT_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     any_word: _builtins.bool
     """True: any message is enough, because that broker has been silent for long."""
+    shard: _builtins.int
+    """The rows of this shard are asked for, as in `Report`; `broker` may be the sender, which asks all others."""
+    shard_count: _builtins.int
     def __init__(
         self,
         *,
         broker: _builtins.str = ...,
         any_word: _builtins.bool = ...,
+        shard: _builtins.int = ...,
+        shard_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_word", b"any_word", "broker", b"broker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_word", b"any_word", "broker", b"broker", "shard", b"shard", "shard_count", b"shard_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -267,6 +331,10 @@ class UsageColumns(_message.Message):
     ADMITTED_MESSAGES_COUNTED_FIELD_NUMBER: _builtins.int
     ADMITTED_BYTES_COUNTED_FIELD_NUMBER: _builtins.int
     NUMBERS_FIELD_NUMBER: _builtins.int
+    ADMITTED_HIGH_FIELD_NUMBER: _builtins.int
+    ADMITTED_LOW_FIELD_NUMBER: _builtins.int
+    UNMET_HIGH_FIELD_NUMBER: _builtins.int
+    UNMET_LOW_FIELD_NUMBER: _builtins.int
     kinds: _builtins.bytes
     """For each group the kinds that it has a row of: 1 publish, 2 dispatch, 3 both."""
     topics: _builtins.bytes
@@ -294,6 +362,20 @@ class UsageColumns(_message.Message):
     admitted_bytes_counted: _builtins.bytes
     numbers: _builtins.bytes
     """The groups' numbers in strictly ascending order, each less the one before it."""
+    admitted_high: _builtins.bytes
+    """The rates of a report as codes of 16 bits, in place of columns 4 to 7, 12 and 13, where every receiver
+    reads them. A code is the index of a rate among all rates of the reports' precision, in ascending order:
+    0 to 999, then 1000 to 10000 by steps of 2, from 2000 of 5 and from 5000 of 10, then ten times these from
+    10000 on, and so on, up to 9.21e18 thousandths per second.
+    The codes' high bytes, of all rows' messages and then of all rows' bytes; the low bytes likewise.
+    """
+    admitted_low: _builtins.bytes
+    unmet_high: _builtins.bytes
+    """The code of what was wanted less that of what was admitted: 0 where they are equal, otherwise
+    255 and the difference as sint64. All high bytes, left out if all are 0; and the low bytes of those that
+    are not 0.
+    """
+    unmet_low: _builtins.bytes
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names in strictly ascending order of their bytes, so no row can occur twice."""
@@ -315,10 +397,14 @@ class UsageColumns(_message.Message):
         admitted_messages_counted: _builtins.bytes = ...,
         admitted_bytes_counted: _builtins.bytes = ...,
         numbers: _builtins.bytes = ...,
+        admitted_high: _builtins.bytes = ...,
+        admitted_low: _builtins.bytes = ...,
+        unmet_high: _builtins.bytes = ...,
+        unmet_low: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_bytes", b"admitted_bytes", "admitted_bytes_counted", b"admitted_bytes_counted", "admitted_bytes_total", b"admitted_bytes_total", "admitted_high", b"admitted_high", "admitted_low", b"admitted_low", "admitted_messages", b"admitted_messages", "admitted_messages_counted", b"admitted_messages_counted", "admitted_messages_total", b"admitted_messages_total", "groups", b"groups", "kinds", b"kinds", "numbers", b"numbers", "topics", b"topics", "unmet_bytes", b"unmet_bytes", "unmet_bytes_total", b"unmet_bytes_total", "unmet_high", b"unmet_high", "unmet_low", b"unmet_low", "unmet_messages", b"unmet_messages", "unmet_messages_total", b"unmet_messages_total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

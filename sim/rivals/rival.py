@@ -23,8 +23,11 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -79,10 +82,12 @@ class Rival(ABC):
                 self._refresh(self._keys(), event.now)
             case Stopping():
                 return (Publish(Goodbye(self.settings.sender)),)
-            case DemandUnreported() | StateAnnounced():
+            case DemandUnreported() | StateAnnounced() | ShardOpened():
                 pass
             case BacklogsReported() | BacklogsWithdrawn() | BacklogCheckAsked() | BacklogEvicted():
                 pass  # No scenario has backlogs.
+            case StockReportReceived() | StockBrokersListed():
+                pass  # A rival knows nothing of stock brokers.
         return ()
 
     def listen(self, on_unreported: Callable[[], None], on_touched: Callable[[], None]) -> None:

@@ -36,6 +36,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import (
     COUNT_MAX,
     MILLI,
@@ -182,6 +183,19 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Goodbye, st.sampled_from(SPEAKERS)),
     st.builds(Ask, st.sampled_from(SPEAKERS), st.sampled_from(["b0", "b1"]), st.booleans()),
 )
+#: Stock brokers, an rgd broker among them, and one with the name of a peer.
+STOCK_NAMES: Final = ["pulsar://s1:6650", "pulsar://s2:6650", "rgd://b0", "b2"]
+
+_stock_pairs = st.none() | st.builds(Pair, amounts, amounts)
+stock_reports = st.builds(
+    StockReport,
+    st.sampled_from(STOCK_NAMES),
+    st.lists(
+        st.builds(GroupUsage, st.sampled_from([*GROUPS, "tin"]), _stock_pairs, _stock_pairs),
+        max_size=5,
+    ).map(tuple),
+)
+
 settings_of_brokers = st.builds(
     BrokerSettings,
     st.just(ME),
@@ -197,6 +211,7 @@ settings_of_brokers = st.builds(
     policy=st.sampled_from(SharePolicyName),
     topic_split=st.sampled_from(TopicSplit),
     on_unknown=st.sampled_from(OnUnknown),
+    stock_period_ns=st.sampled_from([0, 1, NS_PER_S, 60 * NS_PER_S]),
     backlog=st.builds(
         BacklogSettings,
         is_checked=st.booleans(),

@@ -28,7 +28,7 @@ from rgd.core.backlog.model import (
     check_backlog,
 )
 from rgd.core.broker.broker import Broker
-from rgd.core.broker.effects import Append, Effect, Fault, Publish
+from rgd.core.broker.effects import Append, Effect, Fault, Publish, SendStockReport
 from rgd.core.broker.events import (
     BacklogCheckAsked,
     BacklogsReported,
@@ -39,6 +39,8 @@ from rgd.core.broker.events import (
     PoliciesChanged,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -56,6 +58,7 @@ from rgd.core.policies.model import (
     SharePolicyName,
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
+from rgd.core.stock.messages import StockReport
 from rgd.core.units import (
     COUNT_MAX,
     NS_PER_MS,
@@ -70,6 +73,7 @@ from rgd.wire.codec import decode, encode
 from rgd.wire.frame import Entry
 from rgd.wire.log_records import LogEncoder, LogReader
 from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from rgd.wire.record import in_order
 from tests.property.core_events import (
     BACKLOG_READ_MS,
@@ -77,6 +81,7 @@ from tests.property.core_events import (
     ME,
     NIGHTLY_TIMEOUT_S,
     POLICIES_HASH_MAX,
+    STOCK_NAMES,
     TOPICS,
     WAKES_MAX,
     amounts,
@@ -85,6 +90,7 @@ from tests.property.core_events import (
     settings_of_brokers,
     snapshots,
     spans,
+    stock_reports,
 )
 
 
@@ -225,6 +231,14 @@ class Core(RuleBasedStateMachine):
         self.pass_time(NS_PER_MS)
         self.acquire(request)
 
+    @rule(report=stock_reports, published_ms=amounts)
+    def hear_stock(self, report: StockReport, published_ms: int) -> None:
+        self.live(StockReportReceived(Nanos(self.now), report, published_ms))
+
+    @rule(names=st.frozensets(st.sampled_from(STOCK_NAMES)))
+    def list_stock(self, names: frozenset[str]) -> None:
+        self.live(StockBrokersListed(Nanos(self.now), names))
+
     @rule()
     def call_out(self) -> None:
         self.live(DemandUnreported(Nanos(self.now)))
@@ -314,6 +328,8 @@ class Core(RuleBasedStateMachine):
                 raise effect.error
             if isinstance(effect, Append):
                 self.check_record(effect.record)
+            elif isinstance(effect, SendStockReport):
+                assert decode_stock_report(encode_stock_report(effect.report)) == effect.report
             elif isinstance(effect, Publish):
                 self.said.append(self.round_trip(effect.message))
 

@@ -5,13 +5,19 @@ files of entries (test_wire_segment.py).
 """
 
 import json
+from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.exchange.columns import NO_USAGE
+from rgd.core.exchange.messages import Message, Report, RoundRecord, Sender
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.stock.messages import StockReport
-from rgd.wire import codec, record
+from rgd.core.units import Kind, Pair
+from rgd.wire import codec, pulsar_usage, record
+from rgd.wire.dialect import CompactDialect, PulsarDialect
 from rgd.wire.frame import (
     Entry,
     decode_entry,
@@ -22,6 +28,16 @@ from rgd.wire.frame import (
 from rgd.wire.policies import decode_policy, encode_policy
 from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support import wire_values
+
+ONE = Sender("b1", 7)
+
+
+def content(message: Message) -> tuple[Message, dict[tuple[str, Kind], tuple[int, Pair, Pair]]]:
+    """What daemons use of a message: totals are for logs, and rows have no order."""
+    if not isinstance(message, Report):
+        return message, {}
+    rows = {(r.group, r.kind): (r.topics, r.admitted, r.wanted) for r in message.rows}
+    return replace(message, rows=NO_USAGE), rows
 
 
 @given(wire_values.messages)
@@ -49,6 +65,24 @@ def test_a_record_for_people_is_plain_json(value: RoundRecord) -> None:
 @given(wire_values.stock_reports)
 def test_a_stock_report_comes_back(report: StockReport) -> None:
     assert decode_stock_report(encode_stock_report(report)) == report
+
+
+@given(st.lists(wire_values.messages, max_size=4))
+def test_messages_survive_the_compact_dialect(messages: list[Message]) -> None:
+    sender, receiver = CompactDialect(), CompactDialect()
+    for message in [replace(message, sender=ONE) for message in messages]:
+        (payload,) = sender.encode(message)
+        assert receiver.cost(payload) > 0
+        assert content(receiver.decode(payload)) == content(message)
+
+
+@given(wire_values.stock_reports)
+def test_reports_survive_the_pulsar_dialect_divided_or_not(report: StockReport) -> None:
+    dialect = PulsarDialect()
+    with patch.object(pulsar_usage, "SEND_BYTES_MAX", 300):
+        read = [dialect.decode(payload) for payload in dialect.encode(report)]
+    assert {part.broker for part in read} == {report.broker}
+    assert tuple(usage for part in read for usage in part.usage) == report.usage
 
 
 @given(wire_values.policy_records())

@@ -33,6 +33,7 @@ class SecuredPulsar:
     """
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self._secret = secrets.token_bytes(32)
         self.cert, self._key = _certificate(folder)
         (self.tls_port,) = free_ports(1)
@@ -84,6 +85,16 @@ class SecuredPulsar:
         request = urllib.request.Request(url, data, headers, method=method)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
             pass
+
+    def daemon_settings(self, role: str, namespace: str, token_file: Path) -> dict[str, str]:
+        """Permit a role what a daemon needs; a daemon's environment, with TLS and the role's token."""
+        self.admin("POST", f"namespaces/{namespace}/permissions/{role}", ["produce", "consume"])
+        token_file.touch(0o600)
+        token_file.write_text(self.token(role))
+        return {
+            "RGD_EXCHANGE__TOKEN_FILE": str(token_file),
+            "RGD_EXCHANGE__TLS_CA": str(self.cert),
+        }
 
     def close(self) -> None:
         """End it."""

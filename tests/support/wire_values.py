@@ -24,7 +24,9 @@ from rgd.core.exchange.messages import (
     Sender,
     Span,
 )
+from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, WHOLE, Shard
 from rgd.core.policies.model import (
     UNLIMITED,
     BacklogAction,
@@ -83,15 +85,23 @@ periods_ns = counts | st.integers(900_000_000, 1_100_000_000)
 usage_columns = st.lists(usage_rows, max_size=8, unique_by=_row_identity).map(
     lambda rows: UsageColumns.of(*rows)
 )
+#: As brokers report them.
+rounded_columns = usage_columns.map(
+    lambda rows: replace(rows, admitted=rounded(rows.admitted), wanted=rounded(rows.wanted))
+)
 weights = st.integers(1, 1_000_000_000)
 _spans = st.tuples(u64s, st.integers(1, 1 << 64)).filter(lambda ends: ends[0] < ends[1])
 spans = st.just(ALL_ROWS) | _spans.map(lambda ends: Span(*ends))
+shards = st.just(WHOLE) | st.integers(2, SHARDS_MAX).flatmap(
+    lambda count: st.builds(Shard, st.integers(0, count - 1), st.just(count))
+)
+layouts = st.lists(counts, min_size=2, max_size=SHARDS_MAX).map(tuple)
 _reports = st.builds(
     Report,
     senders,
     sequence=counts,
     period_ns=periods_ns,
-    rows=usage_columns,
+    rows=usage_columns | rounded_columns,
     full=st.booleans(),
     rows_hash=u64s,
     weight=weights,
@@ -99,15 +109,20 @@ _reports = st.builds(
     claim=st.sampled_from(Claim),
     rival=u64s,
     more=st.booleans(),
+    shard=shards,
+    version=st.integers(0, 3),
+    shards=st.integers(1, SHARDS_MAX),
+    shard_sequences=st.lists(layouts, max_size=LAYOUTS_MAX).map(tuple),
+    is_short=st.booleans(),
 )
 reports = st.builds(
     lambda report, span: replace(report, span=span if report.full else ALL_ROWS), _reports, spans
 )
 messages: st.SearchStrategy[Message] = st.one_of(
     reports,
-    st.builds(Hello, senders),
+    st.builds(Hello, senders, st.integers(0, 3), st.integers(1, SHARDS_MAX)),
     st.builds(Goodbye, senders),
-    st.builds(Ask, senders, printable),
+    st.builds(Ask, senders, printable, st.booleans(), shards),
 )
 
 #: A rate as a share or quota carries it.

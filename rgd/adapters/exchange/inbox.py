@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from typing_extensions import override
 
-from rgd.ports.exchange import ExchangeClosed, ExchangeError
+from rgd.ports.exchange import ExchangeClosed, ExchangeError, Received
 
 #: Most bytes of waiting messages, because a stalled loop must not fill the memory.
 WAITING_BYTES_MAX: Final = 128 << 20
@@ -102,7 +102,7 @@ class Inbox(Generic[Item]):
         self.dropped += 1
 
 
-class PayloadInbox(Inbox[bytes]):
+class PayloadInbox(Inbox[Received]):
     """Waiting messages; their number and their bytes are bounded."""
 
     def __init__(
@@ -112,8 +112,8 @@ class PayloadInbox(Inbox[bytes]):
         self._bytes_max = bytes_max
 
     @override
-    def _bytes_of(self, item: bytes) -> int:
-        return len(item)
+    def _bytes_of(self, item: Received) -> int:
+        return len(item.payload)
 
 
 class ChangeInbox(Inbox[tuple[str, bytes]]):

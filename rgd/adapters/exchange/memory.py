@@ -7,10 +7,17 @@ It loses messages only to a full queue; the simulator has faults (`sim`).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox
-from rgd.ports.exchange import PAYLOAD_BYTES_MAX, ExchangeClosed, ExchangeDown, PayloadTooLarge
+from rgd.ports.exchange import (
+    PAYLOAD_BYTES_MAX,
+    ExchangeClosed,
+    ExchangeDown,
+    PayloadTooLarge,
+    Received,
+)
 
 #: Most messages that wait for one member's `receive`; beyond that the oldest is dropped.
 QUEUE_MAX: Final = 10_000
@@ -19,9 +26,11 @@ QUEUE_MAX: Final = 10_000
 class MemoryBus:
     """One exchange topic and one policies table; use it from one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, unix_ms: Callable[[], int] = lambda: 0) -> None:
+        #: The clock of publish times.
+        self.unix_ms = unix_ms
         #: The queue of each open member, and of each open store.
-        self.inboxes: set[Inbox[bytes]] = set()
+        self.inboxes: set[Inbox[Received]] = set()
         self.change_inboxes: set[ChangeInbox] = set()
         #: Every record of the table, as in a topic.
         self.records: list[tuple[str, bytes]] = []
@@ -53,7 +62,7 @@ class MemoryExchange:
     def __init__(self, bus: MemoryBus, *, queue_max: int = QUEUE_MAX) -> None:
         self._bus = bus
         self._queue_max = queue_max
-        self._inbox: Inbox[bytes] | None = None
+        self._inbox: Inbox[Received] | None = None
         self._is_closed = False
 
     @property
@@ -62,6 +71,10 @@ class MemoryExchange:
 
     @property
     def unauthenticated(self) -> int:
+        return 0
+
+    @property
+    def unreadable(self) -> int:
         return 0
 
     @property
@@ -79,10 +92,14 @@ class MemoryExchange:
         self._require_open()
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
+        received = Received(payload, self._bus.unix_ms())
         for inbox in self._bus.inboxes:
-            inbox.put(payload)
+            inbox.put(received)
 
     async def receive(self) -> list[bytes]:
+        return [received.payload for received in await self.receive_dated()]
+
+    async def receive_dated(self) -> list[Received]:
         return await self._require_open().take()
 
     async def close(self) -> None:
@@ -91,7 +108,7 @@ class MemoryExchange:
             self._bus.inboxes.discard(self._inbox)
             self._inbox.close()
 
-    def _require_open(self) -> Inbox[bytes]:
+    def _require_open(self) -> Inbox[Received]:
         if self._inbox is None or self._is_closed:
             raise ExchangeClosed("the exchange is not open")
         return self._inbox

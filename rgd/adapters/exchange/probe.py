@@ -33,7 +33,7 @@ async def answers(url: str, timeout_s: float) -> bool:
         url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
         timeout_s: the longest that this takes, in seconds.
     """
-    addresses = _addresses(url)
+    addresses = [(host, port) for host, port, _ in addresses_of(url)]
     if not addresses:
         return True  # the client reports the error
     trust = _any_certificate() if url.startswith(_TLS_SCHEME) else None
@@ -58,7 +58,8 @@ async def answers(url: str, timeout_s: float) -> bool:
                 return is_answered
 
 
-def _addresses(url: str) -> list[tuple[str, int]]:
+def addresses_of(url: str) -> list[tuple[str, int, bool]]:
+    """Host, port and whether it is TLS, of each broker of a service URL; empty if it is none."""
     scheme, _, hosts = url.partition("://")
     if scheme not in _PORTS:
         return []
@@ -66,7 +67,8 @@ def _addresses(url: str) -> list[tuple[str, int]]:
     for host in hosts.rstrip("/").split(","):
         try:
             parts = urlsplit(f"//{host}")
-            addresses.append((parts.hostname or "", parts.port or _PORTS[scheme]))
+            port = parts.port or _PORTS[scheme]
+            addresses.append((parts.hostname or "", port, scheme == _TLS_SCHEME))
         except ValueError:
             return []
     return addresses

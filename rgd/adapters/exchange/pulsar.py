@@ -9,10 +9,10 @@ replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table
 import asyncio
 from typing import Final
 
-from rgd.adapters.exchange.inbox import Inbox, PayloadInbox
+from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX, PayloadInbox
 from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
 from rgd.adapters.exchange.pulsar_session import PulsarSettings
-from rgd.ports.exchange import ExchangeClosed
+from rgd.ports.exchange import ExchangeClosed, Received
 
 __all__ = ["PulsarExchange", "PulsarSettings"]
 
@@ -32,6 +32,7 @@ class PulsarExchange:
         topic: a non-persistent topic, by its full name.
         settings: how to reach the broker.
         queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
+        queue_bytes_max: most bytes of them; the same.
         prepare: creates the topic's namespace again if it was removed.
     """
 
@@ -42,12 +43,14 @@ class PulsarExchange:
         *,
         settings: PulsarSettings = _DEFAULTS,
         queue_max: int = QUEUE_MAX,
+        queue_bytes_max: int = WAITING_BYTES_MAX,
         prepare: Prepare | None = None,
     ) -> None:
         self._topic = topic
         self._queue_max = queue_max
+        self._queue_bytes_max = queue_bytes_max
         self._session = LastingSession(url, topic, settings, prepare=prepare)
-        self._inbox: Inbox[bytes] | None = None
+        self._inbox: PayloadInbox | None = None
         self._is_closed = False
 
     @property
@@ -57,6 +60,10 @@ class PulsarExchange:
     @property
     def unauthenticated(self) -> int:
         return self._session.unauthenticated
+
+    @property
+    def unreadable(self) -> int:
+        return self._session.unreadable
 
     @property
     def trouble(self) -> str | None:
@@ -71,14 +78,19 @@ class PulsarExchange:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
         assert self._inbox is None, "opened twice"
-        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max)
-        await self._session.open(lambda delivery: inbox.put(delivery.payload))
+        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max, self._queue_bytes_max)
+        await self._session.open(
+            lambda delivery: inbox.put(Received(delivery.payload, delivery.published_ms))
+        )
         self._inbox = inbox
 
     async def publish(self, payload: bytes) -> None:
         await self._session.publish(payload)
 
     async def receive(self) -> list[bytes]:
+        return [received.payload for received in await self.receive_dated()]
+
+    async def receive_dated(self) -> list[Received]:
         if self._inbox is None or self._is_closed:
             raise ExchangeClosed(f"{self._topic} is not open")
         return await self._inbox.take()

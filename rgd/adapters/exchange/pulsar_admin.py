@@ -1,8 +1,9 @@
 """Makes sure, through Pulsar's admin API, that rgd's namespace exists and keeps its topics.
 
 Law: after `ensure_namespace` the namespace exists, its retention is unlimited, so that Pulsar does not
-delete the policies topic a minute after its last reader has left, and its topics are compacted. Any
-number of daemons may do this at once, and again at every start.
+delete the policies topic a minute after its last reader has left, and its topics are compacted. Of
+Pulsar's own namespace no setting is changed. Any number of daemons may do this at once, and again at
+every start.
 How: the REST calls behind `pulsar-admin tenants create`, `namespaces create`, `set-retention` and
 `set-compaction-threshold`, each only if needed, so a read-only token suffices
 where everything exists already.
@@ -28,6 +29,8 @@ CALL_TIMEOUT_S: Final = 10.0
 COMPACTION_THRESHOLD_BYTES: Final = 1 << 20
 #: Daemons that start together change the same settings at once; a refused one retries this often.
 COLLISION_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8)
+#: Pulsar's own namespace, which is made like ours where it is missing, and whose settings are Pulsar's.
+SYSTEM_NAMESPACE: Final = "pulsar/system"
 #: Most characters of an admin API's answer in an error.
 _REASON_CHARS_MAX: Final = 200
 
@@ -60,9 +63,11 @@ async def ensure_namespace(
         try:
             return await _ensure_at(admin_url, namespace, token, trust)
         except _RefusedError as exc:
+            tenant = namespace.partition("/")[0]
             raise ExchangeDown(
-                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token that may, "
-                f"or {namespace_commands(namespace)}"
+                f"the admin API at {admin_url}: {exc}; set exchange.admin_token_file to a token of a role that "
+                f"administers the tenant (pulsar-admin tenants update {tenant} --admin-roles ROLE), or leave out "
+                f"exchange.admin_url and {namespace_commands(namespace)}"
             ) from exc
         except (aiohttp.ClientError, TimeoutError, ValueError) as exc:
             unreachable.append(f"{admin_url} cannot be reached: {str(exc) or type(exc).__name__}")
@@ -114,6 +119,8 @@ async def _ensure(admin: "_Admin", namespace: str) -> None:
         await admin.change("PUT", f"tenants/{tenant}", {"allowedClusters": clusters})
     if await admin.get(f"namespaces/{namespace}") is None:
         await admin.change("PUT", f"namespaces/{namespace}", {})
+    if namespace == SYSTEM_NAMESPACE:
+        return
     retention = f"namespaces/{namespace}/retention"
     if await admin.get(retention) != _UNLIMITED:
         await admin.change("POST", retention, _UNLIMITED)

@@ -37,6 +37,8 @@ class PulsarSettings:
     open_timeout_s: int = 5
     #: Longest time of a publish.
     send_timeout_ms: int = 2000
+    #: Whether the client compresses messages (LZ4), as stock brokers do. rgd's own are compressed already.
+    is_compressed: bool = False
     #: Set where messages carry a keyed hash: on the embedded broker.
     seal: SealSettings | None = None
 

@@ -40,22 +40,36 @@ class TopicMissing(ExchangeDown):
     """The broker reports that the topic or namespace does not exist."""
 
 
-def translate(fault: str, *, url: str, topic: str) -> RgdError:
-    """The error for a fault with the client's own name of it, such as `Timeout`."""
+def translate(fault: str, *, url: str, topic: str, reason: str = "", needs: str = "") -> RgdError:
+    """The error for a fault with the client's own name of it, such as `Timeout`.
+
+    Args:
+        fault: the name.
+        url: the broker's.
+        topic: the topic.
+        reason: the broker's own words, if known.
+        needs: the action that is not permitted, if it is an `AuthorizationError`.
+    """
     if fault == "InvalidTopicName":
         expected = "expected persistent://tenant/namespace/name or non-persistent://..."
         return ConfigError(
             Fault("settings", "exchange.topic", f"not a topic: {topic!r}; {expected}")
         )
+    said = f"{fault} ({reason})" if reason else fault
+    namespace = namespace_of(topic)
     if fault == "TopicNotFound":
-        namespace = namespace_of(topic)
         remedy = (
             f"the namespace {namespace} is missing: set exchange.admin_url and rgd makes it, "
             f"or {namespace_commands(namespace)}"
         )
-        return TopicMissing(f"{topic} at {url}: {fault}; {remedy}")
+        return TopicMissing(f"{topic} at {url}: {said}; {remedy}")
     remedy = _REMEDIES.get(fault, _CHECK_BROKER)
-    return ExchangeDown(f"{topic} at {url}: {fault}; {remedy}")
+    if fault == "AuthorizationError" and needs:
+        remedy = (
+            f"`{needs}` is missing: run pulsar-admin namespaces grant-permission {namespace} "
+            f"--role ROLE --actions produce,consume, or {_CHECK_ACCESS}"
+        )
+    return ExchangeDown(f"{topic} at {url}: {said}; {remedy}")
 
 
 def check_topic(topic: str) -> None:

@@ -86,6 +86,7 @@ class LastingSession:
         #: The kind of the last logged error of the current problem.
         self._logged: str | None = None
         self._unauthenticated_before = 0
+        self._unreadable_before = 0
         #: Attempts to open another session, ever.
         self.attempts = 0
 
@@ -94,6 +95,12 @@ class LastingSession:
         """Messages without a valid seal, of all sessions."""
         now = self._session.unauthenticated if self._session else 0
         return self._unauthenticated_before + now
+
+    @property
+    def unreadable(self) -> int:
+        """Entries that could not be read, of all sessions."""
+        now = self._session.unreadable if self._session else 0
+        return self._unreadable_before + now
 
     async def open(self, listener: Callable[[Delivery], None]) -> None:
         """Join; as `PulsarSession.open`, from now on. After an error it may be called again."""
@@ -245,6 +252,7 @@ class LastingSession:
         if old.fault is None and self._told_at is None:
             await old.answered()
         self._unauthenticated_before += old.unauthenticated
+        self._unreadable_before += old.unreadable
         await old.close(is_replaced=True)
         return None
 

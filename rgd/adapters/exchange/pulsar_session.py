@@ -5,9 +5,10 @@ Law: nothing here blocks the event loop, and no callback of the client's threads
 published on the topic is delivered, unless the broker drops it. A closed session
 leaves no thread and no descriptor behind.
 How: the client's calls run in threads, and a send's answer returns through `call_soon_threadsafe`
-into a future. Reading has a thread of its own, because the client never frees a reader with a listener
-(3.13: a thread and six descriptors each). Each session has its own client, because a broker
-that throttles a producer pauses the whole connection. Reader and producer reconnect by themselves.
+into a future. Reading has a thread and a connection of its own, by rgd's own code (`pulsar_reader`), because messages
+of strangers can end the process inside the client. Each session has its own client, because a broker
+that throttles a producer pauses the whole connection. The producer reconnects by itself, and so does the
+reader of new messages; a reader that began at the start does not, because its messages have to be read again.
 `rgd.adapters.exchange.pulsar` handles deliveries, `pulsar_errors` converts faults, `pulsar_client`
 creates clients.
 """
@@ -15,24 +16,26 @@ creates clients.
 import asyncio
 import contextlib
 import threading
-import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pulsar
 
 from rgd.adapters.exchange.probe import answers
 from rgd.adapters.exchange.pulsar_client import PulsarSettings, close_after, connect
+from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_errors import NO_ANSWER, check_topic, translate
 from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.adapters.exchange.pulsar_reader import Delivery, Position, PulsarReader
 from rgd.adapters.exchange.seal import Seal, seal_of
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.errors import RgdError
 from rgd.ports.exchange import (
     PAYLOAD_BYTES_MAX,
     ExchangeClosed,
+    ExchangeDown,
     PayloadTooLarge,
 )
 
@@ -44,15 +47,13 @@ PENDING_MAX: Final = 100
 BATCH_DELAY_MS: Final = 1
 #: Larger payloads are sealed in a thread, because a megabyte takes some milliseconds.
 INLINE_BYTES_MAX: Final = 1 << 15
-#: Most messages that the broker may send ahead of the listener.
-RECEIVER_QUEUE_MAX: Final = 1000
 #: Longest time of leaving; after it only a thread keeps waiting for the broker's answer.
 CLOSE_TIMEOUT_S: Final = 2.0
-#: Longest time of one read. It is bounded, because the client never answers a read that begins while the
-#: reader is being closed (3.13), and a thread inside it aborts the process when the interpreter ends.
-READ_WAIT_MS: Final = 500
-#: Pause after a failed read of an open reader.
-READ_PAUSE_S: Final = 0.5
+#: Longest time of one read; leaving and queries do not wait for it.
+READ_WAIT_S: Final = 0.5
+#: The first and the longest pause before the reader connects again.
+READ_PAUSE_S_FIRST: Final = 0.1
+READ_PAUSE_S_MAX: Final = 2.0
 #: Most clients of this process that are being opened or closed at one time; both block while a
 #: broker does not answer. Further ones wait for their turn, so this also bounds half-closed clients.
 #: They have threads of their own, because decoding reports must not wait for a broker.
@@ -71,47 +72,31 @@ _FINAL_FAULTS: Final = frozenset(
     }
 )
 
-#: The position of a message in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
-Position = tuple[int, int, int]
-
-
-class Delivery(NamedTuple):
-    """A message from the reader."""
-
-    position: Position
-    #: "" when the message has no key.
-    key: str
-    #: b"" for a tombstone.
-    payload: bytes
-
 
 @dataclass(slots=True)
 class _Link:
     """The objects of an open session; the type checker does not know the client's types."""
 
     client: Any
-    reader: Any
     producer: Any
+    reader: PulsarReader
     reading: threading.Thread
 
     def close(self, takes_its_time: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
-        """Close; each step blocks while a broker does not answer.
+        """Close; blocks while a broker does not answer. The reading thread ends by itself, and closes its reader.
 
-        If there is time, producer and reader are closed first, because a client that is closed with both open
-        while its connection breaks is not freed (3.13: 21 of 40, against 2 of 40, which kept a thread
-        and three descriptors each). Otherwise the client closes all at once, and the reader is only released.
+        If there is time, the producer is closed first, because a client that is closed with it open
+        while its connection breaks is not always freed (3.13: a thread and three descriptors each).
         """
-        closings = [self.client.close, self.reader.close]
-        if takes_its_time:
-            closings = [self.producer.close, self.reader.close, self.client.close]
+        self.reader.wake()
         # A dead broker does not answer, but everything is closed all the same.
-        for closing in closings:
+        for closing in [self.producer.close, self.client.close][not takes_its_time :]:
             with contextlib.suppress(pulsar.PulsarException):
                 closing()
         self.reading.join(CLOSE_TIMEOUT_S)
         # The client frees threads and descriptors when nothing refers to it. The traceback of a
         # failed send still refers to this link, and the garbage collector runs seldom.
-        self.client = self.reader = self.producer = None
+        self.client = self.producer = None
 
 
 class PulsarSession:
@@ -132,6 +117,7 @@ class PulsarSession:
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
         self._seal: Seal | None = None
+        self._reader: PulsarReader | None = None
         #: Messages without a valid seal, which were dropped.
         self.unauthenticated = 0
         #: The credential files as they were just before they were read.
@@ -194,15 +180,18 @@ class PulsarSession:
             self._unanswered.discard(answer)
 
     @property
+    def unreadable(self) -> int:
+        """Entries that could not be read, and were skipped."""
+        return self._reader.unreadable if self._reader else 0
+
+    @property
     def is_connected(self) -> bool:
         """Whether the reader has a connection to the broker now; the client reconnects by itself."""
         link = self._link
-        return link is not None and bool(link.reader.is_connected())
+        return link is not None and link.reader.is_connected
 
     async def ask(self) -> None:
-        """Query the broker over the reader's own connection; returns with any answer.
-
-        The query is whether there is more to read, because the client asks the broker for that.
+        """Query the broker over the reader's own connection; returns with its answer.
 
         Raises:
             ExchangeDown: there was no answer within `open_timeout_s`.
@@ -211,12 +200,10 @@ class PulsarSession:
         if link is None:
             return
         try:
-            await asyncio.to_thread(link.reader.has_message_available)
-        except pulsar.Timeout as exc:
+            async with asyncio.timeout(self._settings.open_timeout_s):
+                await asyncio.wrap_future(link.reader.ask())
+        except TimeoutError as exc:
             raise translate("Timeout", url=self._url, topic=self._topic) from exc
-        except pulsar.PulsarException:
-            # The broker answered with an error, so it is alive.
-            return
 
     async def answered(self) -> None:
         """Wait until the broker has answered every send so far, or until the send timeout."""
@@ -255,32 +242,12 @@ class PulsarSession:
         if self._settings.seal is not None:
             self._seal = seal_of(self._settings.seal, self._topic, must_be_fresh=not from_start)
         self.credentials = fingerprint(self._settings.credential_files)
-        client = connect(self._url, self._settings)
+        reader = PulsarReader(self._url, self._topic, self._settings, from_start=from_start)
+        self._reader = reader
+        client = connect(self._url, self._settings)  # refuses what is no URL
         try:
-            reader = client.create_reader(
-                self._topic,
-                pulsar.MessageId.earliest if from_start else pulsar.MessageId.latest,
-                receiver_queue_size=RECEIVER_QUEUE_MAX,
-                is_read_compacted=from_start,
-                # rgd encrypts nothing. By default the client keeps each message that it cannot decrypt,
-                # and after some thousand of them it stops reading.
-                crypto_failure_action=pulsar.ConsumerCryptoFailureAction.DISCARD,
-                # The client's own random names collide when two of its threads draw at once (3.13),
-                # and the broker refuses the second reader of a name.
-                subscription_role_prefix=f"rgd-{uuid.uuid4().hex}",
-            )
-            # After the reader, on the same connection: the broker's answer proves that it has
-            # also processed the reader's permits, without which it would drop messages published now.
-            producer = client.create_producer(
-                self._topic,
-                send_timeout_millis=self._settings.send_timeout_ms,
-                max_pending_messages=PENDING_MAX,
-                block_if_queue_full=False,
-                # A table receives thousands of small records at once; a report is one message.
-                batching_enabled=from_start,
-                batching_max_messages=PENDING_MAX,
-                batching_max_publish_delay_ms=BATCH_DELAY_MS,
-            )
+            self._join(reader)
+            producer = self._producer_of(client, is_batching=from_start)
             reading = threading.Thread(
                 target=self._read, args=(reader, listener), name="rgd-pulsar-reader", daemon=True
             )
@@ -288,12 +255,14 @@ class PulsarSession:
         except (pulsar.Timeout, pulsar.ConnectError):
             # Its next retry is due within the total time of the retries so far. A client that is closed with
             # a pending retry is not always freed (3.13: a thread and three descriptors each).
+            reader.close()
             _changing.submit(close_after, client, self._settings.open_timeout_s)
             raise
         except BaseException:
+            reader.close()
             close_after(client, 0)
             raise
-        link = _Link(client, reader, producer, reading)
+        link = _Link(client, producer, reader, reading)
         with self._lock:
             is_wanted = not self._closing.is_set()
             if is_wanted:
@@ -302,7 +271,43 @@ class PulsarSession:
             link.close(takes_its_time=False)
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
 
-    def _read(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
+    def _join(self, reader: PulsarReader) -> None:
+        """Open the reader, before the producer.
+
+        Raises:
+            ExchangeDown: as `open`.
+        """
+        try:
+            reader.open()
+        except Refused as exc:
+            raise self._refused(exc.fault, exc.reason, needs="consume") from exc
+        except ConnectionLost as exc:
+            raise self._refused("ConnectError", str(exc)) from exc
+
+    def _producer_of(self, client: Any, *, is_batching: bool) -> Any:
+        try:
+            return client.create_producer(
+                self._topic,
+                send_timeout_millis=self._settings.send_timeout_ms,
+                max_pending_messages=PENDING_MAX,
+                block_if_queue_full=False,
+                compression_type=(
+                    pulsar.CompressionType.LZ4
+                    if self._settings.is_compressed
+                    else pulsar.CompressionType.NONE
+                ),
+                # A table receives thousands of small records at once; a report is one message.
+                batching_enabled=is_batching,
+                batching_max_messages=PENDING_MAX,
+                batching_max_publish_delay_ms=BATCH_DELAY_MS,
+            )
+        except pulsar.AuthorizationError as exc:
+            raise self._refused("AuthorizationError", "", needs="produce") from exc
+
+    def _refused(self, fault: str, reason: str, needs: str = "") -> RgdError:
+        return translate(fault, url=self._url, topic=self._topic, reason=reason, needs=needs)
+
+    def _read(self, reader: PulsarReader, listener: Callable[[Delivery], None]) -> None:
         """Deliver messages until the session is closed; the reading thread."""
         try:
             self._read_until_closed(reader, listener)
@@ -311,24 +316,37 @@ class PulsarSession:
                 # Reading has stopped, and nothing else would detect it.
                 self.fault = self.fault or f"reading ended: {type(exc).__name__}"
                 LOGGER.exception("%s: internal error in the reading thread", self._topic)
+        finally:
+            reader.close()
 
-    def _read_until_closed(self, reader: Any, listener: Callable[[Delivery], None]) -> None:
+    def _read_until_closed(
+        self, reader: PulsarReader, listener: Callable[[Delivery], None]
+    ) -> None:
         while not self._closing.is_set():
             try:
-                message = reader.read_next(READ_WAIT_MS)
-                delivery = Delivery(
-                    _position(message.message_id()), message.partition_key(), message.data()
-                )
-            except pulsar.Timeout:
-                continue  # no message, or the broker is unreachable
-            except UnicodeDecodeError:
-                LOGGER.warning("%s: a message whose key is not UTF-8 was skipped", self._topic)
-            except pulsar.PulsarException as exc:
-                if not self._closing.wait(READ_PAUSE_S) and self.fault is None:
-                    self.fault = f"reading failed: {type(exc).__name__}"
-                    LOGGER.warning("%s: %s", self._topic, self.fault)
-            else:
-                self._hand_on(delivery, listener)
+                for delivery in reader.read(READ_WAIT_S):
+                    self._hand_on(delivery, listener)
+            except ConnectionLost as exc:
+                LOGGER.info("%s: reading: %s", self._topic, exc)
+                if reader.from_start:
+                    self.fault = self.fault or f"reading: {exc}"
+                    return
+                self._read_again(reader)
+
+    def _read_again(self, reader: PulsarReader) -> None:
+        """Connect again, until that works or the session is closed or refused."""
+        pause_s = READ_PAUSE_S_FIRST
+        while not self._closing.wait(pause_s):
+            pause_s = min(2 * pause_s, READ_PAUSE_S_MAX)
+            try:
+                reader.open()
+                break
+            except (ConnectionLost, ExchangeDown) as exc:
+                LOGGER.info("%s: reading: %s", self._topic, exc)
+            except Refused as exc:
+                if exc.fault in _FINAL_FAULTS:
+                    self.fault = self.fault or f"reading failed: {exc}"
+                LOGGER.info("%s: reading: %s", self._topic, exc)
 
     def _hand_on(self, delivery: Delivery, listener: Callable[[Delivery], None]) -> None:
         if self._seal is not None:

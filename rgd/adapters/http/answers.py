@@ -43,6 +43,8 @@ class AcquireAnswer(Struct, omit_defaults=True, gc=False):
     #: Where `limited_by` is `backlog`: which limit of the quota, and whether to hold and ask again.
     quota_type: QuotaType | None = None
     held: bool | None = None
+    #: Only where the daemon is a shadow: what would have been answered instead.
+    shadow: str | None = None
 
 
 class ItemFault(Struct, gc=False):

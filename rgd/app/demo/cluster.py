@@ -82,6 +82,12 @@ class Daemon:
             raise DemoFailed(f"{self.name} does not start; see {errors}")
         self.base = fields["listening"]
 
+    @property
+    def pid(self) -> int:
+        """Its process, once it was started."""
+        assert self._process is not None
+        return self._process.pid
+
     async def wait(self) -> int:
         """Wait until it has ended by itself; the exit code."""
         assert self._process is not None

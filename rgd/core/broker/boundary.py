@@ -26,6 +26,7 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     StateAnnounced,
     StockBrokersListed,
     StockReportReceived,
@@ -51,6 +52,8 @@ class Part(StrEnum):
     NAME = "name"
     EXCHANGE_STATE = "exchange_state"
     MEMBERSHIP = "membership"
+    #: Joins and leaves shards, and finds out which can be relied on.
+    SHARDS = "shards"
     ROUND = "round"
     REPORTS = "reports"
     SHARING = "sharing"
@@ -70,6 +73,7 @@ EVENT_PARTS: Final[Mapping[type[Event], Part]] = MappingProxyType(
     {
         Woken: Part.WOKEN,
         MessageReceived: Part.MESSAGE,
+        ShardOpened: Part.SHARDS,
         StateAnnounced: Part.MESSAGE,
         PoliciesChanged: Part.POLICIES,
         DemandUnreported: Part.DEMAND,

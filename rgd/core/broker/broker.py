@@ -27,8 +27,11 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     StateAnnounced,
+    StockBrokersListed,
+    StockReportReceived,
     Stopping,
     Woken,
 )
@@ -40,14 +43,16 @@ from rgd.core.broker.membership import Membership
 from rgd.core.broker.mode import Mode, Signal
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.own_name import OwnName
-from rgd.core.broker.parts import limiter_of, peers_of
+from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
 from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
+from rgd.core.broker.stock_work import StockWork
 from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
@@ -56,6 +61,7 @@ from rgd.core.exchange.messages import (
     Ask,
     Hello,
 )
+from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.leases.leases import Leases
 from rgd.core.policies.model import Rates
@@ -86,6 +92,7 @@ class Broker:
             apply=self._apply_share,
             count_brokers=self._count_brokers,
         )
+        self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         self.limiter = limiter_of(settings, self.sharing)
         self.leases = Leases(self.limiter)
@@ -94,7 +101,11 @@ class Broker:
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
         self.slots = SlotIds(self.index, self.usage, self.sharing, self.rounds)
-        self.membership = Membership(settings, self.peers, self.usage, self.sharing, self.identity)
+        self.shards = ShardSender(settings, self.identity, self.rounds, self.index)
+        self.shard_reader = shard_reader_of(self.peers, self.usage, self.sharing, self.shards)
+        self.membership = Membership(
+            self.peers, self.usage, self.sharing, sender=self.shards, reader=self.shard_reader
+        )
         self.name = NameClaim(
             settings, self.identity, self.link, is_isolated=lambda: self.mode.is_isolated
         )
@@ -139,7 +150,7 @@ class Broker:
     @property
     def reports_received(self) -> int:
         """How many reports of peers were new."""
-        return self.membership.reports_received
+        return self.membership.reports_received + self.shard_reader.reports_received
 
     @property
     def wake_at(self) -> Nanos | None:
@@ -203,6 +214,8 @@ class Broker:
             self.sharing,
             self.membership,
             self.full_state,
+            self.shards,
+            self.shard_reader,
         )
 
     def _due(self) -> tuple[tuple[Part, Nanos | None], ...]:
@@ -215,6 +228,8 @@ class Broker:
             (Part.REPORTS, publisher.early_at),
             (Part.REPORTS, publisher.answer_at),
             (Part.REPORTS, publisher.alive_at),
+            (Part.REPORTS, self.shards.due_at),
+            (Part.SHARDS, self.shard_reader.due_at),
             (Part.NAME, self.own_name.due_at),
             (Part.MEMBERSHIP, self.membership.check_at),
             (Part.SHARING, self.sharing.due_at),
@@ -225,6 +240,7 @@ class Broker:
             (Part.RECOVERY, now if self._boundary.faulty else None),
             (Part.POLICIES, now if self.policy_change.is_waiting else None),
             (Part.BACKLOG, self.backlogs.due_at(now)),
+            (Part.STOCK, self.stock.due_at(now)),
         )
 
     # Handlers, one for each event.
@@ -234,6 +250,7 @@ class Broker:
             Started: self._on_started,
             Woken: self._on_woken,
             MessageReceived: self._on_message_received,
+            ShardOpened: self._on_shard_opened,
             StateAnnounced: self._on_state_announced,
             PoliciesChanged: self._on_policies_changed,
             DemandUnreported: self._on_demand_unreported,
@@ -241,6 +258,8 @@ class Broker:
             BacklogsWithdrawn: self._backlog_work.on_withdrawn,
             BacklogEvicted: self._backlog_work.on_evicted,
             BacklogCheckAsked: self._backlog_work.on_check_asked,
+            StockReportReceived: self.stock.on_report,
+            StockBrokersListed: self.stock.on_listed,
             Stopping: self._on_stopping,
         }
 
@@ -258,6 +277,7 @@ class Broker:
         effects = self._run(Part.NAME, self.own_name.check, now)
         effects += self._run(Part.EXCHANGE_STATE, self.exchange_state.check, now)
         effects += self._run(Part.MEMBERSHIP, self.membership.check, now)
+        effects += self._run(Part.SHARDS, self.shard_reader.work, now)
         # Due messages are sent before any work, because peers would take a silent broker for dead.
         begins = now >= self._round_end and not self.rounds.is_ending
         effects += self.publisher.send_due(now, round_begins_to_end=begins)
@@ -277,13 +297,14 @@ class Broker:
             self._share_slice,
             self._other_slices,
             self._backlog_slice,
+            self._stock_slice,
         )
         return Turns(slices, self._worked)
 
     def _worked(self) -> int:
         """Groups, and topics with backlogs, that slices have worked on since the start."""
         groups = self.rounds.groups_worked + self.sharing.groups_worked
-        return groups + self.backlogs.topics_checked
+        return groups + self.backlogs.topics_checked + self.stock.groups_worked
 
     def _tick_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.DEMAND, self._tick, now)
@@ -302,6 +323,9 @@ class Broker:
 
     def _backlog_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.BACKLOG, self._backlog_work.work, now)
+
+    def _stock_slice(self, now: Nanos) -> list[Effect]:
+        return self._run(Part.STOCK, self.stock.work, now)
 
     def _share_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.SHARING, self._share_out, now)
@@ -325,12 +349,18 @@ class Broker:
         effects = self.membership.receive(message, now)
         if isinstance(message, Hello):
             self.publisher.answer_soon(message.sender.incarnation, now)
+        elif isinstance(message, Ask) and message.shard != WHOLE:
+            if message.broker in {me.broker, message.sender.broker}:
+                self.publisher.answer_soon(message.sender.incarnation, now, message.shard)
         elif isinstance(message, Ask) and message.broker == me.broker:
             if message.full:
                 self.publisher.answer_soon(message.sender.incarnation, now)
             else:
                 self.publisher.show_life(now)
         return [*effects, *self.exchange_state.check_answers(now)]
+
+    def _on_shard_opened(self, event: ShardOpened) -> list[Effect]:
+        return self.shard_reader.opened(event.shard, event.now)
 
     def _on_state_announced(self, event: StateAnnounced) -> list[Effect]:
         self.usage.introduce(event.rows, event.begin, event.end)
@@ -341,7 +371,9 @@ class Broker:
         self.limiter.unknown = None if event.known else self.settings.on_unknown
         self.membership.policies_changed()
         self.backlogs.backlogs = event.snapshot.backlogs
-        return self.policy_change.put(event.snapshot, event.now)
+        effects = self.policy_change.put(event.snapshot, event.now)
+        self.stock.renew(event.now)
+        return effects
 
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
@@ -365,7 +397,7 @@ class Broker:
         self.publisher.reports_sent -= len(reports)
         self.identity.is_leaving = True
         effects.append(Append(record))
-        return [*effects, *self.publisher.goodbye()]
+        return [*effects, *self.stock.farewell(), *self.publisher.goodbye()]
 
     # Rounds.
 
@@ -388,6 +420,7 @@ class Broker:
         if self.rounds.is_ending:
             return effects
         effects += self._run(Part.LIMITS, self.limiter.end_round, now)
+        effects += self._run(Part.LIMITS, self.leases.end_round, now)
         sent = self._run(Part.ROUND, self._report_round, now, pauses=False)
         effects += sent
         if not any(isinstance(effect, Publish) for effect in sent):
@@ -397,7 +430,14 @@ class Broker:
             effects += self._run(
                 Part.ROUND, lambda at: [self.publisher.hello(at)], now, pauses=False
             )
+        effects += self._run(Part.SHARDS, self._end_round_of_shards, now)
         return effects + self._run(Part.SLOTS, self.slots.end_round, now)
+
+    def _end_round_of_shards(self, now: Nanos) -> None:
+        if self.shard_reader.is_used:
+            self.sharing.shards.use(self.sharing.slots_in_use, now)
+            self.shard_reader.leave_unused(now)
+            self.shard_reader.end_round(now)
 
     def _report_round(self, now: Nanos) -> list[Effect]:
         reports, record = self.publisher.finish_round(now, self.limiter.drain_ungoverned())
@@ -433,7 +473,7 @@ class Broker:
         """Repair the state after faults, and send the full state again."""
         self._recovery.recover(now, only_advertised=not self._boundary.faulty - REPORTING_PARTS)
         if self._is_started:
-            self.publisher.answer_soon(0, now)
+            self.publisher.answer_all(now)
         self._boundary.faulty.clear()
 
     def _count_brokers(self, count: int) -> None:

@@ -4,7 +4,7 @@ Law: all brokers number the live brokers alike, by the order of their names; the
 messages were received does not matter. A share policy gets at most one row for each live broker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,9 @@ from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import Gathered, UsageMap
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
-from rgd.core.shares.model import PPM, Row
+from rgd.core.shares.model import PPM, WEIGHT_ONE, Row
 from rgd.core.shares.registry import allocate
+from rgd.core.stock.steering import evened, hungry, is_hungry
 from rgd.core.units import Pair
 
 
@@ -67,6 +68,10 @@ class BrokerIndex:
         self._index = np.zeros(0, np.int64)
         #: The weight of each broker, by its index.
         self._weight = np.zeros(0, np.int64)
+        #: The stock Pulsar brokers, which are no peers; and which of the live brokers are.
+        self.stock_names: Callable[[], Collection[str]] = tuple
+        self.is_stock = np.zeros(0, np.bool_)
+        self._has_stock = False
         self.renew()
 
     def names(self) -> list[str]:
@@ -81,13 +86,18 @@ class BrokerIndex:
     def renew(self) -> None:
         """Read the live brokers and their weights again, because one of them changed."""
         me = self._settings.sender.broker
-        self._names = sorted([*self._peers.names(), me])
+        members = {*self._peers.names(), me}
+        stock = {*self.stock_names()} - members
+        self._names = sorted(members | stock)
         numbers = [self._usage.number_of(name) for name in self._names]
         self._index = np.full(self._usage.brokers_numbered, -1, np.int64)
         self._index[numbers] = np.arange(len(numbers))
         peers = [self._peers.get(name) for name in self._names]
-        own = self._settings.weight
-        self._weight = np.array([own if peer is None else peer.weight for peer in peers], np.int64)
+        weights = [WEIGHT_ONE if peer is None else peer.weight for peer in peers]
+        self._weight = np.array(weights, np.int64)
+        self._weight[self._names.index(me)] = self._settings.weight
+        self.is_stock = np.array([name in stock for name in self._names])
+        self._has_stock = bool(stock)
 
     def share_out(
         self,
@@ -96,6 +106,7 @@ class BrokerIndex:
         policies: Sequence[SharePolicyName],
         *,
         own: OwnRates | None = None,
+        stock_is_hungry: bool = False,
     ) -> SharedOut:
         """Divide the quotas of groups among the live brokers.
 
@@ -104,12 +115,15 @@ class BrokerIndex:
             quota: [groups, 2] Milli per second, `NO_RATE` for unlimited.
             policies: [groups]; empty where all groups have max-min.
             own: rates to use instead of this broker's rows in the map.
+            stock_is_hungry: whether stock brokers want the whole quota, or what they use.
         """
         me = self._usage.number_of(self._settings.sender.broker)
         rows = self._usage.gather(slots)
         if own is not None:
             rows = _with_own(rows, own, me)
         broker_index = self._index[rows.broker]
+        if self._has_stock:
+            rows = self._with_stock(rows, broker_index, quota, stock_is_hungry=stock_is_hungry)
         table = Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
         columns = share_out(
             table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
@@ -144,6 +158,26 @@ class BrokerIndex:
         far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
         moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
         return moves
+
+    def _with_stock(
+        self, rows: Gathered, broker_index: Ints, quota: Ints, *, stock_is_hungry: bool
+    ) -> Gathered:
+        """The rows, with the demand that the rules of steering give stock brokers."""
+        is_stock = self.is_stock[broker_index]
+        if not is_stock.any():
+            return rows
+        count = len(quota)
+        wanted = evened(rows.group, rows.wanted, is_stock, count)
+        wishes = hungry(rows.group, wanted, is_stock, quota)
+        if not stock_is_hungry:
+            table = Rows(rows.group, broker_index, wishes, self._weight[broker_index])
+            parts = share_out(
+                table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
+            ).of_rows
+            group = rows.group[is_stock]
+            are_hungry = is_hungry(group, wanted[is_stock], parts[is_stock], count)
+            wishes = np.where(are_hungry[rows.group][:, None], wishes, wanted)
+        return rows._replace(wanted=wishes)
 
     def _by_rule(
         self, rows: Gathered, broker_index: Ints, at: int, quota: Ints, policy: SharePolicyName

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from rgd.core.backlog.model import Eviction
 from rgd.core.exchange.messages import Message, RoundRecord
+from rgd.core.exchange.shards import Shard
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
 
@@ -18,6 +19,16 @@ class Publish:
     """Send a message on the exchange."""
 
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Receive the reports of these shards from now on, and of no others.
+
+    `ShardOpened` says of each new one when that is so.
+    """
+
+    shards: frozenset[Shard]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,15 @@ class AlarmCode(StrEnum):
     REJOINED = "rejoined"
     #: A peer sent more rows, or rows of more groups without policies, than are kept.
     PEER_ROWS_REFUSED = "peer_rows_refused"
+    #: This broker's own reports of a shard do not come back; they do again.
+    SHARD_CUT_OFF = "shard_cut_off"
+    SHARD_BACK = "shard_back"
+    #: A stock Pulsar broker reported for the first time; left, by the admin API; was silent too long.
+    STOCK_BROKER_JOINED = "stock_broker_joined"
+    STOCK_BROKER_LEFT = "stock_broker_left"
+    STOCK_BROKER_SILENT = "stock_broker_silent"
+    #: Its reports come in another period than `exchange.pulsar_period_s`, so rates are wrong.
+    STOCK_PERIOD_DIFFERS = "stock_period_differs"
     #: More groups are in use than there are slot ids; those without one are granted their floor.
     GROUPS_WITHOUT_SLOT = "groups_without_slot"
 
@@ -122,5 +142,14 @@ class BacklogChecked:
 
 
 Effect = (
-    Publish | SendStockReport | Append | Remember | Alarm | Halt | Fault | Evict | BacklogChecked
+    Publish
+    | Listen
+    | SendStockReport
+    | Append
+    | Remember
+    | Alarm
+    | Halt
+    | Fault
+    | Evict
+    | BacklogChecked
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rgd.core.backlog.model import Eviction, Source, TopicBacklog
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message
+from rgd.core.exchange.shards import Shard
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import StockReport
 from rgd.core.units import Nanos
@@ -34,6 +35,14 @@ class MessageReceived:
 
     now: Nanos
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOpened:
+    """Every report of a shard that is sent from now on will be received (`Listen`)."""
+
+    now: Nanos
+    shard: Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,7 @@ Event = (
     Started
     | Woken
     | MessageReceived
+    | ShardOpened
     | StateAnnounced
     | PoliciesChanged
     | DemandUnreported

@@ -12,6 +12,7 @@ from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import ALL_ROWS, Span
 from rgd.core.exchange.report_parts import part_of_state
+from rgd.core.exchange.shards import WHOLE, Shard
 
 
 class FullState:
@@ -22,15 +23,17 @@ class FullState:
         self._index = index
         #: The hash at which the next part begins; None: no pass is in progress.
         self._begin: int | None = None
+        #: Whose state it is.
+        self.shard = WHOLE
 
     @property
     def is_pending(self) -> bool:
         """Whether parts are left to be sent."""
         return self._begin is not None
 
-    def begin(self) -> None:
-        """Begin a pass."""
-        self._begin = 0
+    def begin(self, shard: Shard = WHOLE) -> None:
+        """Begin a pass over the rows of a shard."""
+        self._begin, self.shard = 0, shard
 
     def abandon(self) -> None:
         """Drop the pass that is in progress, if any, because its parts are no longer needed."""
@@ -43,7 +46,8 @@ class FullState:
         """
         if self._begin is None:
             return None
-        slots, span = part_of_state(self._index, self._rounds.advertised_slots(), self._begin)
+        slots = self._rounds.advertised_slots(self.shard)
+        slots, span = part_of_state(self._index, slots, self._begin)
         is_last = span.end == ALL_ROWS.end
         if is_last and span != ALL_ROWS and self._rounds.is_ending:
             return None

@@ -7,15 +7,20 @@ Incarnations after the first are computed from the settings' seed, because the c
 randomness. Sequence numbers continue from one incarnation to the next.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.messages import Goodbye, Message, Report, Sender
+from rgd.core.exchange.shards import WHOLE, Shard
 
 #: Most sent reports that are remembered; an older one that arrives counts as late, not as forged.
 SENT_MAX: Final = 256
+
+#: The same of the reports of one shard.
+SENT_OF_SHARD_MAX: Final = 32
 
 #: Most former incarnations that are remembered; a daemon takes at most one a round.
 FORMER_MAX: Final = 64
@@ -40,24 +45,37 @@ class Identity:
     def __init__(self, settings: BrokerSettings) -> None:
         self.sender = settings.sender
         self._seed = settings.incarnation_seed
-        self.sequence = 0
+        #: The last sequence number of each shard; reports of `WHOLE` are numbered like any other's.
+        self._sequences: defaultdict[Shard, int] = defaultdict(int)
         self.is_leaving = False
         #: Messages under this name and incarnation that this daemon did not send.
         self.forged_total = 0
-        self._sent: OrderedDict[int, _Print] = OrderedDict()
-        #: The former incarnations, and the last sequence number sent in each.
-        self._former: OrderedDict[int, int] = OrderedDict()
+        #: By shard, because a report of each shard may be sent in every round.
+        self._sent: defaultdict[Shard, OrderedDict[int, _Print]] = defaultdict(OrderedDict)
+        #: The former incarnations, and the last sequence numbers sent in each.
+        self._former: OrderedDict[int, Mapping[Shard, int]] = OrderedDict()
 
-    def next_sequence(self) -> int:
+    @property
+    def sequence(self) -> int:
+        """The last sequence number of reports on the exchange's topic."""
+        return self._sequences[WHOLE]
+
+    def sequences(self, layout: int) -> tuple[int, ...]:
+        """The last sequence number of each shard of a layout."""
+        known = self._sequences
+        return tuple(known.get(Shard(number, layout), 0) for number in range(layout))
+
+    def next_sequence(self, shard: Shard = WHOLE) -> int:
         """Take the next sequence number."""
-        self.sequence += 1
-        return self.sequence
+        self._sequences[shard] += 1
+        return self._sequences[shard]
 
     def sent(self, report: Report) -> None:
         """Remember a report that was sent."""
-        self._sent[report.sequence] = _print(report)
-        if len(self._sent) > SENT_MAX:
-            self._sent.popitem(last=False)
+        sent = self._sent[report.shard]
+        sent[report.sequence] = _print(report)
+        if len(sent) > (SENT_MAX if report.shard == WHOLE else SENT_OF_SHARD_MAX):
+            sent.popitem(last=False)
 
     def is_former(self, sender: Sender) -> bool:
         """Whether a sender is a former incarnation of this daemon."""
@@ -71,15 +89,17 @@ class Identity:
             return former is None and not self.is_leaving
         if not isinstance(message, Report):
             return False
-        if message.sequence > (self.sequence if former is None else former):
+        sequences = self._sequences if former is None else former
+        if message.sequence > sequences.get(message.shard, 0):
             return True
-        sent = self._sent.get(message.sequence)
+        prints = self._sent.get(message.shard)
+        sent = None if prints is None else prints.get(message.sequence)
         return sent is not None and sent != _print(message)
 
     def renew(self) -> None:
         """Take another incarnation."""
         me = self.sender
-        self._former[me.incarnation] = self.sequence
+        self._former[me.incarnation] = dict(self._sequences)
         if len(self._former) > FORMER_MAX:
             self._former.popitem(last=False)
         text = f"{self._seed}:{me.broker}:{me.incarnation}:{self.sequence}"

@@ -18,22 +18,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish, Remember
-from rgd.core.broker.identity import Identity
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_reader import PARTIAL_ROUNDS, ShardReader
+from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report
+from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sender
 from rgd.core.exchange.peers import Peers, Receipt
+from rgd.core.exchange.shards import SHARDS_VERSION, WHOLE
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
 
 #: Of so many reports of a broker, at least one is compared with the rows held here, however many it
 #: changes.
 REPORTS_A_COMPARISON: Final = 8
-
-#: Rounds before a broker that sent more rows than are kept is asked again: its state does not fit.
-PARTIAL_ROUNDS: Final = 60
 
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
@@ -72,14 +70,17 @@ class Membership:
 
     def __init__(
         self,
-        settings: BrokerSettings,
         peers: Peers,
         usage: UsageMap,
         sharing: Sharing,
-        identity: Identity,
+        *,
+        sender: ShardSender,
+        reader: ShardReader,
     ) -> None:
-        self._settings = settings
-        self._identity = identity
+        self._settings = settings = sender.settings
+        self._shard_sender = sender
+        self._shard_reader = reader
+        self._identity = sender.identity
         self._peers = peers
         self._usage = usage
         self._sharing = sharing
@@ -116,6 +117,9 @@ class Membership:
         if isinstance(message, Goodbye):
             return self._take_leave(message, now)
         report = message if isinstance(message, Report) else None
+        if report is not None and report.shard != WHOLE:
+            self._note_version(broker, message.sender, SHARDS_VERSION, now)
+            return self._shard_reader.receive(report, now)
         receipt = self._peers.receive(message.sender, now, report)
         if receipt in _DROPPED:
             reason, code = _DROPPED[receipt]
@@ -124,6 +128,7 @@ class Membership:
         if not receipt.is_news:
             return []
         effects = self._welcome(broker, receipt, now)
+        self._note_layout(message, now)
         if report is not None:
             effects += self._take_report(report, now)
         elif isinstance(message, Hello) and receipt is Receipt.JOINED:
@@ -137,6 +142,9 @@ class Membership:
         if steps <= 0:
             return True
         self._own_sequence = report.sequence
+        if self._shard_reader.is_used:
+            self._shard_reader.heartbeat(report, now)
+            return True
         self._sharing.refresh(self._usage.apply(report), now)
         return not self._is_compared(report, steps) or self._holds(report)
 
@@ -164,6 +172,7 @@ class Membership:
             for broker in gone:
                 self._forget(broker, now)
                 effects.append(Alarm(code, broker))
+            self._count_readers(has_changed=bool(gone))
             self._is_to_remember |= bool(gone)
         if self._is_to_remember:
             effects += self._remember()
@@ -191,7 +200,8 @@ class Membership:
 
     def recover(self) -> None:
         """Make members and map agree after a fault, and compare every broker's next report."""
-        live = {*self._peers.names(), self._settings.sender.broker}
+        stock = self._sharing.broker_index.stock_names()
+        live = {*self._peers.names(), *stock, self._settings.sender.broker}
         for broker in sorted(self._usage.brokers() - live):
             self._usage.remove(broker)
         for broker in self._notes.keys() - live:
@@ -229,6 +239,8 @@ class Membership:
         self.reports_received += 1
         if self._peers.weight_of(report.sender.broker) != weight:
             self._sharing.refresh_all(now)
+        if not self._shard_reader.takes_whole(report.sender.broker):
+            return self._take_heartbeat(report, now)
         was_partial = self._usage.is_partial(report.sender.broker)
         self._sharing.refresh(self._usage.apply(report), now)
         effects = [*self._compare_policies(report, now), *self._look_at_weight(report)]
@@ -237,6 +249,51 @@ class Membership:
         if self._is_compared(report, steps):
             effects += self._repair(report, now)
         return effects
+
+    def _take_heartbeat(self, report: Report, now: Nanos) -> list[Effect]:
+        """Take a report of a peer whose rows are read in shards."""
+        self._notes[report.sender.broker].has_answered = True
+        self._members = max(self._members, report.members)
+        return [
+            *self._compare_policies(report, now),
+            *self._look_at_weight(report),
+            *self._shard_reader.heartbeat(report, now),
+        ]
+
+    def _note_layout(self, message: Message, now: Nanos) -> None:
+        """Note which layout a member reads, and which version."""
+        broker = message.sender.broker
+        peer = self._peers.get(broker)
+        if peer is None or peer.incarnation != message.sender.incarnation:
+            return
+        layout, version = 1, 0
+        if isinstance(message, Report | Hello):
+            layout, version = message.shards, message.version
+            if isinstance(message, Report) and message.shard_sequences:
+                version = max(version, SHARDS_VERSION)
+        elif isinstance(message, Ask):
+            layout = max(peer.shards, message.shard.of)
+        has_changed, peer.shards = layout != peer.shards, layout
+        # A new member with the default layout changes the number of readers, too.
+        self._count_readers(has_changed=has_changed or not peer.is_counted)
+        peer.is_counted = True
+        self._note_version(broker, message.sender, version, now)
+
+    def _note_version(self, broker: str, sender: Sender, version: int, now: Nanos) -> None:
+        """Note a newer version; rows that were read on the exchange's topic come in shards from then on."""
+        peer = self._peers.get(broker)
+        if peer is None or peer.incarnation != sender.incarnation or version <= peer.version:
+            return
+        was_whole = self._shard_reader.takes_whole(broker)
+        peer.version = version
+        if was_whole and not self._shard_reader.takes_whole(broker):
+            self._shard_reader.forget(broker)
+            self._usage.remove(broker)
+            self._sharing.refresh_all(now)
+
+    def _count_readers(self, *, has_changed: bool) -> None:
+        if has_changed:
+            self._shard_sender.set_readers(self._peers.readers())
 
     def _repair(self, report: Report, now: Nanos) -> list[Effect]:
         """Ask a broker for its full state if its hash differs from that of the rows held here.
@@ -325,10 +382,12 @@ class Membership:
         if not self._peers.leave(message.sender, now):
             return []
         self._forget(broker, now)
+        self._count_readers(has_changed=True)
         return [Alarm(AlarmCode.PEER_LEFT, broker), *self._remember()]
 
     def _forget(self, broker: str, now: Nanos) -> None:
         self._usage.remove(broker)
+        self._shard_reader.forget(broker)
         self._notes.pop(broker, None)
         self._sharing.refresh_all(now)
 

@@ -19,6 +19,7 @@ from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.columns import NO_USAGE
 from rgd.core.exchange.messages import Goodbye, Hello, Message, Report
+from rgd.core.exchange.shards import WHOLE
 from rgd.core.units import Nanos
 
 #: The consequence for the daemon that yields, in alarms.
@@ -46,6 +47,7 @@ class OwnName:
         self._membership = sources.membership
         self._exchange_state = exchange_state
         self._publisher = publisher
+        self._shard_reader = sources.shard_reader
         #: When the next new incarnation is due, and when the last one was taken.
         self._renew_at: Nanos | None = None
         self._renewed_at: Nanos | None = None
@@ -73,7 +75,9 @@ class OwnName:
         if self._identity.is_forged(message):
             return self._catch_forger(now)
         is_recent = False
-        if isinstance(message, Report):
+        if isinstance(message, Report) and message.shard != WHOLE:
+            self._shard_reader.read_back(message, now)
+        elif isinstance(message, Report):
             is_recent = self._link.received(message.sequence, now)
             if not self._membership.read_back(message, now) and not message.full:
                 # An earlier report did not come back, so this broker's copy of its rows may differ
@@ -98,7 +102,8 @@ class OwnName:
         if not rejoined:
             return []
         self._claim.doubt(now)
-        return [*rejoined, self._publisher.hello(now)]
+        asked = self._shard_reader.rejoin(now)
+        return [*rejoined, self._publisher.hello(now), *asked]
 
     def _catch_forger(self, now: Nanos) -> list[Effect]:
         """Take a new incarnation after a forged message, because the peers may hold forged rows."""

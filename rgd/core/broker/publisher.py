@@ -26,16 +26,16 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.name_claim import NameClaim
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_reader import ShardReader
+from rgd.core.broker.shard_sender import ANSWERS_A_ROUND, ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.limiter import Ungoverned
 from rgd.core.exchange.columns import NO_USAGE, UsageColumns
 from rgd.core.exchange.messages import ALL_ROWS, Goodbye, Hello, Report, RoundRecord, Span
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.report_parts import parts_of_rows
+from rgd.core.exchange.shards import VERSION, WHOLE, Shard
 from rgd.core.units import Nanos
-
-#: How often in a round a broker sends its full state, at most.
-ANSWERS_A_ROUND: Final = 4
 
 #: How many heartbeats a broker sends in a round while its own messages do not come back.
 HEARTBEATS_HOLDING: Final = 4
@@ -55,6 +55,8 @@ class Sources(NamedTuple):
     sharing: Sharing
     membership: Membership
     full_state: FullState
+    shards: ShardSender
+    shard_reader: ShardReader
 
 
 class Publisher:
@@ -85,16 +87,28 @@ class Publisher:
         self.early_at = due if self.early_at is None else min(self.early_at, due)
         return self.early_at
 
-    def answer_soon(self, asker: int, now: Nanos) -> None:
+    def answer_soon(self, asker: int, now: Nanos, shard: Shard = WHOLE) -> None:
         """Make the full state due within half a round, for a peer that asked.
 
         Args:
             asker: the incarnation of the peer.
             now: the current time.
+            shard: the rows that it asked for; where all are sent in shards, a heartbeat is all of `WHOLE`.
         """
         # Both incarnations spread the answers over half a round, without a random number.
         spread = max(1, self._settings.round_ns // 2)
-        self.answer_from(Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread))
+        due = Nanos(now + (asker ^ self._of.identity.sender.incarnation) % spread)
+        if shard != WHOLE:
+            self._of.shards.answer_from(shard, due)
+        elif self._of.shards.is_whole:
+            self.answer_from(due)
+        elif self.is_started:
+            self.alive_at = due if self.alive_at is None else min(self.alive_at, due)
+
+    def answer_all(self, now: Nanos) -> None:
+        """Make the full state due everywhere, because peers may have missed or lost some of it."""
+        self.answer_soon(0, now)
+        self._of.shards.answer_all(now)
 
     def answer_from(self, due: Nanos) -> None:
         """Make the full state due at `due`, or later where `ANSWERS_A_ROUND` requires it."""
@@ -115,6 +129,7 @@ class Publisher:
         if self._of.name.is_lost:
             self.answer_at = None
             self._of.full_state.abandon()
+            self._of.shards.abandon()
 
     def send_due(self, now: Nanos, *, round_begins_to_end: bool) -> list[Effect]:
         """Send what is due between the reports of rounds.
@@ -133,6 +148,9 @@ class Publisher:
         is_asked = self.answer_at is not None and now >= self.answer_at
         if is_asked or self._of.full_state.is_pending:
             effects += self._run(Part.REPORTS, self.report_state, now)
+        state_of_shard_at = self._of.shards.due_at
+        if state_of_shard_at is not None and now >= state_of_shard_at:
+            effects += self._run(Part.REPORTS, self.report_shard, now)
         is_doubted = self.alive_at is not None and now >= self.alive_at
         if is_doubted and not round_begins_to_end:
             effects += self._run(Part.REPORTS, self.report_nothing, now)
@@ -161,7 +179,28 @@ class Publisher:
         if self._of.rounds.follows_up:
             # New groups are sent once more, because their first estimates rest on little.
             self.early_at = Nanos(now + self._settings.min_interval_ns)
-        return [self.report(rows, now)] if len(rows) else []
+        return self.changes(rows, now) if len(rows) else []
+
+    def report_shard(self, now: Nanos) -> list[Effect]:
+        """Send the next part of the state of a shard."""
+        part = self._of.shards.next_part(now)
+        if part is None:
+            return []
+        shard, rows, span = part
+        return [self.report(rows, now, span=span, shard=shard)]
+
+    def changes(self, rows: UsageColumns, now: Nanos) -> list[Effect]:
+        """Send rows that changed, in every layout that is read; the last report is a heartbeat, too."""
+        effects: list[Effect] = []
+        for shard, of_shard in self._of.shards.divided(rows):
+            effects += self._in_parts(of_shard, now, shard)
+        # This is last, because it says the sequences of the others.
+        return effects + self._in_parts(rows if self._of.shards.is_whole else NO_USAGE, now, WHOLE)
+
+    def _in_parts(self, rows: UsageColumns, now: Nanos, shard: Shard) -> list[Effect]:
+        *parts, rest = parts_of_rows(rows)
+        effects = [self.report(part, now, more=True, shard=shard) for part in parts]
+        return [*effects, self.report(rest, now, shard=shard)]
 
     def report_state(self, now: Nanos) -> list[Effect]:
         """Send the next part of the full state, the first one if none is in progress."""
@@ -177,7 +216,8 @@ class Publisher:
     def report_again(self, now: Nanos) -> list[Effect]:
         """Send the full state from its beginning."""
         self._of.full_state.abandon()
-        return self.report_state(now)
+        self._of.shards.answer_all(now)
+        return self.report_state(now) if self._of.shards.is_whole else []
 
     def report_nothing(self, now: Nanos) -> list[Effect]:
         """Send a heartbeat."""
@@ -185,7 +225,13 @@ class Publisher:
         return [self.report(NO_USAGE, now, more=self._of.rounds.is_ending)]
 
     def report(
-        self, rows: UsageColumns, now: Nanos, *, span: Span | None = None, more: bool = False
+        self,
+        rows: UsageColumns,
+        now: Nanos,
+        *,
+        span: Span | None = None,
+        more: bool = False,
+        shard: Shard = WHOLE,
     ) -> Effect:
         """Make a report.
 
@@ -194,34 +240,47 @@ class Publisher:
             now: the current time.
             span: the span of a full state; None for a report of changes.
             more: whether further reports carry rows that the hash of this one covers.
+            shard: the shard that all rows are of.
         """
         self.reports_sent += 1
-        self.reported_at = now
-        self.alive_at = None
+        is_whole, of = shard == WHOLE, self._of
+        if is_whole:
+            self.reported_at = now
+            self.alive_at = None
+        pending = of.full_state.is_pending if is_whole else of.shards.is_pending(shard)
+        announces = is_whole and (span is not None or len(rows) > 0 or bool(of.shards.layouts))
         report = Report(
-            sender=self._of.identity.sender,
-            sequence=self._of.identity.next_sequence(),
+            sender=of.identity.sender,
+            sequence=of.identity.next_sequence(shard),
             period_ns=max(1, now - self._round_began),
             rows=rows,
             full=span is not None,
-            rows_hash=self._of.rounds.advertised_hash,
+            rows_hash=of.rounds.hash_of(shard),
             weight=self._settings.weight,
             policies_hash=self._of.membership.policies_hash,
             members=len(self._of.sharing.brokers),
             span=span or ALL_ROWS,
             # No peer can hold all rows while parts of a full state are left to be sent.
-            more=more or self._of.full_state.is_pending,
-            claim=self._of.name.claim(now),
-            rival=self._of.name.rival(now),
+            more=more or pending,
+            claim=of.name.claim(now),
+            rival=of.name.rival(now),
+            shard=shard,
+            version=VERSION if announces else 0,
+            shards=self._settings.shards,
+            shard_sequences=of.shards.sequences if is_whole else (),
+            is_short=not is_whole or of.peers.all_read(VERSION),
         )
-        self._of.identity.sent(report)
-        self._of.link.sent(report.sequence, now)
+        of.identity.sent(report)
+        if is_whole:
+            of.link.sent(report.sequence, now)
+        else:
+            of.shard_reader.sent(report, now)
         return Publish(report)
 
     def hello(self, now: Nanos) -> Effect:
         """Make a hello, sent at a start or rejoin; every peer answers with its full state."""
         self._of.link.sent(0, now)
-        return Publish(Hello(self._of.identity.sender))
+        return Publish(Hello(self._of.identity.sender, shards=self._settings.shards))
 
     def goodbye(self) -> list[Effect]:
         """Make a goodbye, unless another daemon has the name: peers would drop that one."""
@@ -238,9 +297,7 @@ class Publisher:
             last: whether this broker leaves, so that no record follows.
         """
         rows, shown = self._of.rounds.finish()
-        *parts, rest = parts_of_rows(rows)
-        reports = [self.report(part, now, more=True) for part in parts]
-        reports.append(self.report(rest, now))
+        reports = self.changes(rows, now)
         record = RoundRecord(
             sender=self._of.identity.sender,
             sequence=self._of.identity.sequence,

@@ -40,6 +40,8 @@ from rgd.core.exchange.columns import (
     kind_code,
 )
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
+from rgd.core.exchange.precision import rounded
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.exchange.suppression import Suppression, SuppressionSettings
 from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
@@ -127,9 +129,17 @@ class Rounds:
         """Whether another early report should follow the last one."""
         return bool(self._follow_up or self._limiter.urgent)
 
-    def advertised_slots(self) -> Ints:
-        """The slot ids of the rows that are advertised and not taken back."""
-        return self._suppression.advertised_slots()
+    def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
+        """The slot ids of the rows of a shard that are advertised and not taken back."""
+        return self._suppression.advertised_slots(shard)
+
+    def set_layouts(self, layouts: Iterable[int]) -> None:
+        """Set the layouts of shards that the rows are sent in."""
+        self._suppression.set_layouts(layouts)
+
+    def hash_of(self, shard: Shard) -> int:
+        """The hash of all rows of a shard that are advertised and not taken back."""
+        return self.advertised_hash if shard == WHOLE else self._suppression.hash_of_shard(shard)
 
     def advertised_at(self, slots: Ints) -> UsageColumns:
         """The advertised rows of some of these slot ids."""
@@ -371,13 +381,13 @@ def _column(numbers: Sequence[int]) -> Ints:
 
 
 def _rows(states: Sequence[GroupState], kinds: Codes, measured: Measured) -> UsageColumns:
-    """The rows of some groups as a report would send them."""
+    """The rows of some groups as a report would send them: rates in the precision of reports."""
     return UsageColumns(
         groups=tuple(state.key.group for state in states),
         kinds=kinds,
         topics=measured.topics,
-        admitted=measured.admitted,
-        wanted=measured.estimates.wanted,
+        admitted=rounded(measured.admitted),
+        wanted=rounded(measured.estimates.wanted),
     )
 
 

@@ -52,6 +52,10 @@ class BrokerSettings:
     yield_rounds: int = 10
     #: Most other brokers.
     peers_max: int = PEERS_MAX
+    #: The period of stock Pulsar brokers' reports (`exchange.pulsar_period_s`); 0: there are none.
+    stock_period_ns: int = 0
     backlog: BacklogSettings = field(default_factory=BacklogSettings)
+    #: The number of shards that this broker reads.
+    shards: int = 1
     #: The seed of the incarnations after the first; secret and random in a daemon.
     incarnation_seed: int = 0

@@ -25,6 +25,7 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
@@ -86,6 +87,7 @@ class Sharing:
         self._damping = Damping()
         self._broker_index = BrokerIndex(settings, usage, peers)
         self._by_mode = ModeShares(settings, self.known_brokers)
+        self.shards = ShardShares(settings, usage.index, self._by_mode)
         self._policies = PoliciesInUse(settings.policy, usage.index)
         usage.shares_by_admitted = self._shares_by_admitted
         #: [slots, 2] the shares of groups in use when no increase waits, and the shares that the
@@ -131,9 +133,15 @@ class Sharing:
         """Whether policies are left to be read."""
         return self._policies.has_unread
 
+    @property
+    def slots_in_use(self) -> Ints:
+        """The slot ids of all groups in use."""
+        return np.flatnonzero(self._is_in_use)
+
     def known_brokers(self) -> int:
         """How many brokers there may be: at least those expected, and those stored or live."""
-        names = {self._settings.sender.broker, *self._peers.names()}
+        names = {*self._broker_index.stock_names(), *self._peers.names()}
+        names.add(self._settings.sender.broker)
         return max(self._settings.expected_brokers, len(names | self._settings.stored_peers))
 
     def quota(self, key: GroupKey) -> Rates:
@@ -181,13 +189,7 @@ class Sharing:
         return self._is_short[slots]
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
-        """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it.
-
-        Args:
-            slots: slot ids of groups in use.
-            before: this broker's rates before the change, used instead of its rows in the map.
-            after: this broker's rates after the change.
-        """
+        """[slots] whether any broker's share changes by more than `EFFECT_PPM` of it (`BrokerIndex`)."""
         self._make_room()
         quota, policies = self._policies.quotas[slots], self._policies.others(slots)
         return self._broker_index.moves_share(slots, quota, policies, before, after)
@@ -210,6 +212,7 @@ class Sharing:
             self._damping.begin(slot, self._target[slot])
             # This is last, because a group in use must have a target.
             self._is_in_use[slot] = True
+            self.shards.use(slots, now)
             self._applied[slot] = self._target[slot]
             return _rates(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
@@ -256,20 +259,17 @@ class Sharing:
         self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
-        self.refresh(np.flatnonzero(self._is_in_use), now)
+        self.refresh(self.slots_in_use, now)
 
     def recover(self, now: Nanos) -> None:
-        """Mark every share in use after a fault, and have each one applied again.
-
-        All are marked because a half-done change cannot be detected.
-        """
+        """Mark every share in use, and have each one applied: half-done changes are not detected."""
         self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
         self._make_room()
         self._is_adrift[:] = self._is_in_use
         self._is_marked[:] = False
-        self._mark(np.flatnonzero(self._is_in_use), now)
+        self._mark(self.slots_in_use, now)
 
     def work(self, now: Nanos) -> None:
         """Read the policies of a slice of groups, or else recompute a slice of marked groups."""
@@ -353,7 +353,7 @@ class Sharing:
             InvariantBroken: as `check` raises it; a bug.
         """
         self._make_room()
-        self.check(np.flatnonzero(self._is_in_use))
+        self.check(self.slots_in_use)
 
     def next_in_use(self, begin: int) -> Ints:
         """The slot ids of some groups in use, from `begin` on: at most one slice of `check`."""
@@ -436,7 +436,7 @@ class Sharing:
             return self._by_mode.shares(self.mode, quota)
         shares = self._broker_index.share_out(slots, quota, self._policies.others(slots))
         self._note_short(slots, shares.rows.group, shares.rows.wanted)
-        return shares.of_index(self._broker_index.own)
+        return self.shards.by_phase(slots, quota, shares.of_index(self._broker_index.own))
 
     def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
         """Note which groups are short.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
+from rgd.core.exchange.shards import NameHashes, name_hash
 
 #: Most groups and kinds that a daemon tracks, ten times PIP-82's cluster (100,000 groups in both
 #: kinds); beyond it, a new group of this broker is granted its floor.
@@ -29,6 +30,16 @@ UNKNOWN_MAX: Final = 400_000
 
 #: The slot id of a group that has no slot.
 NO_SLOT: Final = -1
+
+#: The columns by slot id.
+_COLUMNS: Final = (
+    "hashes",
+    "name_hashes",
+    "name_bytes",
+    "is_given",
+    "is_unknown",
+    "tickets",
+)
 
 Hashes = NDArray[np.uint64]
 _Column = TypeVar("_Column", bound=np.generic)
@@ -42,6 +53,8 @@ class GroupIndex:
         self.keys: list[GroupKey] = []
         #: [slots] 64-bit hash of the key, the same on every broker.
         self.hashes: Hashes = np.zeros(64, np.uint64)
+        #: [slots] hash of the group's name, which decides its shard.
+        self.name_hashes: NameHashes = np.zeros(64, np.uint32)
         #: [slots] length of the group's name in bytes.
         self.name_bytes: NDArray[np.int32] = np.zeros(64, np.int32)
         #: [slots] whether it is assigned, and whether it is assigned to a group without policies.
@@ -190,7 +203,7 @@ class GroupIndex:
     def _fill(self, given: Sequence[int]) -> None:
         """Fill the columns of newly assigned slots."""
         if len(self.keys) > len(self.hashes):
-            for name in ("hashes", "name_bytes", "is_given", "is_unknown", "tickets"):
+            for name in _COLUMNS:
                 setattr(self, name, grown(getattr(self, name), len(self.keys)))
         slots = np.array(given, np.int64)
         keys = [self.keys[slot] for slot in given]
@@ -198,6 +211,7 @@ class GroupIndex:
             blake2b(f"{group}\0{kind}".encode(), digest_size=8).digest() for group, kind in keys
         )
         self.hashes[slots] = np.frombuffer(digests, ">u8")
+        self.name_hashes[slots] = [name_hash(key.group) for key in keys]
         self.name_bytes[slots] = [len(key.group) for key in keys]
         self.is_given[slots] = True
         self.tickets[slots] = np.arange(self._next_ticket, self._next_ticket + len(slots))

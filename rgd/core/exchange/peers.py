@@ -17,6 +17,7 @@ the sender has been silent for `late_ns`. Sequences that are too far ahead
 (`REACH_A_MS`) and names beyond `peers_max` are refused.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -52,6 +53,11 @@ class Peer:
     weight: int = WEIGHT_ONE
     #: 0: its policies come from a table.
     policies_hash: int = 0
+    #: The number of shards that it reads, and the newest version that it reads, as far as it said.
+    shards: int = 1
+    version: int = 0
+    #: Whether it is counted among the readers of its layout.
+    is_counted: bool = False
     #: The previous incarnation, whose late messages are ignored.
     former: int | None = None
     #: When it was last asked for its full state.
@@ -148,6 +154,14 @@ class Peers:
         peer.policies_hash = report.policies_hash
         peer.claim = report.claim
         return steps
+
+    def readers(self) -> dict[int, int]:
+        """How many peers read each number of shards."""
+        return Counter(peer.shards for peer in self._peers.values())
+
+    def all_read(self, version: int) -> bool:
+        """Whether all peers said that they read a version of the wire."""
+        return all(peer.version >= version for peer in self._peers.values())
 
     def weight_of(self, broker: str) -> int:
         """The weight of a live peer."""

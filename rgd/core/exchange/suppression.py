@@ -10,7 +10,7 @@ N cycles. Pulsar's own test misses drops to zero (pulsar-facts 1.4), and a fixed
 percentage misses small rows that matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,8 +23,9 @@ from rgd.core.exchange.columns import (
     UsageColumns,
     kind_code,
 )
-from rgd.core.exchange.group_index import GroupIndex, grown
+from rgd.core.exchange.group_index import GroupIndex, Hashes, grown
 from rgd.core.exchange.rows_hash import HASH_MASK, row_hashes
+from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.shares.model import PPM
@@ -87,6 +88,8 @@ class Suppression:
         self._admitted = np.zeros((64, 2), np.int64)
         self._wanted = np.zeros((64, 2), np.int64)
         self._hash = 0
+        #: By layout: [shards] the same for the rows of each shard.
+        self._shard_hashes: dict[int, Hashes] = {}
         self._round = 0
 
     @property
@@ -98,9 +101,25 @@ class Suppression:
         """The advertised rows of these groups, all of which are among `advertised_slots`."""
         return self._rows(slots)
 
-    def advertised_slots(self) -> Ints:
-        """The slots of the rows that are advertised and not taken back."""
-        return np.flatnonzero(self._is_advertised)
+    def advertised_slots(self, shard: Shard = WHOLE) -> Ints:
+        """The slots of the rows of a shard that are advertised and not taken back."""
+        slots = np.flatnonzero(self._is_advertised)
+        if shard == WHOLE:
+            return slots
+        of_shard: Ints = slots[self._numbers(slots, shard.of) == shard.number]
+        return of_shard
+
+    def set_layouts(self, layouts: Iterable[int]) -> None:
+        """Set the layouts whose shards' hashes are kept."""
+        kept, self._shard_hashes = self._shard_hashes, {}
+        self._make_room()
+        for layout in layouts:
+            hashes = kept.get(layout)
+            self._shard_hashes[layout] = self._hash_of_shards(layout) if hashes is None else hashes
+
+    def hash_of_shard(self, shard: Shard) -> int:
+        """Hash of every row of a shard advertised at present, 63 bits; of a layout that is kept."""
+        return int(self._shard_hashes[shard.of][shard.number]) & HASH_MASK
 
     def is_advertised(self, slots: Ints) -> Flags:
         """[slots] whether a row of these groups is advertised."""
@@ -163,6 +182,8 @@ class Suppression:
         """Recompute the hash from all advertised rows, because a fault may have made it wrong."""
         self._make_room()
         self._hash = self._hash_at(np.flatnonzero(self._is_advertised))
+        layouts, self._shard_hashes = tuple(self._shard_hashes), {}
+        self.set_layouts(layouts)
 
     def _worth(self, slots: Ints, rows: UsageColumns, *, anyway: bool) -> Flags:
         idle, known = rows.is_idle, self._is_advertised[slots]
@@ -197,12 +218,12 @@ class Suppression:
         return either(by_itself | by_quota)
 
     def _note(self, slots: Ints, rows: UsageColumns) -> None:
-        self._hash -= self._hash_at(slots[self._is_advertised[slots]])
+        self._count(slots[self._is_advertised[slots]], np.subtract)
         self._is_advertised[slots] = ~rows.is_idle
         self._topics[slots] = rows.topics
         self._admitted[slots] = rows.admitted
         self._wanted[slots] = rows.wanted
-        self._hash += self._hash_at(slots[self._is_advertised[slots]])
+        self._count(slots[self._is_advertised[slots]], np.add)
 
     def _rows(self, slots: Ints) -> UsageColumns:
         if len(slots) == 0:
@@ -216,14 +237,33 @@ class Suppression:
             wanted=self._wanted[slots],
         )
 
+    def _count(self, slots: Ints, operation: np.ufunc) -> None:
+        """Add the hashes of rows to those of all rows, and of their shards; or subtract them."""
+        hashes = self._hashes_at(slots)
+        # Python's integers, because numpy warns of an overflow of single numbers.
+        total = int(hashes.sum())
+        self._hash += total if operation is np.add else -total
+        for layout, sums in self._shard_hashes.items():
+            operation.at(sums, self._numbers(slots, layout), hashes)
+
+    def _hash_of_shards(self, layout: int) -> Hashes:
+        sums = np.zeros(layout, np.uint64)
+        slots = np.flatnonzero(self._is_advertised)
+        np.add.at(sums, self._numbers(slots, layout), self._hashes_at(slots))
+        return sums
+
+    def _numbers(self, slots: Ints, layout: int) -> Ints:
+        return numbers_of(self._index.name_hashes[slots], layout)
+
     def _hash_at(self, slots: Ints) -> int:
-        return int(
-            row_hashes(
-                self._index.hashes[slots],
-                self._topics[slots],
-                self._admitted[slots],
-                self._wanted[slots],
-            ).sum()
+        return int(self._hashes_at(slots).sum())
+
+    def _hashes_at(self, slots: Ints) -> Hashes:
+        return row_hashes(
+            self._index.hashes[slots],
+            self._topics[slots],
+            self._admitted[slots],
+            self._wanted[slots],
         )
 
     def _make_room(self) -> None:

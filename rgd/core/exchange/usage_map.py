@@ -4,6 +4,9 @@ Laws: it holds exactly what each broker advertised last, including this one (as 
 topic), so all daemons that received the same messages hold the same. A row of zeros removes the
 broker from the group, as in PIP-82.
 
+With shards, a broker's rows of each shard come in reports of their own and are held and hashed separately
+(`rgd.core.exchange.shards`); a row belongs to the shard of its group.
+
 Rows are columns (`row_store`). Three indexes find them: by broker and slot id (`BrokerRows`), by
 group (`group_regions`), and by the numbers of a sender's dictionary encoding (`known_rows`). A
 report of thousands of rows therefore takes a few passes of numpy, and so does gathering the rows of
@@ -13,7 +16,7 @@ The hash of a broker's rows is computed on demand. A change of few rows updates 
 change of many makes it unknown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,6 +32,7 @@ from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
 from rgd.core.exchange.rows_hash import HASH_MASK
+from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
 
@@ -82,18 +86,18 @@ class UsageMap:
         #: By broker number; "" if the broker was removed, until its number is reused.
         self._names: list[str] = []
         self._free_numbers: list[int] = []
-        #: By broker number.
-        self._holdings: list[BrokerRows] = []
-        #: By broker number: its rows by the numbers of its dictionary encoding.
-        self._known: dict[int, KnownRows] = {}
+        #: By broker number, and then by the number of the shard whose reports the rows came in.
+        self._holdings: list[dict[int, BrokerRows]] = []
+        #: By the same two: rows by the numbers of the sender's dictionary encoding.
+        self._known: dict[tuple[int, int], KnownRows] = {}
 
     def apply(self, report: Report) -> Ints:
         """Apply a report; returns the slots of groups whose shares may change."""
         told = report.rows
         number = self.number_of(report.sender.broker)
-        holding = self._holdings[number]
         if not len(told) and not report.full:
             return _NO_PLACES
+        holding = self._holding(number, report.shard)
         slots, rows = self._find(number, report)
         idle = told.is_idle
         is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
@@ -108,13 +112,16 @@ class UsageMap:
         number = self._numbers.pop(broker, None)
         if number is None:
             return _NO_PLACES
-        self._known.pop(number, None)
-        holding = self._holdings[number]
-        slots = holding.slots
-        self._forget(holding, holding.rows)
-        self._names[number], self._holdings[number] = "", BrokerRows()
+        slots = [self._drop(number, shard) for shard in list(self._holdings[number])]
+        self._names[number] = ""
         self._free_numbers.append(number)
-        return slots
+        return np.concatenate([_NO_PLACES, *slots])
+
+    def remove_shard(self, broker: str, shard: Shard) -> None:
+        """Remove a broker's rows of one shard, because they are received no longer."""
+        number = self._numbers.get(broker)
+        if number is not None and shard.number in self._holdings[number]:
+            self._drop(number, shard.number)
 
     def gather(self, slots: Ints) -> Gathered:
         """The rows of these groups."""
@@ -123,8 +130,8 @@ class UsageMap:
         return Gathered(
             group=np.repeat(np.arange(len(slots)), counts),
             broker=self._rows.broker[rows],
-            admitted=self._rows.admitted.take(rows, 0),
-            wanted=self._rows.wanted.take(rows, 0),
+            admitted=self._rows.admitted.take(rows, 1).T,
+            wanted=self._rows.wanted.take(rows, 1).T,
         )
 
     def topics(self, slots: Ints) -> Ints:
@@ -150,36 +157,38 @@ class UsageMap:
 
     def rows_of(self, broker: str) -> Mapping[GroupKey, StoredRow]:
         """Everything that one broker advertises at present."""
-        number = self._numbers.get(broker)
-        rows = [] if number is None else self._holdings[number].rows.tolist()
+        rows = [row for holding in self._holdings_of(broker) for row in holding.rows.tolist()]
         return {self.index.keys[self._rows.slot[row]]: self._row(row) for row in rows}
 
     def count_of(self, broker: str) -> int:
         """Number of rows of one broker."""
-        number = self._numbers.get(broker)
-        return 0 if number is None else len(self._holdings[number])
+        return sum(map(len, self._holdings_of(broker)))
 
-    def hash_of(self, broker: str) -> int:
+    def hash_of(self, broker: str, shard: Shard = WHOLE) -> int:
         """`advertised_hash` of one broker's rows; computed from all of them unless `is_hashed`."""
         number = self._numbers.get(broker)
         if number is None:
             return 0
-        holding = self._holdings[number]
+        holding = self._holding(number, shard)
         if holding.hash is None:
             holding.hash = self._rows.hash_of(holding.span, self.index.hashes)
         return holding.hash & HASH_MASK
 
-    def is_hashed(self, broker: str) -> bool:
+    def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
         """Whether `hash_of` is cheap: the hash is known, or there are few rows."""
         number = self._numbers.get(broker)
         if number is None:
             return True
-        holding = self._holdings[number]
+        holding = self._holding(number, shard)
         return holding.hash is not None or len(holding) <= HASHED_ROWS_MAX
 
     def brokers(self) -> set[str]:
         """Every broker that has a row."""
-        return {name for name, number in self._numbers.items() if len(self._holdings[number])}
+        return {
+            name
+            for name, number in self._numbers.items()
+            if any(map(len, self._holdings[number].values()))
+        }
 
     def number_of(self, broker: str) -> int:
         """The number of a broker in `Gathered`, valid until the broker is removed."""
@@ -192,7 +201,7 @@ class UsageMap:
         else:
             number = len(self._names)
             self._names.append(broker)
-            self._holdings.append(BrokerRows())
+            self._holdings.append({})
         self._numbers[broker] = number
         return number
 
@@ -210,8 +219,7 @@ class UsageMap:
 
     def is_partial(self, broker: str) -> bool:
         """Whether some rows of a broker were not stored: too many, or too many without policies."""
-        number = self._numbers.get(broker)
-        return number is not None and self._holdings[number].is_partial
+        return any(holding.is_partial for holding in self._holdings_of(broker))
 
     def is_unused(self, begin: int, end: int) -> Flags:
         """[slots] whether no broker has a row there, from `begin` to before `end`."""
@@ -227,7 +235,7 @@ class UsageMap:
     @property
     def nbytes(self) -> int:
         """Size in bytes of the arrays that hold the map."""
-        held = sum(holding.nbytes for holding in self._holdings)
+        held = sum(holding.nbytes for each in self._holdings for holding in each.values())
         return self._rows.nbytes + self._regions.nbytes + held
 
     def validate(self) -> None:
@@ -236,25 +244,47 @@ class UsageMap:
         Raises:
             InvariantBroken: the counts differ, which is a bug.
         """
-        held = sum(map(len, self._holdings))
+        held = sum(len(holding) for each in self._holdings for holding in each.values())
         if not held == self._rows.live == self._regions.live:
             raise InvariantBroken(
                 f"the usage map has {self._rows.live} rows, {held} of brokers and "
                 f"{self._regions.live} of groups"
             )
 
+    def _holding(self, number: int, shard: Shard) -> BrokerRows:
+        """One broker's rows of one shard."""
+        holding = self._holdings[number].get(shard.number)
+        if holding is None:
+            holding = self._holdings[number][shard.number] = BrokerRows()
+        return holding
+
+    def _holdings_of(self, broker: str) -> Iterable[BrokerRows]:
+        """One broker's rows of each shard."""
+        number = self._numbers.get(broker)
+        return () if number is None else self._holdings[number].values()
+
+    def _drop(self, number: int, shard: int) -> Ints:
+        """Remove the rows of one shard; returns the slots of their groups."""
+        self._known.pop((number, shard), None)
+        holding = self._holdings[number][shard]
+        slots = holding.slots
+        self._forget(holding, holding.rows)
+        del self._holdings[number][shard]
+        return slots
+
     def _find(self, number: int, report: Report) -> tuple[Ints, Places]:
         """The slots of a report's rows, assigned if needed, and the broker's rows in them."""
-        told, holding, names = report.rows, self._holdings[number], report.rows.groups
+        told, shard, names = report.rows, report.shard, report.rows.groups
+        holding = self._holding(number, shard)
         # A full state replaces the held rows, so the limit counts only the rows kept of it.
         room = UNKNOWN_ROWS_MAX if report.full else None
         if not isinstance(names, NumberedNames):
-            slots = self._look_up(number, told, room)
+            slots = self._look_up(number, shard, told, room)
             rows = holding.find(slots)
             return slots, rows if (rows == NO_ROW).any() else run_of(rows)
-        known = self._known.get(number)
+        known = self._known.get((number, shard.number))
         if known is None or not known.is_of(names):
-            known = self._known[number] = KnownRows(number, names.table)
+            known = self._known[number, shard.number] = KnownRows(number, names.table)
         steady = known.steady(names, told.kinds, holding)
         if steady is not None:
             return steady
@@ -262,50 +292,62 @@ class UsageMap:
         missing = np.flatnonzero(rows == NO_ROW)
         if len(missing):
             some = told.take(missing)
-            slots[missing] = self._look_up(number, some, room)
+            slots[missing] = self._look_up(number, shard, some, room)
             rows[missing] = holding.find(slots[missing])
             held = missing[rows[missing] != NO_ROW]
-            self._remember(number, told, held, slots[held], rows[held])
+            self._remember(known, told, held, slots[held], rows[held])
             if len(held) < len(missing):
                 return slots, rows
         return slots, known.keep(names, told.kinds, slots, rows, holding.version)
 
     def _remember(
-        self, number: int, told: UsageColumns, which: Ints, slots: Ints, rows: Ints
+        self,
+        known: KnownRows | None,
+        told: UsageColumns,
+        which: Ints,
+        slots: Ints,
+        rows: Ints,
     ) -> None:
         """Cache where some of a report's rows are stored, if they have dictionary numbers."""
-        if isinstance(told.groups, NumberedNames):
+        if known is not None and isinstance(told.groups, NumberedNames):
             names = told.groups.take(which)
-            self._known[number].put(names, told.kinds[which], slots, rows, self.index)
+            known.put(names, told.kinds[which], slots, rows, self.index)
 
-    def _look_up(self, number: int, told: UsageColumns, room: int | None) -> Ints:
-        """[rows] slots, looked up by name."""
+    def _look_up(self, number: int, shard: Shard, told: UsageColumns, room: int | None) -> Ints:
+        """[rows] slots, looked up by name; `NO_SLOT` also where a group is not of the shard."""
         slots = self.index.find_all(told.groups, told.kinds)
         missing = slots == NO_SLOT
-        if not missing.any():
-            return slots
-        idle = told.is_idle
-        if idle[missing].all():
-            return slots
-        room = self._room(self._holdings[number]) if room is None else room
-        return self.index.slots(told.groups, told.kinds, skip=idle, room=room)
+        if missing.any():
+            idle = told.is_idle
+            if not idle[missing].all():
+                room = self._room(number) if room is None else room
+                slots = self.index.slots(told.groups, told.kinds, skip=idle, room=room)
+        if shard != WHOLE:
+            # A broker must not have two rows of one group, one in each of two shards.
+            slots[numbers_of(self.index.name_hashes[slots], shard.of) != shard.number] = NO_SLOT
+        return slots
 
-    def _room(self, holding: BrokerRows) -> int:
+    def _room(self, number: int) -> int:
         """Number of further rows of groups without policies that a broker may have."""
-        held = int(np.count_nonzero(self.index.is_unknown[holding.slots]))
+        is_unknown, holdings = self.index.is_unknown, self._holdings[number].values()
+        held = sum(int(np.count_nonzero(is_unknown[holding.slots])) for holding in holdings)
         return max(0, UNKNOWN_ROWS_MAX - held)
 
     def _row(self, row: int) -> StoredRow:
         store = self._rows
         return StoredRow(
             int(store.topics[row]),
-            Pair(*store.admitted[row].tolist()),
-            Pair(*store.wanted[row].tolist()),
+            Pair(*store.admitted[:, row].tolist()),
+            Pair(*store.wanted[:, row].tolist()),
         )
 
     def _merge(self, number: int, report: Report, slots: Ints, places: Places, idle: Flags) -> Ints:
         """Apply a report that adds or removes rows; returns the slots whose shares may change."""
-        told, holding, rows = report.rows, self._holdings[number], indexes_of(places)
+        told, holding, rows = (
+            report.rows,
+            self._holding(number, report.shard),
+            indexes_of(places),
+        )
         is_stored = rows != NO_ROW
         gone = rows[is_stored & idle]
         if report.full:
@@ -318,7 +360,7 @@ class UsageMap:
         ]
         self._forget(holding, gone)
         fresh = np.flatnonzero(~is_stored & ~idle)
-        fits = self._kept(holding, slots[fresh])
+        fits = self._kept(number, slots[fresh])
         holding.is_partial = not fits.all() or (
             # A full state starts with the part of the smallest hashes.
             holding.is_partial and not (report.full and report.span.begin == 0)
@@ -326,8 +368,9 @@ class UsageMap:
         fresh = fresh[fits]
         changed.append(slots[fresh])
         if len(fresh):
-            rows = self._insert(number, slots[fresh], Amounts.of(told, fresh))
-            self._remember(number, told, fresh, slots[fresh], rows)
+            rows = self._insert(number, holding, slots[fresh], Amounts.of(told, fresh))
+            known = self._known.get((number, report.shard.number))
+            self._remember(known, told, fresh, slots[fresh], rows)
         return np.concatenate(changed)
 
     def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
@@ -340,14 +383,15 @@ class UsageMap:
             is_in &= hashes < np.uint64(span.end)
         return holding.rows[is_in]
 
-    def _kept(self, holding: BrokerRows, slots: Ints) -> Flags:
+    def _kept(self, number: int, slots: Ints) -> Flags:
         """[slots] whether the broker has room for a new row; the slots have no row yet."""
         kept: Flags = slots != NO_SLOT
         # `NO_SLOT` indexes the last slot here, and `kept` masks the result.
         unknown = kept & self.index.is_unknown[slots]
         if unknown.any():
-            kept &= ~unknown | (np.cumsum(unknown) <= self._room(holding))
-        kept &= np.cumsum(kept) <= ROWS_MAX - len(holding)
+            kept &= ~unknown | (np.cumsum(unknown) <= self._room(number))
+        held = sum(map(len, self._holdings[number].values()))
+        kept &= np.cumsum(kept) <= ROWS_MAX - held
         return kept
 
     def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
@@ -364,12 +408,11 @@ class UsageMap:
         moved: Ints = slots[moves]
         return moved
 
-    def _insert(self, number: int, slots: Ints, amounts: Amounts) -> Ints:
+    def _insert(self, number: int, holding: BrokerRows, slots: Ints, amounts: Amounts) -> Ints:
         """Add rows of one broker, at most one for each slot; returns the rows."""
         rows = self._rows.new(number, slots)
         self._make_room()
         self._regions.add(slots, rows)
-        holding = self._holdings[number]
         holding.add(slots, rows)
         self._rows.write(rows, amounts)
         self._hash_in(holding, rows, len(rows))

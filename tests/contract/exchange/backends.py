@@ -28,6 +28,8 @@ from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SealSettings
+from rgd.app.shard_wiring import topic_of
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -38,9 +40,6 @@ SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=1000)
 NAMESPACE = "public/rgd-contract"
 QUEUE_MAX = 10_000
 
-_LOST_REGISTRATION = b"Lock on resource /ledgers/available/"
-_RESTARTS_MAX = 5
-
 _T = TypeVar("_T")
 
 MakeExchange = Callable[..., Exchange]
@@ -50,7 +49,7 @@ MakeStore = Callable[[], PolicyStore]
 class Backend(Protocol):
     """One empty topic and one empty table."""
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> Exchange: ...
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> Exchange: ...
 
     def store(self) -> PolicyStore: ...
 
@@ -60,10 +59,13 @@ class Backend(Protocol):
 
 class MemoryBackend:
     def __init__(self) -> None:
-        self._bus = MemoryBus()
+        self._bus = MemoryBus(lambda: time.time_ns() // 1_000_000)
+        #: Each topic is a bus of its own.
+        self._buses = {WHOLE: self._bus}
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> MemoryExchange:
-        return MemoryExchange(self._bus, queue_max=queue_max)
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> MemoryExchange:
+        bus = self._buses.setdefault(shard, MemoryBus())
+        return MemoryExchange(bus, queue_max=queue_max)
 
     def store(self) -> MemoryPolicyStore:
         return MemoryPolicyStore(self._bus)
@@ -81,8 +83,9 @@ class PulsarBackend(ABC):
         self.usage = f"non-persistent://{NAMESPACE}/usage-{name}"
         self.policies = f"persistent://{NAMESPACE}/policies-{name}"
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
-        return PulsarExchange(self.url, self.usage, settings=self.settings, queue_max=queue_max)
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> PulsarExchange:
+        topic = self.usage if shard == WHOLE else topic_of(self.usage, shard)
+        return PulsarExchange(self.url, topic, settings=self.settings, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
         return PulsarPolicyStore(self.url, self.policies, settings=self.settings)
@@ -169,19 +172,8 @@ class ApacheBackend(PulsarBackend):
         await asyncio.to_thread(self.apache.kill)
 
     async def restart(self) -> None:
-        """Start it again until its bookie stays registered.
-
-        After a SIGKILL a standalone 4.0.8 finds the registration of its dead self, and now and then
-        deletes and renews it some hundred times a second for as long as it runs. Its health is "ok"
-        all the while, and persistent topics fail ("Not enough non-faulty bookies"). An orderly stop,
-        which `restart` begins with, leaves no such registration behind.
-        """
-        for _ in range(_RESTARTS_MAX):
-            log_offset = self.apache.log.stat().st_size
-            await asyncio.to_thread(self.apache.restart)
-            if _LOST_REGISTRATION not in self.apache.log.read_bytes()[log_offset:]:
-                return
-        raise AssertionError(f"Apache Pulsar does not come back; see {self.apache.log}")
+        """Start it again."""
+        await self.apache.restart_registered()
 
 
 async def until(condition: Callable[[], bool]) -> None:

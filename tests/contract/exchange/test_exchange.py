@@ -5,6 +5,7 @@ member is too slow (the port allows it), and what the messages mean (the core).
 """
 
 import asyncio
+import time
 
 import pytest
 
@@ -113,6 +114,17 @@ async def test_a_payload_that_is_too_large_is_refused_and_harms_nothing(
         await member.publish(bytes(PAYLOAD_BYTES_MAX + 1))
     await member.publish(b"small")
     assert await hear(member, 1) == [b"small"]
+
+
+async def test_the_publish_time_is_the_senders(exchange: MakeExchange) -> None:
+    sender, listener = exchange(), exchange()
+    await open_all([sender, listener])
+    before_ms = time.time_ns() // 1_000_000
+    await sender.publish(b"now")
+    async with asyncio.timeout(TIMEOUT_S):
+        (received,) = await listener.receive_dated()
+    assert received.payload == b"now"
+    assert before_ms <= received.published_ms <= time.time_ns() // 1_000_000
 
 
 async def test_a_full_queue_drops_the_oldest_and_counts(exchange: MakeExchange) -> None:

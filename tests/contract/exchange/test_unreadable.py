@@ -2,18 +2,17 @@
 
 Sent frame by frame, since no client sends them: encrypted, said to be compressed and are not, parts of
 chunks that never become whole, batches of nonsense, keys that are no text. The exchange in memory is not
-in it, it has no metadata.
-
-Not covered here, because they end the process inside the client (pulsar-client 3.13): a batch that says it
-holds more messages than its bytes do, and LZ4 that is none. docs/security.md has what follows from that.
+in it, it has no metadata. Those whose sizes lie ended the process inside pulsar-client 3.13 (the reason of
+docs/decisions/0042-rgd-reads-pulsar-itself.md). What each of them is read as is in tests/property/test_pulsar_delivery.py.
 """
 
 import asyncio
+import struct
 from collections.abc import Callable
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_session import RECEIVER_QUEUE_MAX
+from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     TIMEOUT_S,
@@ -33,6 +32,14 @@ MANY = RECEIVER_QUEUE_MAX + 200
 SOME = 20
 
 Hostile = Callable[[int], tuple[bytes, bytes]]
+
+
+def _in_batch(about: bytes, payload: bytes) -> bytes:
+    return struct.pack(">I", len(about)) + about + payload
+
+
+#: One message of a batch.
+_SINGLE = _in_batch(message((3, 3)), b"one")
 
 HOSTILE: dict[str, Hostile] = {
     "encrypted": lambda n: (encrypted(n), b"nobody can read this"),
@@ -54,6 +61,19 @@ HOSTILE: dict[str, Hostile] = {
         metadata(n, (26, b"%d" % n), (27, 2), (28, 10), (29, 1)),
         b"second",
     ),
+    "batch of too few": lambda n: (metadata(n, (11, 5)), _SINGLE),
+    "batch of two billion": lambda n: (metadata(n, (11, (1 << 31) - 1)), _SINGLE),
+    "batch with a payload of gigabytes": lambda n: (
+        metadata(n, (11, 1)),
+        _in_batch(message((3, (1 << 31) - 1)), b""),
+    ),
+    "batch with a payload of less than nothing": lambda n: (
+        metadata(n, (11, 2)),
+        _in_batch(message((3, -5)), b"") * 2,
+    ),
+    "batch with metadata of gigabytes": lambda n: (metadata(n, (11, 1)), b"\x7f\xff\xff\xff"),
+    "LZ4 that is none": lambda n: (metadata(n, (8, 1), (9, 4 << 20)), b"\xff" * 400),
+    "LZ4 that becomes gigabytes": lambda n: (metadata(n, (8, 1), (9, (1 << 32) - 1)), b"\0"),
     "batch of nonsense": lambda n: (metadata(n, (11, 2)), b"\xff" * 40),
     "key that is no text": lambda n: (metadata(n, (6, b"\xff\xfe")), b"?"),
     "schema nobody knows": lambda n: (metadata(n, (16, b"\x00\x00\x00\x09")), b"?"),

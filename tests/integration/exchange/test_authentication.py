@@ -6,19 +6,23 @@ Not covered here: certificates in place of tokens, and the admin API over https.
 import asyncio
 import contextlib
 import itertools
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
+from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.app.daemon import RgdDaemon
 from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
+from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockRefused
 from tests.contract.exchange.backends import lost
@@ -91,6 +95,35 @@ async def test_a_refused_daemon_names_the_setting_to_check(
             await member.open()
         assert token is None or token not in str(raised.value)
         await member.close()
+
+
+@pytest.mark.parametrize(("granted", "missing"), [("produce", "consume"), ("consume", "produce")])
+async def test_of_the_grants_that_the_docs_name_each_is_needed_and_named(
+    secured: SecuredPulsar, token_file: Path, granted: str, missing: str
+) -> None:
+    secured.admin("POST", f"namespaces/{NAMESPACE}/permissions/only-{granted}", [granted])
+    rewrite(token_file, secured.token(f"only-{granted}"))
+    url, access = secured.pulsar.service_url, settings(token_file)
+    expected = f"`{missing}` is missing: run pulsar-admin namespaces grant-permission {NAMESPACE} "
+    for joins in (
+        PulsarExchange(url, USAGE, settings=access),
+        PulsarPolicyStore(url, POLICIES, settings=access),
+    ):
+        with pytest.raises(ExchangeDown, match=re.escape(expected)):
+            await joins.open()
+        await joins.close()
+
+
+async def test_to_make_the_namespace_an_admin_of_the_tenant_is_enough(
+    secured: SecuredPulsar,
+) -> None:
+    url = secured.pulsar.admin_url
+    tenant = {"allowedClusters": [CLUSTER], "adminRoles": ["tenant-admin"]}
+    secured.admin("PUT", "tenants/administered", tenant)
+    with pytest.raises(ExchangeDown, match="tenants update administered --admin-roles"):
+        await ensure_namespace(url, "administered/rgd", secured.token("rgd"))
+    for _ in range(2):  # made, and found
+        await ensure_namespace(url, "administered/rgd", secured.token("tenant-admin"))
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_trusted(
@@ -218,3 +251,30 @@ async def test_polling_backlogs_needs_the_grants_that_the_docs_say(
         assert len(found) == 1
     finally:
         await reader.close()
+
+
+async def test_stock_brokers_as_neighbours_need_the_grants_that_the_docs_say(
+    secured: SecuredPulsar, token_file: Path, tmp_path: Path
+) -> None:
+    secured.admin("POST", f"namespaces/{SYSTEM_NAMESPACE}/permissions/rgd", ["produce", "consume"])
+    member = PulsarExchange(secured.pulsar.service_url, STOCK_TOPIC, settings=settings(token_file))
+    try:
+        await member.open()
+        await hears_itself(member)
+    finally:
+        await member.close()
+    admin_file = tmp_path / "admin-token"
+    admin_file.touch(0o600)
+    admin_file.write_text(secured.token(ADMIN))
+
+    async def listed(token: Path) -> list[str]:
+        access = StockSettings(secured.pulsar.admin_url, token_file=token)
+        brokers = StockBrokerList(StockClient(access), CLUSTER)
+        try:
+            return [broker.service_url or "" for broker in await brokers.listed()]
+        finally:
+            await brokers.close()
+
+    assert await listed(admin_file) == [secured.pulsar.service_url]
+    with pytest.raises(StockRefused, match="401"):
+        await listed(token_file)

@@ -38,6 +38,7 @@ from rgd.core.units import NS_PER_S
 from rgd.ports.exchange import Exchange
 from rgd.wire import codec
 from rgd.wire.compression import decompressed
+from rgd.wire.dialect import CompactDialect
 from tests.support import components
 from tests.support.errors import no_end
 
@@ -126,8 +127,8 @@ async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
     assert len(whole) > 20
     async with exchanges(kind, tmp_path) as (mine, other), asyncio.timeout(TIMEOUT_S):
         sender, receivers = (
-            Traffic(mine, no_end()),
-            [Traffic(mine, no_end()), Traffic(other, no_end())],
+            Traffic(mine, CompactDialect(), no_end()),
+            [Traffic(mine, CompactDialect(), no_end()), Traffic(other, CompactDialect(), no_end())],
         )
 
         async def send() -> None:
@@ -137,7 +138,7 @@ async def test_a_state_of_two_hundred_thousand_rows_reaches_every_member_whole(
         sending = asyncio.create_task(send())
         maps = [UsageMap(), UsageMap()]
 
-        async def receive(exchange: Exchange, traffic: Traffic, usage: UsageMap) -> None:
+        async def receive(exchange: Exchange, traffic: Traffic[Message], usage: UsageMap) -> None:
             last = 0
             while last < len(reports):
                 for payload in await exchange.receive():
@@ -178,7 +179,7 @@ class Turns:
         self.taken = self.in_turn = self.worst = self.opened_bytes = 0
         real_decoded, real_open = Traffic.decoded, decompressed
 
-        async def decoded(traffic: Traffic, payload: bytes) -> Message | None:
+        async def decoded(traffic: Traffic[Message], payload: bytes) -> Message | None:
             self.taken += 1
             self.in_turn += 1
             self.worst = max(self.worst, self.in_turn)
@@ -294,7 +295,7 @@ async def test_what_becomes_large_is_decoded_in_a_thread(
     assert len(payload) < INLINE_BYTES_MAX < codec.plain_bytes(payload)
     async with exchanges("memory", tmp_path) as (_mine, other), asyncio.timeout(TIMEOUT_S):
         monkeypatch.setattr("rgd.app.traffic.asyncio.to_thread", to_thread)
-        message = await Traffic(other, no_end()).decoded(payload)
+        message = await Traffic(other, CompactDialect(), no_end()).decoded(payload)
     assert isinstance(message, Report)
     assert len(message.rows) == count
     assert len(threads) == 1

@@ -340,7 +340,7 @@ def test_a_message_that_a_bug_cannot_decode_is_dropped_and_ends_nothing(
 ) -> None:
     daemon = running.daemon
     with monkeypatch.context() as patch:
-        patch.setattr("rgd.app.traffic.decode", boom)
+        patch.setattr("rgd.wire.dialect.decode", boom)
         wait_until(running, lambda: daemon.traffic.dropped["internal_error"] >= 3)
     assert daemon.errors.counts["decode"] >= 3
     assert daemon.halted is None

@@ -4,12 +4,13 @@ Not covered: large states and bombs (tests/integration/exchange/test_large_state
 """
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
-from rgd.app.traffic import Traffic
+from rgd.app.traffic import OUTBOX_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire.codec import encode
+from rgd.wire.dialect import CompactDialect
 from rgd.wire.name_dictionary import NameEncoder
 from tests.support.errors import no_end
 
@@ -23,24 +24,25 @@ def report(broker: str, *groups: str) -> Report:
 
 
 async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_message() -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()), no_end())
+    dialect = CompactDialect()
+    traffic = Traffic(MemoryExchange(MemoryBus()), dialect, no_end())
     first, second = NameEncoder(), NameEncoder()
     for broker, numbering in (("b1", first), ("b2", second)):
         assert await traffic.decoded(encode(report(broker, "gold"), numbering))
-    before = traffic._name_decoders.cost
+    before = dialect.name_decoders.cost
     traffic.keep_names({"b2", "me"})
     # Nothing is touched while a message may be being decoded.
-    assert traffic._name_decoders.cost == before
+    assert dialect.name_decoders.cost == before
     again = await traffic.decoded(encode(report("b2", "gold"), second))
     assert isinstance(again, Report)
     assert len(again.rows) == 1
-    assert traffic._name_decoders.cost == before // 2
+    assert dialect.name_decoders.cost == before // 2
 
 
 async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     exchange = MemoryExchange(MemoryBus())
     await exchange.open()
-    traffic = Traffic(exchange, no_end())
+    traffic = Traffic(exchange, CompactDialect(), no_end())
     for message in (report("b1", "no name"), Hello(Sender("b1", 1))):
         await traffic._send_one(message)
     assert len(await exchange.receive()) == 1
@@ -48,8 +50,16 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     await exchange.close()
 
 
+async def test_what_a_full_queue_drops_is_counted() -> None:
+    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end())
+    for _ in range(OUTBOX_MAX + 3):
+        traffic.post(Hello(Sender("b1", 1)))
+    assert traffic.dropped == {"outbox": 3}
+
+
 async def test_what_cannot_be_read_is_counted_by_its_reason() -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()), no_end())
+    dialect = CompactDialect()
+    traffic = Traffic(MemoryExchange(MemoryBus()), dialect, no_end())
     for payload in (b"", b"\x09\x00", b"\x01\x01abc", b"\x01\x00\xff", bytes(2 << 20)):
         assert await traffic.decoded(payload) is None
     assert traffic.dropped == {"torn": 1, "unknown_version": 1, "unparsable": 2, "oversize": 1}

@@ -131,8 +131,8 @@ def test_many_rows_take_few_bytes_each() -> None:
 
 def test_small_messages_stay_plain_and_large_ones_are_compressed() -> None:
     small, large = codec.encode(Hello(SPEAKER)), codec.encode(report_of(*many(100)))
-    assert small[:2] == bytes((codec.VERSION, 0))
-    assert large[:2] == bytes((codec.VERSION, 1))
+    assert small[:2] == bytes((codec.OLDER_VERSION, 0))
+    assert large[:2] == bytes((codec.OLDER_VERSION, 1))
     assert len(large) < len(zstd.decompress(large[2:]))
 
 
@@ -141,12 +141,12 @@ def test_what_zstd_cannot_shrink_stays_plain() -> None:
     noise = "".join(random.Random(7).choices(printable, k=200))
     data = codec.encode(Hello(Sender(noise, 1)))
     assert len(data) >= 128
-    assert data[:2] == bytes((codec.VERSION, 0))
+    assert data[:2] == bytes((codec.OLDER_VERSION, 0))
     assert codec.decode(data) == Hello(Sender(noise, 1))
 
 
 def message(proto: MessageProto) -> bytes:
-    return bytes((codec.VERSION, 0)) + proto.SerializeToString()
+    return bytes((codec.OLDER_VERSION, 0)) + proto.SerializeToString()
 
 
 def reported(**fields: object) -> bytes:
@@ -169,7 +169,7 @@ def test_the_fields_of_a_later_version_are_skipped() -> None:
 
 
 def bomb() -> bytes:
-    return bytes((codec.VERSION, 1)) + zstd.compress(bytes(codec.MESSAGE_MAX + 1))
+    return bytes((codec.OLDER_VERSION, 1)) + zstd.compress(bytes(codec.MESSAGE_MAX + 1))
 
 
 def framed(body: bytes, *, states_size: bool = True) -> bytes:
@@ -177,13 +177,13 @@ def framed(body: bytes, *, states_size: bool = True) -> bytes:
     compressor = zstd.ZstdCompressor()
     if states_size:
         compressor.set_pledged_input_size(len(body))
-    return bytes((codec.VERSION, 1)) + compressor.compress(body) + compressor.flush()
+    return bytes((codec.OLDER_VERSION, 1)) + compressor.compress(body) + compressor.flush()
 
 
 HOSTILE = [
     pytest.param(b"", TornFrame, Reason.TORN, id="empty"),
     pytest.param(b"\x01", TornFrame, Reason.TORN, id="one-byte"),
-    pytest.param(b"\x02\x00", UnknownVersion, Reason.UNKNOWN_VERSION, id="later-version"),
+    pytest.param(b"\x03\x00", UnknownVersion, Reason.UNKNOWN_VERSION, id="later-version"),
     pytest.param(b"\x01\x02", Malformed, Reason.BAD_STRUCTURE, id="unknown-flag"),
     pytest.param(b"\x01\x00\xff", Malformed, Reason.UNPARSABLE, id="no-protobuf"),
     pytest.param(b"\x01\x01abc", Malformed, Reason.UNPARSABLE, id="no-zstd"),

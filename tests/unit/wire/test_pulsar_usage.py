@@ -10,14 +10,22 @@ import pytest
 
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, Pair
-from rgd.wire.codec import MESSAGE_MAX
 from rgd.wire.errors import Reason, WireError
 from rgd.wire.keys import ROWS_MAX
-from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
+from rgd.wire.pulsar_usage import (
+    PIECE_BYTES,
+    REPORT_MAX,
+    SEND_BYTES_MAX,
+    decode_stock_report,
+    encode_stock_report,
+    encode_stock_reports,
+)
 from tests.support import wire_values
 
 CAPTURES = wire_values.vectors("pulsar_usage_reports.json")["reports"]
 BROKER = b"\x0a\x01b"
+#: Of two pieces: an unknown field fills the first.
+LARGE = BROKER + b"\xc2\x3e\x80\x80\x08" + bytes(PIECE_BYTES) + b"\x12\x03\x0a\x01g"
 
 
 def pair_of(usage: dict[str, int] | None) -> Pair | None:
@@ -55,6 +63,25 @@ def test_fields_under_high_numbers_are_skipped() -> None:
     assert decode_stock_report(data) == StockReport("b", (GroupUsage("g"),))
 
 
+def test_a_large_report_reads_as_its_fields_say() -> None:
+    assert decode_stock_report(LARGE) == StockReport("b", (GroupUsage("g"),))
+    many = tuple(GroupUsage(f"g{at}", Pair(at, 2 * at), Pair(0, 0)) for at in range(10_000))
+    data = b"".join(encode_stock_report(StockReport("b", many[at:][:5000])) for at in (0, 5000))
+    assert len(data) > PIECE_BYTES
+    assert decode_stock_report(data) == StockReport("b", many)
+
+
+def test_a_report_is_divided_into_messages_that_can_be_sent() -> None:
+    assert encode_stock_reports(StockReport("b")) == (encode_stock_report(StockReport("b")),)
+    many = tuple(GroupUsage(f"{at:0500}", Pair(at, at)) for at in range(600))
+    messages = encode_stock_reports(StockReport("b", many))
+    assert len(messages) > 1
+    assert max(map(len, messages)) <= SEND_BYTES_MAX
+    read = [decode_stock_report(message) for message in messages]
+    assert {report.broker for report in read} == {"b"}
+    assert tuple(usage for report in read for usage in report.usage) == many
+
+
 def test_names_that_only_pulsar_allows_are_read() -> None:
     report = StockReport("b", (GroupUsage("grün & gold"),))
     assert decode_stock_report(encode_stock_report(report)) == report
@@ -86,10 +113,18 @@ def test_storage_comes_back() -> None:
             Reason.BAD_NUMBER,
             id="storage-large",
         ),
-        pytest.param(bytes(MESSAGE_MAX + 1), Reason.OVERSIZE, id="large"),
+        pytest.param(bytes(REPORT_MAX + 1), Reason.OVERSIZE, id="large"),
         pytest.param(
             BROKER + b"\x12\x03\x0a\x01g" * (ROWS_MAX + 1), Reason.OVERSIZE, id="groups-many"
         ),
+        # A million groups without a name, which would cost a second to parse.
+        pytest.param(BROKER + b"\x12\x00" * (1 << 20), Reason.MISSING, id="groups-empty"),
+        # The same behind a first piece that is sound.
+        pytest.param(LARGE + b"\x08\x00" * (1 << 20), Reason.OVERSIZE, id="fields-many"),
+        pytest.param(LARGE + b"\x12\x03", Reason.UNPARSABLE, id="large-torn"),
+        pytest.param(LARGE + b"\x13\x14", Reason.UNPARSABLE, id="large-with-group"),
+        pytest.param(LARGE + b"\x80" * 11, Reason.UNPARSABLE, id="large-long-number"),
+        pytest.param(LARGE.removeprefix(BROKER), Reason.MISSING, id="large-no-broker"),
     ],
 )
 def test_what_is_no_report_is_refused_with_its_reason(data: bytes, reason: Reason) -> None:

@@ -46,7 +46,7 @@ def test_the_largest_numbers_and_names_fit_a_part(
     monkeypatch: pytest.MonkeyPatch, name_length: int, unmet: int
 ) -> None:
     # As if nothing could be compressed.
-    monkeypatch.setattr(codec, "compressed", lambda _body: None)
+    monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
     rows = rows_of(name_length, unmet)
     parts = parts_of_rows(rows)
     assert len(parts) == 2
@@ -64,7 +64,7 @@ def test_the_largest_numbers_and_names_fit_a_part(
 
 
 def test_the_parts_of_a_whole_state_fit_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "compressed", lambda _body: None)
+    monkeypatch.setattr(codec, "compressed", lambda _body, **_options: None)
     rows = rows_of(80, COUNT_MAX - 1)
     index = GroupIndex()
     slots = index.slots(rows.groups, rows.kinds)

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox, PayloadInbox
-from rgd.ports.exchange import ExchangeClosed
+from rgd.ports.exchange import ExchangeClosed, Received
 
 TIMEOUT_S = 10
 
@@ -109,8 +109,10 @@ async def test_no_keys_last_change_is_lost_even_with_more_keys_than_the_queue_ho
 async def test_messages_that_wait_are_bounded_by_their_bytes() -> None:
     inbox = PayloadInbox(asyncio.get_running_loop(), 100, bytes_max=1000)
     for number in range(5):
-        inbox.put(bytes([number]) * 300)
-    assert [payload[0] for payload in await inbox.take()] == [2, 3, 4]
+        inbox.put(Received(bytes([number]) * 300, 0))
+    assert [received.payload[0] for received in await inbox.take()] == [2, 3, 4]
     assert inbox.dropped == 2
-    inbox.put(bytes(5000))
-    assert [len(payload) for payload in await inbox.take()] == [5000], "one is always taken"
+    inbox.put(Received(bytes(5000), 0))
+    assert [len(received.payload) for received in await inbox.take()] == [5000], (
+        "one is always taken"
+    )

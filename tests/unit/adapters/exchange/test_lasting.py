@@ -30,6 +30,7 @@ class PlayedSession:
         self.made.append(self)
         self.args = args
         self.unauthenticated = 0
+        self.unreadable = 0
         self.credentials: Fingerprint = ()
         self.is_answered = False
         self.fault: str | None = None

@@ -6,13 +6,15 @@ broker's faults do (tests/contract/exchange/test_faults.py).
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-import pulsar
 import pytest
 
 from rgd.adapters.exchange import pulsar_session
 from rgd.adapters.exchange.inbox import ChangeInbox
+from rgd.adapters.exchange.pulsar_connection import ConnectionLost
+from rgd.adapters.exchange.pulsar_reader import Delivery, PulsarReader
 from rgd.adapters.exchange.pulsar_session import PulsarSession, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, _Table
 from rgd.ports.exchange import ExchangeDown
@@ -23,18 +25,30 @@ TOPIC = "persistent://public/rgd/policies"
 
 
 class Client:
-    """A client whose reader raises, and which knows whether it was closed."""
+    """A client that knows whether it was closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def create_producer(self, *_args: Any, **_kwargs: Any) -> "Client":
+        return self
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Reader(PulsarReader):
+    """Opens at once, and raises when it reads."""
 
     def __init__(self, fault: Exception) -> None:
+        super().__init__(URL, TOPIC, PulsarSettings(), from_start=True)
         self.fault = fault
         self.is_closed = False
 
-    def create_reader(self, *_args: Any, **_kwargs: Any) -> "Client":
-        return self
+    def open(self) -> None:
+        """Join."""
 
-    create_producer = create_reader
-
-    def read_next(self, _wait_ms: int) -> None:
+    def read(self, _timeout_s: float) -> Iterator[Delivery]:
         raise self.fault
 
     def close(self) -> None:
@@ -91,14 +105,21 @@ async def test_a_watch_that_raises_is_logged_and_its_table_is_lost(
 def test_a_reading_thread_that_ends_is_a_fault_of_the_session(
     session: PulsarSession, fault: Exception
 ) -> None:
-    session._read(Client(fault), lambda _delivery: None)
+    reader = Reader(fault)
+    session._read(reader, lambda _delivery: None)
     assert session.fault == f"reading ended: {type(fault).__name__}"
+    assert reader.is_closed
+
+
+def test_a_table_whose_connection_breaks_is_not_read_on(session: PulsarSession) -> None:
+    session._read(Reader(ConnectionLost("the broker closed it")), lambda _delivery: None)
+    assert session.fault == "reading: the broker closed it"
 
 
 def test_a_client_whose_reading_thread_cannot_begin_is_closed(
     session: PulsarSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = Client(pulsar.Timeout())
+    client, reader = Client(), Reader(RuntimeError())
 
     class NoThread(threading.Thread):
         def start(self) -> None:
@@ -107,9 +128,14 @@ def test_a_client_whose_reading_thread_cannot_begin_is_closed(
     def connect(_url: str, _settings: PulsarSettings) -> Client:
         return client
 
+    def reader_of(*_args: object, **_kwargs: object) -> Reader:
+        return reader
+
     monkeypatch.setattr(pulsar_session, "connect", connect)
+    monkeypatch.setattr(pulsar_session, "PulsarReader", reader_of)
     with monkeypatch.context() as patch:
         patch.setattr(threading, "Thread", NoThread)
         with pytest.raises(RuntimeError, match="new thread"):
             session._open(lambda _delivery: None, from_start=True)
     assert client.is_closed
+    assert reader.is_closed

@@ -187,7 +187,15 @@ class SmallDaemon:
         rows = len(self._book.groups)
         return tuple(
             BrokerView(
-                name, "rgd", self=name == self.broker, since_s=1, age_s=0, sequence=7, rows=rows
+                name,
+                "rgd",
+                ("compact",),
+                (),
+                self=name == self.broker,
+                since_s=1,
+                age_s=0,
+                sequence=7,
+                rows=rows,
             )
             for name in among
         )

@@ -15,6 +15,7 @@ from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
+from rgd.core.exchange.shards import VERSION
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import Pair
@@ -97,6 +98,7 @@ def test_a_round_with_demand_is_logged_and_told(live: Desk) -> None:
         period_ns=ms(1000),
         rows_hash=advertised_hash([row]),
         members=2,
+        version=VERSION,
     )
 
 
@@ -253,8 +255,8 @@ def test_a_first_refusal_is_reported_at_once_and_once_more_after_the_least_inter
     live.ask(9, at=2350)
     assert live.wake(2409) == ()
     (second,) = reports(live.wake(2410))
-    # And 210 since the first of them, of which 200 were granted.
-    assert [row.wanted for row in second.rows] == [Pair(round(210 * 10**6 / 110))]
+    # And 210 since the first of them, of which 200 were granted, in 110 ms.
+    assert [row.wanted for row in second.rows] == [Pair(1_910_000)]
     assert live.read_back(2411) == ()
     assert live.rests_until(3000)
 

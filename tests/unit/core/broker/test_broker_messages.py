@@ -15,6 +15,7 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns
 from rgd.core.exchange.messages import Goodbye, Hello, RoundRecord, Sender
 from rgd.core.exchange.rows import ShareRow, UsageRow
+from rgd.core.exchange.shards import WHOLE
 from rgd.core.policies.model import Group, Limit, SharePolicyName
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.shares.columns import share_out
@@ -82,7 +83,7 @@ def test_where_a_word_of_ours_did_not_come_back_everything_is_told_again(live: D
 
 def test_a_full_report_that_is_not_all_we_told_is_not_told_again_at_once(live: Desk) -> None:
     """Else a broker with more rows than a map takes would never be silent again."""
-    live.broker.identity.sequence = 9
+    live.broker.identity._sequences[WHOLE] = 9
     live.hear(replace(report("b1", full=True, rows_hash=99, sequence=9), sender=ME), 2100)
     assert live.rests_until(3000)
 

@@ -15,6 +15,7 @@ from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
+from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
@@ -176,7 +177,7 @@ def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
 
 
 def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
-    live.broker.identity.sequence = 1002
+    live.broker.identity._sequences[WHOLE] = 1002
     live.hear(own(1000), 2010)
     live.hear(own(1002, WRONG), 2020)
     (again,) = reports(live.wake(2021))

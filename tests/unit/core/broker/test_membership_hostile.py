@@ -9,7 +9,7 @@ from dataclasses import replace
 from rgd.core.broker.effects import Alarm, AlarmCode, Publish, Remember
 from rgd.core.broker.membership import REMEMBERS_A_CHECK
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.publisher import ANSWERS_A_ROUND
+from rgd.core.broker.shard_sender import ANSWERS_A_ROUND
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Report, Sender
 from rgd.core.shares.model import WEIGHT_MAX
 from tests.unit.core.broker.conftest import Seat

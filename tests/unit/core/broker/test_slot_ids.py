@@ -11,9 +11,9 @@ import pytest
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
-from rgd.core.broker.membership import PARTIAL_ROUNDS
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.shard_reader import PARTIAL_ROUNDS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange import usage_map as usage_map_module

@@ -1,0 +1,350 @@
+"""Reads one topic of a Pulsar, by rgd's own code: whatever was published there, the process goes on.
+
+Law: once `open` has returned, every message published on the topic is returned by `read`, unless the broker
+drops it. An entry that cannot be read is skipped, counted and logged, however it is broken
+(`rgd.wire.pulsar_delivery`). A closed reader leaves no descriptor behind.
+Why: pulsar-client trusts the sizes that a message declares, and a false one ends the process
+(`docs/decisions/0042-rgd-reads-pulsar-itself.md`). rgd still publishes with pulsar-client.
+How: a lookup finds the topic's broker, through Pulsar's proxies too; the subscription is exclusive, not durable,
+and of a new name each time. The broker may send `RECEIVER_QUEUE_MAX` messages ahead; as many permits as it
+counted go back to it, also for what was skipped, or it would stop sending. Brokers differ in how they count an entry
+that declares an absurd number of messages: the reader then goes on behind it over another connection.
+One thread calls everything but `ask`, `wake` and `close`.
+"""
+
+import contextlib
+import threading
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, InvalidStateError
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from rgd.adapters.exchange.probe import addresses_of
+from rgd.adapters.exchange.pulsar_client import PulsarSettings
+from rgd.adapters.exchange.pulsar_connection import (
+    Address,
+    ConnectionLost,
+    PulsarConnection,
+    Refused,
+)
+from rgd.adapters.exchange.pulsar_log import LOGGER
+from rgd.wire import pulsar_commands as wire
+from rgd.wire.api_pb2 import (
+    BaseCommand,
+    CommandFlow,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPing,
+    CommandSubscribe,
+    MessageIdData,
+)
+from rgd.wire.pulsar_commands import Frame
+from rgd.wire.pulsar_delivery import BATCH_MESSAGES_MAX, read_delivery
+
+#: Most messages that the broker may send ahead.
+RECEIVER_QUEUE_MAX: Final = 1000
+#: Most lookups that one answer may lead to, as in Pulsar's own clients.
+REDIRECTS_MAX: Final = 20
+#: Pause before the broker is asked again, where it says that it is not ready.
+RETRY_PAUSE_S: Final = 0.1
+
+_CONSUMER_ID: Final = 1
+#: The broker may answer otherwise a moment later.
+_RETRIABLE: Final = frozenset(
+    {"BrokerMetadataError", "BrokerPersistenceError", "ServiceUnitNotReady", "ConsumerAssignError",
+     "TooManyLookupRequestException", "UnknownError"}
+)  # fmt: skip
+
+#: The position of a message in its topic: ledger, entry, index in its batch (-1: no batch). Ordered.
+Position = tuple[int, int, int]
+
+
+class Delivery(NamedTuple):
+    """A message from the reader."""
+
+    position: Position
+    #: "" when the message has no key.
+    key: str
+    #: b"" for a tombstone.
+    payload: bytes
+    #: By the clock of whoever sent it.
+    published_ms: int = 0
+
+
+class PulsarReader:
+    """A reader of one topic; opened, and opened again after ConnectionLost.
+
+    Args:
+        url: `pulsar://host:port[,host:port...]` or `pulsar+ssl://...`.
+        topic: the full name of the topic.
+        settings: how to reach the broker.
+        from_start: read a compacted topic from its start, otherwise only new messages.
+    """
+
+    def __init__(self, url: str, topic: str, settings: PulsarSettings, *, from_start: bool) -> None:
+        self._service = [Address(*address) for address in addresses_of(url)]
+        self._topic = topic
+        self._settings = settings
+        self.from_start = from_start
+        self._closing = threading.Event()
+        self._lock = threading.Lock()  # of the connection
+        self._connection: PulsarConnection | None = None
+        self._waiting: deque[Frame] = deque()
+        #: Queries that were not sent yet, and those that were.
+        self._asked: deque[Future[None]] = deque()
+        self._sent: deque[Future[None]] = deque()
+        self._permits = 0
+        self._last: MessageIdData | None = None
+        self._must_resume = False
+        self._request_id = 0
+        #: Entries that could not be read, and were skipped.
+        self.unreadable = 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it reads now."""
+        return self._connection is not None
+
+    def open(self) -> None:
+        """Join the topic; takes a few times the open timeout at most.
+
+        Raises:
+            Refused: the broker does not let us read, or does not answer ("Timeout").
+            ConnectionLost: no broker can be reached.
+            ExchangeDown: the token or a certificate cannot be read.
+        """
+        for _ in range(round(self._settings.open_timeout_s / RETRY_PAUSE_S)):
+            try:
+                return self._open_once()
+            except Refused as refused:
+                if refused.fault not in _RETRIABLE or self._closing.wait(RETRY_PAUSE_S):
+                    raise
+        return self._open_once()
+
+    def read(self, timeout_s: float) -> Iterator[Delivery]:
+        """The next messages; none after the timeout, or after `wake`.
+
+        Raises:
+            ConnectionLost: the connection broke, or the broker no longer serves the topic.
+        """
+        try:
+            if self._must_resume:
+                self._resume()
+            connection = self._connected()
+            self._send_queries(connection)
+            if not self._waiting:
+                self._waiting.extend(connection.receive(timeout_s))
+            while self._waiting:
+                yield from self._take(connection, self._waiting.popleft())
+        except ConnectionLost:
+            self._disconnect()
+            raise
+
+    def ask(self) -> Future[None]:
+        """Query the broker over the reader's connection; done with its answer. From any thread."""
+        query: Future[None] = Future()
+        self._asked.append(query)
+        self.wake()
+        return query
+
+    def wake(self) -> None:
+        """End a `read` that waits; from any thread."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.wake()
+
+    def close(self) -> None:
+        """Leave; by the reading thread, or where there is none. Idempotent; never fails."""
+        self._closing.set()
+        self._disconnect()
+
+    # Reading.
+
+    def _connected(self) -> PulsarConnection:
+        if self._connection is None:
+            raise ConnectionLost("not open")
+        return self._connection
+
+    def _take(self, connection: PulsarConnection, frame: Frame) -> Iterator[Delivery]:
+        command, entry = frame
+        if command.type == wire.CLOSE_CONSUMER:
+            raise ConnectionLost("the broker no longer serves the topic")
+        if command.type == wire.PONG and self._sent:
+            with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
+                self._sent.popleft().set_result(None)
+        if command.type != wire.MESSAGE:
+            return
+        if entry is None:
+            self._skip("larger than any that Pulsar takes by default")
+            return self._return_permits(connection, 1)
+        at = self._last = command.message.message_id
+        delivered = read_delivery(entry)
+        if delivered.fault is not None:
+            self._skip(str(delivered.fault))
+        for index, key, payload in delivered.messages:
+            position = (at.ledgerId, at.entryId, index)
+            yield Delivery(position, key, payload, delivered.published_ms)
+        if delivered.permits > BATCH_MESSAGES_MAX:
+            self._must_resume = True
+        else:
+            self._return_permits(connection, delivered.permits)
+
+    def _skip(self, reason: str) -> None:
+        self.unreadable += 1
+        # The first, second, fourth, ... one, so that a flood of the topic does not flood the log.
+        if self.unreadable.bit_count() == 1:
+            LOGGER.warning(
+                "%s: %d unreadable messages were skipped, the last because: %s",
+                self._topic,
+                self.unreadable,
+                reason,
+            )
+
+    def _return_permits(self, connection: PulsarConnection, count: int) -> None:
+        """Let the broker send more, in portions."""
+        self._permits += count
+        if self._permits >= RECEIVER_QUEUE_MAX // 2:
+            self._flow(connection, self._permits)
+            self._permits = 0
+
+    def _flow(self, connection: PulsarConnection, permits: int) -> None:
+        flow = CommandFlow(consumer_id=_CONSUMER_ID, messagePermits=permits)
+        connection.send(BaseCommand(type=wire.FLOW, flow=flow))
+
+    def _send_queries(self, connection: PulsarConnection) -> None:
+        while self._asked:
+            self._sent.append(self._asked.popleft())
+            connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
+
+    def _disconnect(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._sent.clear()
+        self._waiting.clear()
+
+    # Joining.
+
+    def _resume(self) -> None:
+        """Read on from here, over another connection, because the permits of this one cannot be known any more."""
+        start = self._last if self.from_start else wire.LATEST
+        former = self._connection
+        try:
+            self._open_once(start)
+        except Refused as exc:
+            raise ConnectionLost(str(exc)) from exc
+        if former is not None:
+            former.close()
+
+    def _open_once(self, start: MessageIdData | None = None) -> None:
+        """Read from behind `start`; None: as from_start says."""
+        if start is None:
+            start = wire.EARLIEST if self.from_start else wire.LATEST
+        connection = self._owner()
+        try:
+            self._subscribe(connection, start)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            is_wanted = not self._closing.is_set()
+            if is_wanted:
+                self._connection = connection
+        if not is_wanted:
+            connection.close()
+            raise ConnectionLost("closed meanwhile")
+        self._must_resume = False
+        self._sent.clear()
+        self._waiting.extend(connection.early)
+
+    def _subscribe(self, connection: PulsarConnection, start: MessageIdData) -> None:
+        subscribe = CommandSubscribe(
+            topic=self._topic,
+            subscription=f"rgd-{uuid.uuid4().hex}-reader",
+            subType=0,
+            consumer_id=_CONSUMER_ID,
+            request_id=self._next_request(),
+            durable=False,
+            start_message_id=start,
+            read_compacted=self.from_start,
+        )
+        connection.send(BaseCommand(type=wire.SUBSCRIBE, subscribe=subscribe))
+        connection.answer(wire.SUCCESS)
+        # The broker processes a connection's commands in order, so its answer to a ping proves that it has
+        # the permits, without which it would drop messages published from now on.
+        self._permits = 0
+        self._flow(connection, RECEIVER_QUEUE_MAX)
+        connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
+        connection.answer(wire.PONG)
+
+    def _owner(self) -> PulsarConnection:
+        """A connection to the topic's broker."""
+        connection, is_authoritative = self._any_of_service(), False
+        for _ in range(REDIRECTS_MAX):
+            try:
+                found = self._lookup(connection, is_authoritative=is_authoritative)
+                target = _target(found, connection.address)
+                if target != connection.address or found.proxy_through_service_url:
+                    former, connection = connection, self._towards(connection, found, target)
+                    former.close()
+            except BaseException:
+                connection.close()
+                raise
+            if found.response == wire.OWNER:
+                return connection
+            is_authoritative = found.authoritative
+        connection.close()
+        raise Refused("BrokerMetadataError", f"more than {REDIRECTS_MAX} redirects")
+
+    def _lookup(
+        self, connection: PulsarConnection, *, is_authoritative: bool
+    ) -> CommandLookupTopicResponse:
+        lookup = CommandLookupTopic(
+            topic=self._topic, request_id=self._next_request(), authoritative=is_authoritative
+        )
+        if self._settings.listener_name is not None:
+            lookup.advertised_listener_name = self._settings.listener_name
+        connection.send(BaseCommand(type=wire.LOOKUP, lookupTopic=lookup))
+        found = connection.answer(wire.LOOKUP_RESPONSE).lookupTopicResponse
+        if found.response not in {wire.REDIRECT, wire.OWNER}:
+            raise Refused.by(found.error, found.message)
+        return found
+
+    def _towards(
+        self, connection: PulsarConnection, found: CommandLookupTopicResponse, target: Address
+    ) -> PulsarConnection:
+        if found.proxy_through_service_url:
+            return PulsarConnection(connection.address, self._settings, target.authority)
+        return PulsarConnection(target, self._settings)
+
+    def _any_of_service(self) -> PulsarConnection:
+        """A connection to one of the URL's brokers, another one first after each loss."""
+        if not self._service:
+            raise ConnectionLost("the URL names no broker")
+        self._service.append(self._service.pop(0))
+        for address in self._service[:-1]:
+            try:
+                return PulsarConnection(address, self._settings)
+            except ConnectionLost as lost:
+                LOGGER.info("%s: %s", self._topic, lost)
+        return PulsarConnection(self._service[-1], self._settings)
+
+    def _next_request(self) -> int:
+        self._request_id += 1
+        return self._request_id
+
+
+def _target(found: CommandLookupTopicResponse, asked: Address) -> Address:
+    """The broker that a lookup named, with TLS as we have it."""
+    url = found.brokerServiceUrlTls if asked.is_tls else found.brokerServiceUrl
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        raise Refused("BrokerMetadataError", f"the lookup named {url[:100]!r}")
+    return Address(host, port, asked.is_tls)

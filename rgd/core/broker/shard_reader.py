@@ -1,0 +1,401 @@
+"""The shards whose rows this broker reads, and how far it can rely on each.
+
+Laws:
+
+- A broker reads the shards of its groups in use. Shares of a group are computed from the usage map only while its
+  shard is `WARM`.
+- A shard is warm once this broker's own report of it has come back and the rows of all peers are held, or
+  `WARMING_ROUNDS` later. It is cut off while this broker's own reports of it do not come back.
+- A report of a shard counts only from the incarnation that is a member. It is no sign of life.
+- Each heartbeat says the last sequence of each shard. One that has not been received `damping_max_ns` after it was
+  first said is missing, because topics are not ordered among each other; it is asked for.
+
+Phases are changed here alone, in `work`. docs/decisions/0041 has the reasons.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Listen, Publish
+from rgd.core.broker.link import Link
+from rgd.core.broker.shard_phase import CODES, Phase
+from rgd.core.broker.shard_sender import ShardSender
+from rgd.core.exchange.columns import Codes, Ints
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Ask, Report
+from rgd.core.exchange.peers import REACH_SLACK, Peers
+from rgd.core.exchange.shards import SHARDS_VERSION, Shard, numbers_of
+from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
+from rgd.core.units import Nanos
+
+#: Rounds for which a broker waits for its own report of a shard, and then for its peers' rows.
+WARMING_ROUNDS: Final = 2
+
+#: Rounds before a broker that sent more rows than are kept is asked again: its state does not fit.
+PARTIAL_ROUNDS: Final = 60
+
+#: Rounds for which a shard without groups in use is still read, because they may come back.
+UNUSED_ROUNDS: Final = 60
+
+
+@dataclass(slots=True)
+class Joined:
+    """One shard that is read."""
+
+    shard: Shard
+    link: Link
+    #: When it was joined or asked for again, and when its groups were last in use.
+    since: Nanos
+    used_at: Nanos
+    phase: Phase = Phase.COLD
+    is_open: bool = False
+    #: By broker: the sequence of its last report; this broker is one of them.
+    sequences: dict[str, int] = field(default_factory=dict)
+    #: Brokers whose rows are held, by the last comparison of hashes, or which have none.
+    equal: set[str] = field(default_factory=set)
+    #: By broker: a sequence that a heartbeat said and that was not received yet, and since when.
+    missing: dict[str, tuple[int, Nanos]] = field(default_factory=dict)
+    #: By broker: a sequence that was received and that no heartbeat says, and since when.
+    ahead: dict[str, tuple[int, Nanos]] = field(default_factory=dict)
+    asked_at: dict[str, Nanos] = field(default_factory=dict)
+    #: Whether all peers were asked since the shard was joined or cut off.
+    is_asked: bool = False
+
+    def forget(self, broker: str) -> None:
+        """Forget a broker that left or restarted."""
+        self.sequences.pop(broker, None)
+        self.equal.discard(broker)
+        self.missing.pop(broker, None)
+        self.ahead.pop(broker, None)
+        self.asked_at.pop(broker, None)
+
+
+class Marks(NamedTuple):
+    """What has to be computed again."""
+
+    #: The shares of all groups in use of a shard.
+    shard: Callable[[Shard, Nanos], None]
+    #: The shares of these groups, by slot id.
+    slots: Callable[[Ints, Nanos], None]
+
+
+class ShardReader:
+    """The shards of this broker's own layout; with one shard, none at all."""
+
+    def __init__(
+        self,
+        peers: Peers,
+        usage: UsageMap,
+        sender: ShardSender,
+        *,
+        marks: Marks,
+    ) -> None:
+        self._settings = settings = sender.settings
+        self._identity = sender.identity
+        self._peers = peers
+        self._usage = usage
+        self._sender = sender
+        self._refresh, self._mark = marks
+        self.joined: dict[int, Joined] = {}
+        #: [shards] the code of each shard's phase.
+        self._codes: Codes = np.full(settings.shards, CODES[Phase.COLD], np.uint8)
+        self._is_to_listen = False
+        self._next_at: Nanos | None = None
+        self.reports_received = 0
+
+    @property
+    def is_used(self) -> bool:
+        """Whether this broker reads shards."""
+        return self._settings.shards > 1
+
+    @property
+    def due_at(self) -> Nanos | None:
+        """When `work` is due."""
+        return Nanos(0) if self._is_to_listen else self._next_at
+
+    def codes(self, index: GroupIndex, slots: Ints) -> Codes:
+        """[slots] the code of the phase of each group's shard."""
+        return self._codes[numbers_of(index.name_hashes[slots], self._settings.shards)]
+
+    def takes_whole(self, broker: str) -> bool:
+        """Whether a peer's rows are read on the exchange's own topic."""
+        peer = self._peers.get(broker)
+        return not self.is_used or (peer is not None and peer.version < SHARDS_VERSION)
+
+    # Joining and leaving.
+
+    def use(self, numbers: Iterable[int], now: Nanos) -> None:
+        """Note that groups of these shards are in use; join those that are not read yet."""
+        for number in numbers:
+            known = self.joined.get(number)
+            if known is not None:
+                known.used_at = now
+                continue
+            shard = Shard(number, self._settings.shards)
+            self.joined[number] = Joined(shard, self._new_link(), now, now)
+            self._is_to_listen = True
+
+    def leave_unused(self, now: Nanos) -> None:
+        """Leave shards that no group in use had for `UNUSED_ROUNDS`."""
+        unused_ns = UNUSED_ROUNDS * self._settings.round_ns
+        for number, one in list(self.joined.items()):
+            if now - one.used_at > unused_ns:
+                del self.joined[number]
+                self._codes[number] = CODES[Phase.COLD]
+                for broker in self._brokers():
+                    self._usage.remove_shard(broker, one.shard)
+                self._is_to_listen = True
+
+    def opened(self, shard: Shard, now: Nanos) -> list[Effect]:
+        """A shard can be read from now on: ask all peers for their rows, and send the own ones."""
+        one = self._of(shard)
+        if one is None:
+            return []
+        one.is_open = True
+        self._next_at = now
+        return self._ask_all(one, now)
+
+    def rejoin(self, now: Nanos) -> list[Effect]:
+        """Ask for the rows of all shards again, because reports may have been missed."""
+        effects: list[Effect] = []
+        for one in self.joined.values():
+            self._begin_again(one, now)
+            if one.is_open:
+                effects += self._ask_all(one, now)
+        return effects
+
+    def forget(self, broker: str) -> None:
+        """Forget a broker that left or restarted; its rows are removed by the caller."""
+        for one in self.joined.values():
+            one.forget(broker)
+
+    # Messages.
+
+    def sent(self, report: Report, now: Nanos) -> None:
+        """Note a report of a shard that was sent."""
+        one = self._of(report.shard)
+        if one is not None and one.is_open:
+            one.link.sent(report.sequence, now)
+
+    def read_back(self, report: Report, now: Nanos) -> None:
+        """Apply an own report; if an earlier one did not come back, send the whole state again."""
+        one = self._of(report.shard)
+        if one is None:
+            return
+        one.link.received(report.sequence, now)
+        self._next_at = now
+        if self._take(one, report, now) is False and not report.full:
+            self._sender.answer_from(one.shard, now)
+
+    def receive(self, report: Report, now: Nanos) -> list[Effect]:
+        """Apply a peer's report of a shard."""
+        one, peer = self._of(report.shard), self._peers.get(report.sender.broker)
+        if one is None or peer is None or peer.incarnation != report.sender.incarnation:
+            return []
+        is_held = self._take(one, report, now)
+        if is_held is not None:
+            self.reports_received += 1
+            self._next_at = now
+        return self._ask(one, report.sender.broker, now) if is_held is False else []
+
+    def heartbeat(self, report: Report, now: Nanos) -> list[Effect]:
+        """Compare what a member, this broker too, says that it sent with what was received."""
+        broker, layout = report.sender.broker, self._settings.shards
+        said = next((each for each in report.shard_sequences if len(each) == layout), None)
+        if said is None:
+            return []
+        effects: list[Effect] = []
+        for number, one in self.joined.items():
+            if one.is_open and self._lacks(one, broker, said[number], now):
+                effects += self._ask(one, broker, now)
+        return effects
+
+    # Time.
+
+    def work(self, now: Nanos) -> list[Effect]:
+        """Join and leave what is due, and change the phases."""
+        if not self.is_used:
+            return []
+        effects: list[Effect] = []
+        if self._is_to_listen:
+            self._is_to_listen = False
+            effects.append(Listen(frozenset(one.shard for one in self.joined.values())))
+        self._next_at = None
+        for one in self.joined.values():
+            effects += self._advance(one, now)
+            due_at = self._changes_at(one)
+            if due_at is not None:
+                self._next_at = due_at if self._next_at is None else min(self._next_at, due_at)
+        return effects
+
+    def end_round(self, now: Nanos) -> None:
+        """Send the own rows of shards that are cut off, so that one may come back."""
+        for one in self.joined.values():
+            if one.phase is Phase.CUT_OFF and one.is_open:
+                self._sender.answer_from(one.shard, now)
+
+    # Details.
+
+    def _of(self, shard: Shard) -> Joined | None:
+        return self.joined.get(shard.number) if shard.of == self._settings.shards else None
+
+    def _brokers(self) -> list[str]:
+        return [*self._peers.names(), self._settings.sender.broker]
+
+    def _new_link(self) -> Link:
+        settings = self._settings
+        return Link(settings.round_ns + settings.damping_max_ns, settings.damping_max_ns)
+
+    def _take(self, one: Joined, report: Report, now: Nanos) -> bool | None:
+        """Apply a report; whether the sender's rows are held, None where that is not known."""
+        broker = report.sender.broker
+        before = one.sequences.get(broker, 0)
+        steps = report.sequence - before
+        if steps <= 0 or (before and steps > REACH_SLACK):
+            return None
+        one.sequences[broker] = report.sequence
+        missing = one.missing.get(broker)
+        if missing is not None and missing[0] <= report.sequence:
+            del one.missing[broker]
+        self._mark(self._usage.apply(report), now)
+        if report.more:
+            if steps > 1:
+                one.equal.discard(broker)
+            return None
+        is_cheap = len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker, one.shard)
+        if steps == 1 and not report.full and not is_cheap and broker in one.equal:
+            return None
+        is_held = self._usage.hash_of(broker, one.shard) == report.rows_hash
+        (one.equal.add if is_held else one.equal.discard)(broker)
+        return is_held
+
+    def _lacks(self, one: Joined, broker: str, said: int, now: Nanos) -> bool:
+        """Whether reports that a heartbeat says were sent are missing for too long."""
+        received = one.sequences.get(broker, 0)
+        if said < received:
+            return self._is_forged(one, broker, said, now)
+        one.ahead.pop(broker, None)
+        if said == received:
+            one.missing.pop(broker, None)
+            if said == 0:
+                one.equal.add(broker)
+                self._next_at = now
+            return broker not in one.equal
+        sequence, since = one.missing.setdefault(broker, (said, now))
+        if sequence <= received:
+            one.missing[broker] = (said, now)
+            return False
+        if now - since < self._settings.damping_max_ns:
+            return False
+        # The heartbeat vouches for a sequence that would be too far ahead by itself.
+        one.sequences[broker] = max(received, said - REACH_SLACK)
+        return True
+
+    def _is_forged(self, one: Joined, broker: str, said: int, now: Nanos) -> bool:
+        """Whether the last report was not sent by the broker, because no heartbeat says so for a round."""
+        received = one.sequences[broker]
+        sequence, since = one.ahead.setdefault(broker, (received, now))
+        if sequence != received:
+            one.ahead[broker] = (received, now)
+            return False
+        if now - since < self._settings.round_ns:
+            return False
+        del one.ahead[broker]
+        one.sequences[broker] = said
+        one.equal.discard(broker)
+        return True
+
+    def _ask(self, one: Joined, broker: str, now: Nanos) -> list[Effect]:
+        """Ask one broker for its rows of a shard, at most once a round; itself by sending them."""
+        me = self._identity.sender
+        if broker == me.broker:
+            self._sender.answer_from(one.shard, now)
+            return []
+        asked_at = one.asked_at.get(broker)
+        rounds = PARTIAL_ROUNDS if self._usage.is_partial(broker) else 1
+        if asked_at is not None and now - asked_at < rounds * self._settings.round_ns:
+            return []
+        one.asked_at[broker] = now
+        return [
+            Alarm(AlarmCode.REPORTS_MISSED, broker),
+            Publish(Ask(me, broker, shard=one.shard)),
+        ]
+
+    def _ask_all(self, one: Joined, now: Nanos) -> list[Effect]:
+        me = self._identity.sender
+        one.asked_at = dict.fromkeys(self._peers.names(), now)
+        one.is_asked = True
+        self._sender.answer_from(one.shard, now)
+        return [Publish(Ask(me, me.broker, shard=one.shard))]
+
+    def _begin_again(self, one: Joined, now: Nanos) -> None:
+        """Rely on a shard no longer until its rows are held again."""
+        one.since = now
+        one.link = self._new_link()
+        one.equal.clear()
+        one.is_asked = False
+        if one.phase is Phase.WARM:
+            self._become(one, Phase.CUT_OFF, now)
+
+    def _advance(self, one: Joined, now: Nanos) -> list[Effect]:
+        """Change the phase of a shard where that is due."""
+        reached_at = one.link.reached_at
+        if one.phase is Phase.WARM:
+            silent_at = self._cut_at(one)
+            if silent_at is None or now < silent_at:
+                return []
+            self._begin_again(one, now)
+            return [Alarm(AlarmCode.SHARD_CUT_OFF, reason=_named(one.shard))]
+        if reached_at is None:
+            waited = now - one.since >= WARMING_ROUNDS * self._settings.round_ns
+            if one.phase is Phase.COLD and waited:
+                one.is_asked = False
+                self._become(one, Phase.CUT_OFF, now)
+                return [Alarm(AlarmCode.SHARD_CUT_OFF, reason=_named(one.shard))]
+            return []
+        effects: list[Effect] = []
+        was_cut = one.phase is Phase.CUT_OFF
+        if not one.is_asked:
+            effects += self._ask_all(one, now)
+        if self._is_complete(one) or now >= self._warm_at(reached_at):
+            self._become(one, Phase.WARM, now)
+            if was_cut:
+                effects.append(Alarm(AlarmCode.SHARD_BACK, reason=_named(one.shard)))
+        return effects
+
+    def _changes_at(self, one: Joined) -> Nanos | None:
+        """When the phase of a shard changes if nothing is received until then."""
+        if one.phase is Phase.WARM:
+            return self._cut_at(one)
+        if one.link.reached_at is not None:
+            return self._warm_at(one.link.reached_at)
+        if one.phase is Phase.COLD:
+            return Nanos(one.since + WARMING_ROUNDS * self._settings.round_ns)
+        return None
+
+    def _warm_at(self, reached_at: Nanos) -> Nanos:
+        return Nanos(reached_at + WARMING_ROUNDS * self._settings.round_ns)
+
+    def _cut_at(self, one: Joined) -> Nanos | None:
+        """When a warm shard is cut off if no own report of it comes back until then."""
+        silent_at = one.link.silent_at
+        if silent_at is None:
+            return None
+        hold_ns = self._settings.isolation_hold_rounds * self._settings.round_ns
+        return Nanos(silent_at + hold_ns)
+
+    def _is_complete(self, one: Joined) -> bool:
+        """Whether the rows of all live brokers are held."""
+        return all(name in one.equal or self.takes_whole(name) for name in self._peers.names())
+
+    def _become(self, one: Joined, phase: Phase, now: Nanos) -> None:
+        one.phase = phase
+        self._codes[one.shard.number] = CODES[phase]
+        self._refresh(one.shard, now)
+
+
+def _named(shard: Shard) -> str:
+    return f"shard {shard.number} of {shard.of}"

@@ -1,0 +1,131 @@
+"""Divides this broker's rows into the shards of every layout that a live member reads.
+
+Laws:
+
+- A layout is sent while a live member reads it, this broker included; of more than `LAYOUTS_MAX`, this broker's own and
+  those with most readers.
+- A shard's whole state is sent when a reader asks for it, at most `ANSWERS_A_ROUND` times a round.
+
+With one shard everywhere nothing is divided. `rgd.core.broker.publisher` makes the reports.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from rgd.core.broker.full_state import FullState
+from rgd.core.broker.identity import Identity
+from rgd.core.broker.rounds import Rounds
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.group_index import GroupIndex
+from rgd.core.exchange.messages import Span
+from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard, name_hash, numbers_of
+from rgd.core.units import Nanos
+
+#: How often in a round a broker sends the full state of all its rows or of one shard, at most.
+ANSWERS_A_ROUND: Final = 4
+
+
+class ShardSender:
+    """What is due in each shard."""
+
+    def __init__(
+        self, settings: BrokerSettings, identity: Identity, rounds: Rounds, index: GroupIndex
+    ) -> None:
+        self.settings = settings
+        self.identity = identity
+        self._rounds = rounds
+        self._state = FullState(rounds, index)
+        #: The layouts with shards that rows are sent in.
+        self.layouts: tuple[int, ...] = ()
+        #: Whether rows are sent on the exchange's own topic.
+        self.is_whole = True
+        self._readers: dict[int, int] = {}
+        #: When the full state of a shard is due, and when it was sent last.
+        self._due: dict[Shard, Nanos] = {}
+        self._answered_at: dict[Shard, Nanos] = {}
+        self.set_readers({})
+
+    def set_readers(self, readers: dict[int, int]) -> None:
+        """Set how many peers read each layout."""
+        own = self.settings.shards
+        counts = Counter(readers)
+        others = sorted(counts.keys() - {own}, key=lambda layout: (-counts[layout], layout))
+        layouts = [own, *others[: LAYOUTS_MAX - 1]]
+        self.is_whole = 1 in layouts
+        with_shards = tuple(layout for layout in layouts if layout > 1)
+        if with_shards != self.layouts:
+            self.layouts = with_shards
+            self._rounds.set_layouts(with_shards)
+            self._due = {shard: at for shard, at in self._due.items() if self._sends(shard)}
+
+    @property
+    def sequences(self) -> tuple[tuple[int, ...], ...]:
+        """Of each layout, the last sequence of each shard."""
+        return tuple(self.identity.sequences(layout) for layout in self.layouts)
+
+    def divided(self, rows: UsageColumns) -> Iterator[tuple[Shard, UsageColumns]]:
+        """The rows of each shard that has any, in all layouts."""
+        if not self.layouts or not len(rows):
+            return
+        hashes = np.fromiter(map(name_hash, rows.groups), np.uint32, len(rows))
+        for layout in self.layouts:
+            numbers = numbers_of(hashes, layout)
+            order = np.argsort(numbers, kind="stable")
+            begins = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+            for some in np.split(order, begins[1:]):
+                yield Shard(int(numbers[some[0]]), layout), rows.take(some)
+
+    # Full states.
+
+    @property
+    def due_at(self) -> Nanos | None:
+        """When the next part of a full state is due, if at all; in the past: now."""
+        return Nanos(0) if self._state.is_pending else min(self._due.values(), default=None)
+
+    def is_pending(self, shard: Shard) -> bool:
+        """Whether parts of a shard's state are left to be sent."""
+        return self._state.is_pending and self._state.shard == shard
+
+    def answer_from(self, shard: Shard, due: Nanos) -> None:
+        """Make the full state of a shard due."""
+        if not self._sends(shard):
+            return
+        answered_at = self._answered_at.get(shard)
+        if answered_at is not None:
+            due = Nanos(max(due, answered_at + self.settings.round_ns // ANSWERS_A_ROUND))
+        self._due[shard] = min(due, self._due.get(shard, due))
+
+    def answer_all(self, due: Nanos) -> None:
+        """Make the full state of all shards due."""
+        for shard in self._shards():
+            self.answer_from(shard, due)
+
+    def abandon(self) -> None:
+        """Drop the states that are due, because another daemon has the name."""
+        self._due.clear()
+        self._state.abandon()
+
+    def next_part(self, now: Nanos) -> tuple[Shard, UsageColumns, Span] | None:
+        """The next part of a full state that is due, if any."""
+        if not self._state.is_pending:
+            shard = min(self._due, key=self._due.__getitem__, default=None)
+            if shard is None or self._due[shard] > now:
+                return None
+            del self._due[shard]
+            self._answered_at[shard] = now
+            self._state.begin(shard)
+        if not self._sends(self._state.shard):
+            self._state.abandon()
+            return None
+        part = self._state.next()
+        return None if part is None else (self._state.shard, *part)
+
+    def _shards(self) -> Iterable[Shard]:
+        return (Shard(number, layout) for layout in self.layouts for number in range(layout))
+
+    def _sends(self, shard: Shard) -> bool:
+        return shard != WHOLE and shard.of in self.layouts and shard.number < shard.of

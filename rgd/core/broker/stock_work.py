@@ -1,0 +1,317 @@
+"""A broker's work with stock Pulsar brokers: taking in their reports, and reporting to them.
+
+Law: a stock broker's rows are in the usage map like a peer's, so shares are computed from one map;
+`rgd.core.stock.members` has what they reported, `rgd.core.stock.steering` the rules.
+
+Reports are sent at once after usage of stock brokers changed (of the changed groups), because a
+stock broker calculates from the last report of each before its next calculation; and once in a
+stock period of all groups, because the topic may lose any of them. Each daemon reports its part of
+what rgd reports as a whole, so no daemon leads the others. Only the lowest live name reports for
+those that are gone: zeros, because a stock broker never forgets a row.
+
+All of it is done in slices, one task after another.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
+from rgd.core.broker.events import StockBrokersListed, StockReportReceived
+from rgd.core.broker.settings import BrokerSettings
+from rgd.core.broker.sharing import Sharing
+from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
+from rgd.core.buckets.level import GroupKey
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Report, Sender
+from rgd.core.exchange.peers import Peers
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.core.stock.members import StockMembers, Usage
+from rgd.core.stock.messages import GroupUsage
+from rgd.core.stock.names import is_of_rgd, stock_name
+from rgd.core.stock.steering import USAGE_MAX, rate_of
+from rgd.core.units import Nanos, Pair
+
+#: Entries of a report, or rows, that one slice takes in: under 2 ms of one core.
+SLICE_ENTRIES: Final = 96
+
+#: Groups whose entries one slice computes.
+SLICE_GROUPS: Final = 32
+
+#: Groups of one report at most, so that encoding it takes under 2 ms, too.
+REPORT_GROUPS: Final = 256
+
+#: Rest for each group of a report before the next one of changed groups, in nanoseconds: reporting
+#: takes at most about a third of a core.
+REST_NS: Final = 100_000
+
+#: Most reports and entries that wait to be taken in; further reports are dropped and counted.
+PENDING_MAX: Final = 256
+PENDING_ENTRIES_MAX: Final = 100_000
+
+#: How often in a stock period silent brokers are searched for.
+CHECKS_A_PERIOD: Final = 4
+
+#: Stock periods in which zeros are reported for a broker that is gone, and most such brokers.
+ZEROS_PERIODS: Final = 3
+GONE_MAX: Final = 1_000
+
+_ENDED: Final = object()
+_UNKNOWN: Final = Pair(USAGE_MAX, USAGE_MAX)
+
+
+class StockWork:
+    """The stock brokers of one broker's exchange; without a stock period it does nothing."""
+
+    def __init__(
+        self, settings: BrokerSettings, usage: UsageMap, sharing: Sharing, peers: Peers
+    ) -> None:
+        self._settings = settings
+        self._period_ns = settings.stock_period_ns
+        self._usage = usage
+        self._sharing = sharing
+        self._peers = peers
+        self.members = StockMembers(self._period_ns)
+        sharing.broker_index.stock_names = self.members.names
+        self._reports = StockReports(settings, self.members, usage, sharing)
+        self._tasks: deque[Iterator[None]] = deque()
+        self._pending = self._pending_entries = 0
+        self._effects: list[Effect] = []
+        self._now = Nanos(0)
+        #: Groups whose usage changed since a report was sent.
+        self._changed: dict[str, None] = {}
+        #: When the changed groups, and all groups, are to be reported, and not before when.
+        self._rested_at = Nanos(0)
+        self._send_at: Nanos | None = None
+        self._send_all_at: Nanos | None = None
+        self._check_at: Nanos | None = None
+        #: The rgd brokers that may have reported, and for how long to report zeros for whom.
+        self._known = set(settings.stored_peers)
+        self._gone: dict[str, int] = {}
+        #: How many groups slices have worked on since the start.
+        self.groups_worked = 0
+        #: How many reports were received, and sent.
+        self.reports_received = 0
+        self.reports_sent = 0
+
+    def due_at(self, now: Nanos) -> Nanos | None:
+        """When `work` has work; None where it has none."""
+        if self._tasks:
+            return now
+        due = (self._send_at, self._send_all_at, self._check_at)
+        return min((at for at in due if at is not None), default=None)
+
+    def on_report(self, event: StockReportReceived) -> list[Effect]:
+        """Take in a report of a stock broker."""
+        report = event.report
+        if not self._period_ns or is_of_rgd(report.broker):
+            return []
+        if self._peers.get(report.broker) or report.broker == self._settings.sender.broker:
+            self.members.refused["name"] += 1
+            return []
+        entries = len(report.usage)
+        if self._pending >= PENDING_MAX or self._pending_entries + entries > PENDING_ENTRIES_MAX:
+            self.members.refused["pending"] += 1
+            return []
+        self._pending += 1
+        self._pending_entries += entries
+        is_alone = not self._tasks
+        self._tasks.append(self._take(event))
+        return self.work(event.now) if is_alone else []
+
+    def on_listed(self, event: StockBrokersListed) -> list[Effect]:
+        """Note which stock brokers the admin API lists."""
+        if self._period_ns:
+            self.members.listed = event.names
+            self._check_at = event.now if len(self.members) else None
+        return []
+
+    def work(self, now: Nanos) -> list[Effect]:
+        """Do a slice of what is due."""
+        self._now = now
+        if not self._tasks:
+            self._begin_due(now)
+        if self._tasks:
+            task = self._tasks.popleft()
+            # A task that raises is not continued; later reports repair what it left undone.
+            if next(task, _ENDED) is not _ENDED:
+                self._tasks.appendleft(task)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def renew(self, now: Nanos) -> None:
+        """Apply all rows to the usage map again, because it may lack some: policies changed."""
+        if len(self.members):
+            self._now = now
+            self._tasks.append(self._apply_all())
+
+    def farewell(self) -> list[Effect]:
+        """Report zeros, because this broker is leaving."""
+        if not self.reports_sent:
+            return []
+        zeros = nothing_used(self.members.groups())
+        return [SendStockReport(part) for part in in_parts(self._own_name, zeros)]
+
+    # Details.
+
+    @property
+    def _own_name(self) -> str:
+        return stock_name(self._settings.sender.broker)
+
+    def _begin_due(self, now: Nanos) -> None:
+        if self._check_at is not None and now >= self._check_at:
+            self._check_silence(now)
+        if self._send_all_at is not None and now >= self._send_all_at:
+            self._tasks.append(self._send_all())
+        elif self._send_at is not None and now >= self._send_at:
+            groups = list(self._changed)
+            self._changed.clear()
+            self._tasks.append(self._send(groups))
+        else:
+            return
+        self._send_at = None
+
+    # Taking in.
+
+    def _take(self, event: StockReportReceived) -> Iterator[None]:
+        report = event.report
+        self._pending -= 1
+        self._pending_entries -= len(report.usage)
+        is_new = self.members.hear(report.broker, event.published_ms, event.now)
+        if is_new is None:
+            return
+        self.reports_received += 1
+        if is_new:
+            self._welcome(report.broker)
+        if self.members.is_newly_off_period(report.broker):
+            self._alert(AlarmCode.STOCK_PERIOD_DIFFERS, report.broker)
+        entries, told = iter(report.usage), set[str]()
+        while some := list(islice(entries, SLICE_ENTRIES)):
+            changed = [row for entry in some for row in self.members.put(report.broker, entry)]
+            self._apply(report.broker, changed)
+            told.update(entry.group for entry in some)
+            yield
+        # A report names every group that its broker has registered.
+        yield from self._drop(report.broker, told)
+
+    def _drop(self, name: str, kept: Collection[str] = ()) -> Iterator[None]:
+        """Remove a broker's rows of all groups but these."""
+        keys = self.members.keys_of(name)
+        for begin in range(0, len(keys), SLICE_ENTRIES):
+            some = [key for key in keys[begin : begin + SLICE_ENTRIES] if key.group not in kept]
+            for key in some:
+                self.members.drop(name, key)
+            self._apply(name, [(key, Pair()) for key in some])
+            if some:
+                yield
+
+    def _welcome(self, name: str) -> None:
+        self._sharing.refresh_all(self._now)
+        self._alert(AlarmCode.STOCK_BROKER_JOINED, name)
+        if self._check_at is None:
+            self._check_at = Nanos(self._now + self._period_ns // CHECKS_A_PERIOD)
+            self._send_all_at = self._now
+
+    def _apply(self, name: str, rows: Sequence[tuple[GroupKey, Usage]]) -> None:
+        """Write rows to the usage map, and have their groups shared out and reported."""
+        self.groups_worked += len(rows)
+        if not rows:
+            return
+        columns = UsageColumns.of(*(self._row(key, usage) for key, usage in rows))
+        report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
+        self._sharing.refresh(self._usage.apply(report), self._now)
+        self._changed.update((key.group, None) for key, _ in rows)
+        if self._send_at is None:
+            self._send_at = Nanos(max(self._now, self._rested_at))
+
+    def _row(self, key: GroupKey, usage: Usage) -> UsageRow:
+        if usage is None:
+            admitted, wanted = Pair(), _UNKNOWN
+        else:
+            admitted = wanted = Pair(*(rate_of(count, self._period_ns) for count in usage))
+        return UsageRow(key.group, key.kind, 1, admitted, wanted)
+
+    def _apply_all(self) -> Iterator[None]:
+        for name in self.members.names():
+            keys = self.members.keys_of(name)
+            for begin in range(0, len(keys), SLICE_ENTRIES):
+                some = keys[begin : begin + SLICE_ENTRIES]
+                self._apply(name, [(key, self.members.counted(name, key)) for key in some])
+                yield
+
+    # Leaving.
+
+    def _check_silence(self, now: Nanos) -> None:
+        left, silent = self.members.silent(now)
+        self._tasks.extend(self._part_with(name, AlarmCode.STOCK_BROKER_LEFT) for name in left)
+        self._tasks.extend(self._part_with(name, AlarmCode.STOCK_BROKER_SILENT) for name in silent)
+        self._check_at = Nanos(now + self._period_ns // CHECKS_A_PERIOD)
+
+    def _part_with(self, name: str, why: AlarmCode) -> Iterator[None]:
+        if self.members.get(name) is None:
+            return
+        if why is AlarmCode.STOCK_BROKER_LEFT:
+            # The other stock brokers would divide by its usage for ever.
+            self._note_gone(name)
+        yield from self._drop(name)
+        self.members.remove(name)
+        self._usage.remove(name)
+        self._sharing.refresh_all(self._now)
+        self._alert(why, name)
+        if not len(self.members):
+            self._check_at = self._send_at = self._send_all_at = None
+
+    def _note_gone(self, name: str) -> None:
+        if len(self._gone) < GONE_MAX:
+            self._gone[name] = ZEROS_PERIODS
+
+    # Reporting.
+
+    def _send_all(self) -> Iterator[None]:
+        self._send_all_at = Nanos(self._now + self._period_ns)
+        self._changed.clear()
+        groups = self.members.groups()
+        yield from self._send(groups)
+        if not self._sharing.mode.believes_map:
+            return
+        me = self._settings.sender.broker
+        live = {me, *self._peers.names()}
+        for name in sorted(self._known - live):
+            self._note_gone(stock_name(name))
+        self._known = live
+        names = {stock_name(name) for name in live} | set(self.members.names())
+        self._gone = {name: left for name, left in self._gone.items() if name not in names}
+        for name in list(self._gone):
+            for begin in range(0, len(groups) if me == min(live) else 0, REPORT_GROUPS):
+                self._post(name, nothing_used(groups[begin : begin + REPORT_GROUPS]))
+                yield
+            self._gone[name] -= 1
+            if not self._gone[name]:
+                del self._gone[name]
+
+    def _send(self, groups: Sequence[str]) -> Iterator[None]:
+        """Report some groups; a broker without shares from the map has nothing to report."""
+        rest_ns = max(self._settings.min_interval_ns, len(groups) * REST_NS)
+        self._rested_at = Nanos(self._now + rest_ns)
+        entries: list[GroupUsage] = []
+        for begin in range(0, len(groups), SLICE_GROUPS):
+            if not self._sharing.mode.believes_map:
+                return
+            some = groups[begin : begin + SLICE_GROUPS]
+            entries += self._reports.entries(some)
+            self.groups_worked += len(some)
+            if len(entries) + SLICE_GROUPS > REPORT_GROUPS:
+                self._post(self._own_name, entries)
+                entries = []
+            yield
+        self._post(self._own_name, entries)
+
+    def _post(self, name: str, entries: Iterable[GroupUsage]) -> None:
+        effects = [SendStockReport(report) for report in in_parts(name, entries)]
+        self.reports_sent += len(effects)
+        self._effects += effects
+
+    def _alert(self, code: AlarmCode, name: str) -> None:
+        self._effects.append(Alarm(code, name))

@@ -1,0 +1,210 @@
+"""The messages of one entry that a Pulsar broker delivers to a reader; anybody may have published it.
+
+    [0e02][u32 size][BrokerEntryMetadata]                             only if the broker is so configured
+    [0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]
+    a batch's payload: [u32 size][SingleMessageMetadata][payload] for each message
+
+Law: `read_delivery` never raises. Memory and time are bounded by the limits below, whatever the entry declares: a
+size is checked before anything of it is allocated. No message of an entry with a fault is returned.
+Why not pulsar-client's own reader: it trusts all of these numbers, and a wrong one ends the process
+(`docs/decisions/0042-rgd-reads-pulsar-itself.md`).
+The connection is in `rgd.adapters.exchange.pulsar_reader`, its commands are in `rgd.wire.pulsar_commands`.
+"""
+
+import struct
+import sys
+import zlib
+from typing import Any, Final, NamedTuple
+
+import google_crc32c
+from google.protobuf.message import DecodeError
+
+from rgd.wire.api_pb2 import DeliveredMetadata, SingleMessageMetadata
+from rgd.wire.errors import ChecksumMismatch, Malformed, Oversize, Reason, TornFrame, WireError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: Largest payload of an entry, compressed or not, in bytes; Pulsar's own default.
+PAYLOAD_MAX: Final = 5 << 20
+METADATA_MAX: Final = 256 << 10
+#: Most messages of a batch; Pulsar's clients send up to 1,000.
+BATCH_MESSAGES_MAX: Final = 16_384
+
+#: The index of a message that is in no batch.
+NO_BATCH: Final = -1
+
+_MAGIC_BROKER: Final = b"\x0e\x02"
+_MAGIC_CRC32C: Final = b"\x0e\x01"
+_MAGIC_SIZE: Final = 2
+_U32: Final = struct.Struct(">I")
+_NONE: Final = 0
+#: A window of 8 MiB: no payload within the limit needs more.
+_ZSTD_OPTIONS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
+
+
+class DeliveredMessage(NamedTuple):
+    """One message."""
+
+    #: Its index in the batch, or NO_BATCH.
+    batch_index: int
+    #: "" if it has none.
+    key: str
+    #: b"" for a tombstone.
+    payload: bytes
+
+
+class Delivered(NamedTuple):
+    """What a delivered entry contains."""
+
+    messages: tuple[DeliveredMessage, ...]
+    #: As how many messages the broker counted it; so many permits a reader returns.
+    permits: int
+    #: By the clock of whoever sent it, in milliseconds since 1970.
+    published_ms: int = 0
+    #: Why it cannot be read; None if it can.
+    fault: WireError | None = None
+
+
+def read_delivery(data: bytes) -> Delivered:
+    """Read an entry as it is delivered behind its command."""
+    permits = 1
+    try:
+        metadata, payload = _split(data)
+        permits = max(metadata.num_messages_in_batch, 1)
+        # Markers are Pulsar's own, and not for readers.
+        is_marker = metadata.HasField("marker_type")
+        messages = () if is_marker else _messages(metadata, payload)
+        return Delivered(messages, permits, metadata.publish_time)
+    except WireError as exc:
+        fault = exc
+    except DecodeError as exc:
+        fault = Malformed(Reason.UNPARSABLE, f"metadata: {exc}")
+    return Delivered((), permits, fault=fault)
+
+
+def _split(data: bytes) -> tuple[DeliveredMetadata, bytes]:
+    """Metadata and payload, once the checksum is right."""
+    position = 0
+    if data.startswith(_MAGIC_BROKER):
+        position = _behind("broker entry metadata", data, _MAGIC_SIZE)
+    if data.startswith(_MAGIC_CRC32C, position):
+        at = position + _MAGIC_SIZE
+        expected = _u32(data, at)
+        position = at + _U32.size
+        if google_crc32c.value(data[position:]) != expected:
+            raise ChecksumMismatch(at)
+    end = _behind("message metadata", data, position)
+    metadata = DeliveredMetadata.FromString(data[position + _U32.size : end])
+    if len(data) - end > PAYLOAD_MAX:
+        raise Oversize("payload", len(data) - end, PAYLOAD_MAX)
+    return metadata, data[end:]
+
+
+def _behind(what: str, data: bytes, position: int) -> int:
+    """The end of a part that begins with its size."""
+    size = _u32(data, position)
+    if size > METADATA_MAX:
+        raise Oversize(what, size, METADATA_MAX)
+    end = position + _U32.size + size
+    if end > len(data):
+        raise TornFrame(what, end, len(data))
+    return end
+
+
+def _u32(data: bytes, position: int) -> int:
+    if position + _U32.size > len(data):
+        raise TornFrame("size", position + _U32.size, len(data))
+    value: int = _U32.unpack_from(data, position)[0]
+    return value
+
+
+def _messages(metadata: DeliveredMetadata, payload: bytes) -> tuple[DeliveredMessage, ...]:
+    if metadata.encryption_keys:
+        raise Malformed(Reason.BAD_STRUCTURE, "message: encrypted, and rgd encrypts nothing")
+    if metadata.num_chunks_from_msg > 1:
+        raise Malformed(Reason.BAD_STRUCTURE, "message: a chunk, and rgd sends none")
+    plain = _plain(metadata, payload)
+    if metadata.HasField("num_messages_in_batch"):
+        return _batch(metadata.num_messages_in_batch, plain)
+    return (DeliveredMessage(NO_BATCH, _text(metadata.partition_key), plain),)
+
+
+def _plain(metadata: DeliveredMetadata, payload: bytes) -> bytes:
+    """The payload without its compression."""
+    if metadata.compression == _NONE:
+        return payload
+    size = metadata.uncompressed_size
+    if size > PAYLOAD_MAX:
+        raise Oversize("payload, decompressed", size, PAYLOAD_MAX)
+    try:
+        plain = _decompressed(metadata.compression, payload, size)
+    except (zlib.error, zstd.ZstdError, ValueError, EOFError) as exc:
+        raise Malformed(Reason.UNPARSABLE, f"compressed payload: {exc}") from exc
+    if len(plain) != size:
+        text = f"compressed payload: {len(plain)} bytes or more, said to be {size}"
+        raise Malformed(Reason.BAD_STRUCTURE, text)
+    return plain
+
+
+def _decompressed(compression: int, payload: bytes, size: int) -> bytes:
+    """At most one byte more than `size`.
+
+    Raises:
+        Malformed: rgd does not read this compression.
+        zlib.error, zstd.ZstdError, ValueError, EOFError: it is not so compressed.
+    """
+    match compression:
+        case 1:
+            return _lz4(payload, size)
+        case 2:
+            return _whole(zlib.decompressobj(), payload, size)
+        case 3:
+            return _whole(zstd.ZstdDecompressor(options=_ZSTD_OPTIONS), payload, size)
+        case _:
+            text = f"payload: compression {compression}; expected none, LZ4, zlib or zstd"
+            raise Malformed(Reason.UNPARSABLE, text)
+
+
+def _whole(decompressor: Any, payload: bytes, size: int) -> bytes:
+    """All of a stream that ends; both libraries have the same interface."""
+    plain: bytes = decompressor.decompress(payload, size + 1)
+    if len(plain) <= size and not decompressor.eof:
+        raise EOFError("it is cut off")
+    return plain
+
+
+def _lz4(payload: bytes, size: int) -> bytes:
+    # Only stock brokers compress so: rgd alone works without the library.
+    import lz4.block  # noqa: PLC0415
+
+    try:
+        plain: bytes = lz4.block.decompress(payload, uncompressed_size=size)
+    except lz4.block.LZ4BlockError as exc:
+        raise ValueError(str(exc)) from exc
+    return plain
+
+
+def _batch(count: int, plain: bytes) -> tuple[DeliveredMessage, ...]:
+    if count > BATCH_MESSAGES_MAX:
+        raise Oversize("messages of a batch", count, BATCH_MESSAGES_MAX)
+    messages, position = [], 0
+    for index in range(count):
+        end = _behind("metadata in a batch", plain, position)
+        single = SingleMessageMetadata.FromString(plain[position + _U32.size : end])
+        position = end + single.payload_size
+        if single.payload_size < 0 or position > len(plain):
+            raise TornFrame("payload in a batch", position, len(plain))
+        if not single.compacted_out:
+            key = _text(single.partition_key)
+            messages.append(DeliveredMessage(index, key, plain[end:position]))
+    return tuple(messages)
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError as exc:
+        raise Malformed(Reason.BAD_NAME, "key: not UTF-8") from exc

@@ -1,0 +1,110 @@
+"""Rates of rows as columns of 16-bit codes (proto: UsageColumns `admitted_high` and the three after it).
+
+Law: `read` gives back what `write` was given, and `write` takes only rows whose rates all have the precision
+of reports (`rgd.core.exchange.precision`); for any other rows it writes nothing. Whatever the bytes,
+`read` answers with rates that the precision has, or raises `Malformed`.
+
+The high bytes of a column compress well, because they are mostly the magnitude of a rate; the low bytes do
+not. So high and low bytes are apart, and messages and bytes. Demand is the difference of its code to that of
+admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes and looks the
+codes up.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rgd.core.exchange.columns import Codes, Ints, UsageColumns
+from rgd.core.exchange.precision import RATES, RateCodes, codes_of
+from rgd.wire import usage_pb2
+from rgd.wire.errors import Malformed, Reason
+
+#: Differences that are not 0 begin here, so that their high byte is not 0.
+_BASE: Final = 1 << 8
+_BYTE: Final = 0xFF
+_CODE_MAX: Final = len(RATES) - 1
+
+#: [2, rows] codes or differences of messages, and of bytes.
+_Columns = NDArray[np.int64]
+
+
+def write(rows: UsageColumns, proto: usage_pb2.UsageColumns) -> bool:
+    """Write the rates of rows, if they are rounded; otherwise nothing is written.
+
+    Returns:
+        Whether they were.
+    """
+    if rows.admitted.shape != rows.wanted.shape or rows.admitted.shape != (len(rows), 2):
+        return False
+    admitted = codes_of(rows.admitted)
+    wanted = codes_of(rows.wanted)
+    if admitted is None or wanted is None:
+        return False
+    proto.admitted_high, proto.admitted_low = _high(admitted.T), _low(admitted.T)
+    unmet = _differences(admitted, wanted)
+    if unmet.any():
+        proto.unmet_high = _high(unmet)
+        proto.unmet_low = _low(unmet[unmet > 0])
+    return True
+
+
+def is_short(proto: usage_pb2.UsageColumns) -> bool:
+    """Whether rows have their rates in these columns."""
+    return len(proto.admitted_high) > 0
+
+
+def read(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
+    """[rows, 2] what was admitted, and what was wanted, of so many rows; Milli per second.
+
+    Raises:
+        Malformed: columns of other lengths, or a code without a rate.
+    """
+    codes = _bytes_of(proto.admitted_high, 2 * count, "admitted").astype(np.uint16)
+    codes <<= 8
+    codes |= _bytes_of(proto.admitted_low, 2 * count, "admitted")
+    if codes.max(initial=0) > _CODE_MAX:
+        raise Malformed(Reason.BAD_NUMBER, "admitted: a code without a rate")
+    # In the order of the columns, [2, rows]; the core takes it turned, which costs nothing.
+    admitted: Ints = RATES.take(codes)
+    if not proto.unmet_high:
+        pairs = admitted.reshape(2, count).T
+        return pairs, pairs
+    at, changed = _unmet(proto, count)
+    changed += codes.take(at)
+    if changed.min(initial=0) < 0 or changed.max(initial=0) > _CODE_MAX:
+        raise Malformed(Reason.BAD_NUMBER, "unmet: a code without a rate")
+    wanted = admitted.copy()
+    wanted[at] = RATES.take(changed)
+    return admitted.reshape(2, count).T, wanted.reshape(2, count).T
+
+
+def _high(codes: RateCodes | _Columns) -> bytes:
+    return (codes >> 8).astype(np.uint8).tobytes()
+
+
+def _low(codes: RateCodes | _Columns) -> bytes:
+    return (codes & _BYTE).astype(np.uint8).tobytes()
+
+
+def _differences(admitted: RateCodes, wanted: RateCodes) -> _Columns:
+    """[2, rows] 0 where codes are the same, otherwise the zigzagged difference above `_BASE`."""
+    differences = wanted.T.astype(np.int64) - admitted.T
+    zigzagged = (differences << 1) ^ (differences >> 63)
+    return np.where(differences != 0, zigzagged + (_BASE - 1), 0)
+
+
+def _unmet(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
+    """Where the differences are that are not 0, in the order of the columns, and what they are."""
+    high = _bytes_of(proto.unmet_high, 2 * count, "unmet")
+    at = (high != 0).nonzero()[0]
+    zigzagged = high.take(at).astype(np.int64) << 8
+    zigzagged += _bytes_of(proto.unmet_low, len(at), "unmet")
+    zigzagged -= _BASE - 1
+    return at, (zigzagged >> 1) ^ -(zigzagged & 1)
+
+
+def _bytes_of(data: bytes, count: int, what: str) -> Codes:
+    if len(data) != count:
+        raise Malformed(Reason.BAD_COLUMNS, f"{what}: {len(data)} bytes, expected {count}")
+    return np.frombuffer(data, np.uint8)

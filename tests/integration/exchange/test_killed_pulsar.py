@@ -1,0 +1,52 @@
+"""Daemons under load whose Apache Pulsar is killed: they hold their shares, and agree on others once it is back.
+
+As one run of bench/pulsar_kills.py, which does it 20 times, and measures. Not covered: outages of a network
+(tests/contract/exchange/test_outages.py, bench/outages.py).
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from tests.support.killed_pulsar import Cluster, Outage, cluster_on
+from tests.support.pulsar_standalone import PulsarStandalone
+from tests.support.secured_pulsar import ADMIN, SecuredPulsar
+
+pytestmark = [pytest.mark.pulsar, pytest.mark.slow]
+
+NAMESPACE = "public/rgd"
+#: Part of the quota by which a share may change while Pulsar is away: the last reports before that are in force.
+HARDLY = 0.02
+#: Of a daemon, after the first kill: what is left of it for good would be more after two.
+DESCRIPTORS_MORE = 6
+
+
+async def kill(cluster: Cluster, pulsar: PulsarStandalone) -> Outage:
+    return await cluster.outage(lambda: asyncio.to_thread(pulsar.kill), pulsar.restart_registered)
+
+
+async def test_daemons_hold_their_shares_and_agree_again(
+    apache_pulsar: PulsarStandalone, tmp_path: Path
+) -> None:
+    await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
+    async with cluster_on(apache_pulsar.service_url, tmp_path) as cluster:
+        outages = [await kill(cluster, apache_pulsar)]
+        before = cluster.held()
+        outages.append(await kill(cluster, apache_pulsar))
+        after = cluster.held()
+    assert max(outage.moved for outage in outages) < HARDLY
+    assert after.descriptors <= before.descriptors + DESCRIPTORS_MORE
+
+
+async def test_so_they_do_with_tokens_and_tls(tmp_path: Path) -> None:
+    secured = await asyncio.to_thread(SecuredPulsar, tmp_path / "pulsar")
+    try:
+        await ensure_namespace(secured.pulsar.admin_url, NAMESPACE, secured.token(ADMIN))
+        settings = secured.daemon_settings("rgd", NAMESPACE, tmp_path / "token")
+        async with cluster_on(secured.tls_url, tmp_path / "daemons", settings) as cluster:
+            outage = await kill(cluster, secured.pulsar)
+    finally:
+        secured.close()
+    assert outage.moved < HARDLY

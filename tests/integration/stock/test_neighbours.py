@@ -1,0 +1,163 @@
+"""A stock broker and rgd daemons hold quotas together: what each side admits, on a live Pulsar with the transport.
+
+Several groups go through their scenarios in the same periods, because periods are what takes time. Not covered:
+many stock brokers (tests/simulation/test_stock.py), and how soon a daemon follows a quota (test_following.py).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.integration.stock.neighbours import PERIOD_S, Load, Neighbourhood, RgdLoad, StockLoad
+from tests.support.pulsar_standalone import PulsarStandalone
+
+pytestmark = [pytest.mark.pulsar, pytest.mark.slow]
+
+QUOTA: Final = 100.0
+#: More than anybody gets.
+SATURATED: Final = 150.0
+#: How far from its part anybody may be, and all together from the quota, once settled.
+NEAR: Final = 0.15
+SUM_MAX: Final = 1.05
+#: In periods: for a part to be reached, for rates to be measured over, for a dead daemon's part to be free.
+SETTLED: Final = 12
+FIRST_SETTLED: Final = 4
+MEASURED: Final = 6
+FREED: Final = 3
+FREED_MEASURED: Final = 2
+
+ROUND_S: Final = 1.0
+SOON_S: Final = 60.0
+
+
+@pytest.fixture(scope="module")
+def stock_pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarStandalone]:
+    """A Pulsar whose broker reports usage. The one that all tests share has no transport."""
+    folder = tmp_path_factory.mktemp("stock-pulsar")
+    with PulsarStandalone(
+        folder, resource_usage_transport=True, resource_usage_period_s=PERIOD_S
+    ) as apache:
+        yield apache
+
+
+@pytest.fixture
+async def neighbourhood(
+    stock_pulsar: PulsarStandalone, tmp_path: Path
+) -> AsyncIterator[Neighbourhood]:
+    async with Neighbourhood(stock_pulsar, tmp_path, ("rgd-1", "rgd-2")) as neighbours:
+        yield neighbours
+
+
+async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhood) -> None:
+    houses, began = neighbourhood, neighbourhood.apache.log.stat().st_size
+    waking, uneven, throttled, thirds = [
+        await houses.group(name, QUOTA) for name in ("waking", "uneven", "throttled", "thirds")
+    ]
+    # Whoever is to begin in a group begins alone.
+    waking_loads = await both(houses, waking, rgd=SATURATED, stock=0)
+    uneven_loads = await both(houses, uneven, rgd=90, stock=10)
+    throttled_loads = await both(houses, throttled, rgd=0, stock=SATURATED)
+    thirds_loads: tuple[Load, ...] = (
+        *await both(houses, thirds, rgd=SATURATED, stock=SATURATED),
+        await houses.rgd_load("rgd-2", thirds, SATURATED),
+    )
+    await houses.periods(FIRST_SETTLED)
+    await houses.periods(MEASURED)
+    # An idle stock broker costs nobody anything, and what is wanted is had.
+    assert_near(waking_loads[0], QUOTA)
+    assert_near(uneven_loads[0], 90)
+    assert_near(uneven_loads[1], 10)
+    assert throttled_loads[1].passed.rate(MEASURED) > QUOTA * (1 - NEAR)
+    assert_parts(thirds_loads, QUOTA / 3)
+    # The stock broker's traffic lowers rgd's share in the round after its report.
+    lowering = asyncio.create_task(rounds_until_lowered(houses, "waking"))
+    for load in (*waking_loads, *uneven_loads, *throttled_loads):
+        load.wanted_per_s = SATURATED
+    assert await lowering <= 2
+    await houses.periods(SETTLED)
+    for _ in range(2):
+        await houses.periods(MEASURED)
+        # rgd's usage throttles the stock broker's producer, and nobody moves from there.
+        for pair in (waking_loads, uneven_loads, throttled_loads):
+            assert_parts(pair, QUOTA / 2)
+        assert_parts(thirds_loads, QUOTA / 3)
+
+    # Two ends at once: of a daemon, and of a quota.
+    await houses.operator.call("PUT", "resourcegroups/uneven", {"publishRateInMsgs": 2 * QUOTA})
+    await houses.daemons["rgd-2"].kill()
+    await until(lambda: sequence_if(houses, "uneven", is_doubled))
+    await houses.periods(FREED)
+    await houses.periods(FREED_MEASURED)
+    for left in thirds_loads[:2]:
+        assert_near(left, QUOTA / 2, FREED_MEASURED)
+    assert await dialects(houses) == {
+        "rgd-1": ["compact", "pulsar"],
+        houses.apache.service_url: ["pulsar"],
+    }
+    assert await houses.clients["rgd-1"].readiness() == {"ready": True}
+    assert b" ERROR " not in houses.apache.log.read_bytes()[began:]
+
+
+async def both(
+    houses: Neighbourhood, namespace: str, *, rgd: float, stock: float
+) -> tuple[RgdLoad, StockLoad]:
+    """Load on both sides, of so many messages a second each."""
+    return (
+        await houses.rgd_load("rgd-1", namespace, rgd),
+        await houses.stock_load(namespace, stock),
+    )
+
+
+def assert_near(load: Load, part: float, periods: float = MEASURED) -> None:
+    assert load.passed.rate(periods) == pytest.approx(part, rel=NEAR)
+
+
+def assert_parts(loads: Sequence[Load], part: float) -> None:
+    """Each has its part, and all together no more than the quota."""
+    for load in loads:
+        assert_near(load, part)
+    assert sum(load.passed.rate(MEASURED) for load in loads) <= QUOTA * SUM_MAX
+
+
+async def rounds_until_lowered(houses: Neighbourhood, group: str) -> int:
+    """The rounds of the daemon from a stock broker's first row in a group to a lower share."""
+    first = await until(lambda: sequence_if(houses, group, has_stock_row))
+    return await until(lambda: sequence_if(houses, group, is_lowered)) - first
+
+
+def has_stock_row(publish: dict[str, Any]) -> bool:
+    return any(row["broker"].startswith("pulsar:") for row in publish["rows"])
+
+
+def is_lowered(publish: dict[str, Any]) -> bool:
+    return bool(publish["share"]["messages"] < QUOTA * (1 - NEAR))
+
+
+def is_doubled(publish: dict[str, Any]) -> bool:
+    return bool(publish["quota"]["messages"] == 2 * QUOTA)
+
+
+async def sequence_if(
+    houses: Neighbourhood, group: str, holds: Callable[[dict[str, Any]], bool]
+) -> int | None:
+    """The number of the daemon's last report, if something holds of a group there."""
+    client = houses.clients["rgd-1"]
+    if not holds((await client.group(group))["publish"]):
+        return None
+    return next(int(view["sequence"]) for view in await client.brokers() if view["self"])
+
+
+async def until(ask: Callable[[], Awaitable[int | None]]) -> int:
+    """The answer, as soon as there is one."""
+    async with asyncio.timeout(SOON_S):
+        while not (answer := await ask()):  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(ROUND_S / 10)
+    return answer
+
+
+async def dialects(houses: Neighbourhood) -> dict[str, list[str]]:
+    """Who speaks what."""
+    return {view["broker"]: view["dialects"] for view in await houses.clients["rgd-1"].brokers()}

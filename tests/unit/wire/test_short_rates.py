@@ -1,0 +1,113 @@
+"""Rates as codes: small, and refused with a reason where they are not codes of rates.
+
+Not covered: any rows there and back (tests/property/test_wire_round_trips.py).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Report, Sender
+from rgd.core.exchange.precision import RATES, rounded
+from rgd.core.exchange.rows import UsageRow
+from rgd.core.units import Kind, Pair
+from rgd.wire import codec, short_rates
+from rgd.wire.errors import Malformed, Reason
+from rgd.wire.usage_pb2 import Message as MessageProto
+from rgd.wire.usage_pb2 import UsageColumns as ColumnsProto
+
+ROWS = UsageColumns.of(
+    UsageRow("gold", Kind.PUBLISH, 3, Pair(40_000, 5_000_000), Pair(60_000, 7_000_000)),
+    UsageRow("gold", Kind.DISPATCH, 1, Pair(1_500, 77), Pair(1_500, 77)),
+    UsageRow("silver", Kind.PUBLISH, 2, Pair(1_000_000, 0), Pair(3_000_000, 0)),
+    UsageRow("tin", Kind.PUBLISH, 0, Pair(9_000, 9_000), Pair(0, 0)),
+)
+SENDER = Sender("b1", 1)
+
+
+def written(rows: UsageColumns = ROWS) -> ColumnsProto:
+    proto = ColumnsProto()
+    assert short_rates.write(rows, proto)
+    return proto
+
+
+def test_rates_come_back() -> None:
+    admitted, wanted = short_rates.read(written(), len(ROWS))
+    assert admitted.tolist() == ROWS.admitted.tolist()
+    assert wanted.tolist() == ROWS.wanted.tolist()
+
+
+def test_where_all_is_admitted_nothing_is_unmet() -> None:
+    proto = written(replace(ROWS, wanted=ROWS.admitted))
+    assert [field.name for field, _ in proto.ListFields()] == ["admitted_high", "admitted_low"]
+
+
+@pytest.mark.parametrize("column", ["admitted", "wanted"])
+def test_rows_of_another_precision_are_not_written(column: str) -> None:
+    off = {column: np.array([[1_001, 1]] * len(ROWS))}
+    proto = ColumnsProto()
+    rows = replace(ROWS, **off)  # type: ignore[arg-type]  # columns of numbers
+    assert not short_rates.write(rows, proto)
+    assert proto == ColumnsProto()
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_report_has_codes_where_all_read_them_and_rates_are_rounded(
+    *, is_short: bool, more: int
+) -> None:
+    rows = replace(ROWS, wanted=ROWS.wanted + 2 * RATES[1_000] * more + more)
+    data = codec.encode(Report(SENDER, 1, 1_000_000_007, rows, is_short=is_short))
+    proto = MessageProto.FromString(data[2:]).report.rows
+    assert short_rates.is_short(proto) == (is_short and not more)
+    decoded = codec.decode(data)
+    assert isinstance(decoded, Report)
+    assert decoded.rows == rows
+
+
+def test_a_row_takes_half_the_bytes() -> None:
+    """Of rates as estimates are, which no whole count in a period gives."""
+    dice = np.random.default_rng(14)
+    count = 2_000
+    admitted = rounded((10 ** dice.uniform(3, 9, (count, 2))).astype(np.int64))
+    rows = UsageColumns(
+        tuple(f"g{number}" for number in range(count)),
+        np.zeros(count, np.uint8),
+        np.ones(count, np.int64),
+        admitted,
+        admitted,
+    )
+    long = codec.encode(Report(SENDER, 1, 1_000_000_007, rows))
+    short = codec.encode(Report(SENDER, 1, 1_000_000_007, rows, is_short=True))
+    names = codec.encode(
+        Report(SENDER, 1, 1_000_000_007, replace(rows, admitted=0 * admitted, wanted=0 * admitted))
+    )
+    assert len(short) - len(names) < 0.6 * (len(long) - len(names))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({"admitted_high": b"\0" * 7}, Reason.BAD_COLUMNS, id="high-short"),
+        pytest.param({"admitted_low": b"\0" * 9}, Reason.BAD_COLUMNS, id="low-long"),
+        pytest.param({"admitted_low": b""}, Reason.BAD_COLUMNS, id="low-missing"),
+        pytest.param({"admitted_high": b"\xff" * 8}, Reason.BAD_NUMBER, id="no-code"),
+        pytest.param({"unmet_high": b"\1" * 9}, Reason.BAD_COLUMNS, id="unmet-long"),
+        pytest.param({"unmet_low": b"\1" * 2}, Reason.BAD_COLUMNS, id="unmet-low-short"),
+        pytest.param(
+            {"unmet_high": b"\xff" * 8, "unmet_low": b"\xfe" * 8}, Reason.BAD_NUMBER, id="beyond"
+        ),
+        pytest.param(
+            {"unmet_high": b"\xff" * 8, "unmet_low": b"\0" * 8}, Reason.BAD_NUMBER, id="below"
+        ),
+    ],
+)
+def test_what_is_no_code_is_refused(changes: dict[str, bytes], reason: Reason) -> None:
+    proto = written()
+    for name, data in changes.items():
+        setattr(proto, name, data)
+    with pytest.raises(Malformed) as caught:
+        short_rates.read(proto, len(ROWS))
+    assert caught.value.reason is reason
