@@ -32,6 +32,11 @@ SNAPSHOT = PolicySnapshot(
 DEMAND = ({"gold": 80, "silver": 20, "iron": 150}, {"gold": 60, "silver": 120, "tin": 50})
 
 
+def _slow(value: object) -> object:
+    """A parameter for `make test` alone."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 class House:
     """Members with a load on some groups each, and with numbers of shards of their own."""
 
@@ -106,7 +111,7 @@ def _assert_same(house: House, expected: Mapping[str, Mapping[str, float]]) -> N
         assert shares == pytest.approx(expected[group], rel=0.03, abs=0.5)
 
 
-@pytest.mark.parametrize("numbers", [(4, 4, 4), (64, 64, 64), (1, 4, 1), (2, 3, 1)])
+@pytest.mark.parametrize("numbers", [(1, 4, 1), _slow((64, 64, 64)), _slow((2, 3, 1))])
 def test_shares_are_the_same_with_any_number_of_shards(
     numbers: Sequence[int], without: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -170,7 +175,7 @@ def test_a_scenario_has_the_same_figures_with_shards(name: str) -> None:
     assert sharded.figures.overshoot_round == pytest.approx(whole.figures.overshoot_round, abs=0.02)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *map(_slow, range(1, 4))])
 def test_lost_reports_of_a_shard_are_repaired(
     seed: int, without: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -226,7 +231,7 @@ def test_a_shard_that_is_cut_off_gives_equal_parts_and_comes_back(
     _assert_same(house, without)
 
 
-@pytest.mark.parametrize("change", [(1, 4), (4, 16), (4, 1)])
+@pytest.mark.parametrize("change", [(1, 4), _slow((4, 16)), _slow((4, 1))])
 def test_the_number_of_shards_is_changed_by_a_rolling_restart_under_load(
     change: tuple[int, int], without: Mapping[str, Mapping[str, float]]
 ) -> None:
