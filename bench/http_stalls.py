@@ -10,6 +10,7 @@ wall time has what the process waited for a core.
 """
 
 import argparse
+import os
 import asyncio
 import gc
 import http.client
@@ -172,6 +173,7 @@ class Daemon:
 def daemon(script: str = __file__, *arguments: str, stderr: int | None = None) -> Iterator[Daemon]:
     """A daemon that a script serves, and that ends with the block."""
     with subprocess.Popen(
+        env=os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"},  # as `rgd serve`
         [sys.executable, script, "--serve", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
