@@ -21,8 +21,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import psutil
@@ -146,28 +148,51 @@ class Server(NamedTuple):
     port: int
     process: psutil.Process
 
+    def rss_mb(self) -> float:
+        """Resident memory now."""
+        return float(self.process.memory_info().rss / 1e6)
+
     def used_s(self) -> float:
         """Processor time so far, its children's too."""
         every = [self.process, *self.process.children()]
         return float(sum(sum(one.cpu_times()[:2]) for one in every))
 
 
-def start_daemon(who: str, folder: Path, url: str, stack: ExitStack) -> Server:
-    """A daemon that ends with the stack; each has an exchange topic for itself."""
-    groups, tokens = folder / f"{who}.yaml", folder / f"{who}-tokens.yaml"
+def start_daemon(
+    who: str,
+    folder: Path,
+    url: str,
+    stack: ExitStack,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *,
+    tokens: str = TOKENS_FILE,
+) -> Server:
+    """A daemon that ends with the stack; each has an exchange topic for itself.
+
+    Args:
+        who: its name, and which policies and road it has.
+        folder: of its files.
+        url: of the exchange.
+        stack: that ends it.
+        settings: further ones, as in the environment.
+        tokens: content of its tokens file; empty: it needs none.
+    """
+    groups, tokens_file = folder / f"{who}.yaml", folder / f"{who}-tokens.yaml"
     groups.write_text(policies(GROUPS if who == "groups" else 0))
-    tokens.touch(mode=0o600)
-    tokens.write_text(TOKENS_FILE)
+    tokens_file.touch(mode=0o600)
+    tokens_file.write_text(tokens)
     command = [sys.executable, "-m", "rgd", "serve", "--broker", who, "--exchange", url]
     command += ["--listen", "127.0.0.1:0", "--log-dir", str(folder / f"{who}-log")]
     own = {
-        "RGD_HTTP__TOKENS_FILE": str(tokens),
         "RGD_HTTP__FAST_LANE": str(who != "aiohttp"),
         "RGD_POLICIES__SOURCE": "file",
         "RGD_POLICIES__FILE": str(groups),
         "RGD_EXCHANGE__TOPIC": f"non-persistent://public/rgd/usage-{who}",
+        **settings,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
+    if tokens:
+        own["RGD_HTTP__TOKENS_FILE"] = str(tokens_file)
     process = subprocess.Popen(
         command,
         env=os.environ | own,
@@ -231,7 +256,15 @@ class Passed(NamedTuple):
 def load(server: "Server", script: Path, seconds: float) -> Passed:
     """One pass of wrk."""
     used_s = server.used_s()
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "--latency"]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{max(1, round(seconds))}s",
+        "--latency",
+        "--timeout",
+        "30s",
+    ]
     command += ["-s", str(script), f"http://127.0.0.1:{server.port}"]
     told = subprocess.run(
         command,

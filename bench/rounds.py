@@ -33,6 +33,7 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Sender
+from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.report_parts import parts_of_rows
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit, Rates
@@ -132,11 +133,11 @@ class Bench:
             groups=tuple(self.names[group] for group in groups.tolist()),
             kinds=np.zeros(count, np.uint8),
             topics=np.ones(count, np.int64),
-            admitted=wanted * 9 // 10,
-            wanted=wanted,
+            admitted=rounded(wanted * 9 // 10),
+            wanted=rounded(wanted),
         )
         sender = Sender(f"broker-{place + 1:03}", 1)
-        report = Report(sender, self.sequence, NS_PER_S, rows=rows)
+        report = Report(sender, self.sequence, NS_PER_S, rows=rows, is_short=True)
         self.told.apply(report)
         return replace(report, rows_hash=self.told.hash_of(sender.broker))
 

@@ -22,13 +22,14 @@ import argparse
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final
 
 import numpy as np
 
 from bench.harness import Figures, run
 from rgd.core.exchange.columns import Ints, UsageColumns
-from rgd.core.exchange.messages import Message, Report, Sender
+from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.precision import rounded
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.stock.messages import GroupUsage, StockReport
@@ -48,17 +49,17 @@ PIP_BYTES: Final = 56e6
 TENTH: Final = 0.1
 PERIOD_NS: Final = 1_000_311_420
 
-#: Rounds of a report: full states that say all names, full rounds, and rounds of a tenth.
-FIRST, FULL, PART = 1, 2, 3
+#: Different rounds of each size, measured in turn, so that no report is like the one before it.
+VARIANTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """One broker's usage, and which of its rows a round of a tenth sends."""
+    """One broker's rows in rounds of both sizes; the first full round says all names."""
 
     sender: Sender
-    rows: UsageColumns
-    part: Ints
+    full: Sequence[UsageColumns]
+    tenth: Sequence[UsageColumns]
 
 
 class Cluster:
@@ -82,16 +83,22 @@ class Cluster:
         ]
 
     def _speaker(self, dice: np.random.Generator, name: str, groups: Ints) -> Speaker:
-        admitted, wanted = usage_of(dice, len(groups))
-        rows = UsageColumns(
-            groups=tuple(self._names[group] for group in groups.tolist() for _ in range(2)),
-            kinds=np.tile(np.array([0, 1], np.uint8), len(groups)),
-            topics=dice.integers(1, 20, 2 * len(groups)),
-            admitted=rounded(admitted),
-            wanted=rounded(wanted),
-        )
-        part = np.flatnonzero(dice.random(len(groups)) < TENTH)
-        return Speaker(Sender(name, 1), rows, np.stack([2 * part, 2 * part + 1], 1).reshape(-1))
+        full = []
+        for _ in range(VARIANTS):
+            admitted, wanted = usage_of(dice, len(groups))
+            rows = UsageColumns(
+                groups=tuple(self._names[group] for group in groups.tolist() for _ in range(2)),
+                kinds=np.tile(np.array([0, 1], np.uint8), len(groups)),
+                topics=dice.integers(1, 20, 2 * len(groups)),
+                admitted=rounded(admitted),
+                wanted=rounded(wanted),
+            )
+            full.append(rows)
+        tenth = []
+        for rows in full:
+            part = np.flatnonzero(dice.random(len(groups)) < TENTH)
+            tenth.append(rows.take(np.stack([2 * part, 2 * part + 1], 1).reshape(-1)))
+        return Speaker(Sender(name, 1), full, tenth)
 
 
 def usage_of(dice: np.random.Generator, groups: int) -> tuple[Ints, Ints]:
@@ -106,57 +113,61 @@ def usage_of(dice: np.random.Generator, groups: int) -> tuple[Ints, Ints]:
 
 
 class Compact:
-    """The reports of all brokers in the compact dialect, in the order of a receiver's reading."""
+    """The reports of all brokers in the compact dialect, round by round."""
 
     def __init__(self, speakers: Sequence[Speaker], *, is_short: bool) -> None:
         self._is_short = is_short
-        self._speakers = speakers
+        self._senders = [speaker.sender for speaker in speakers]
         self._encoders = [NameEncoder() for _ in speakers]
-        self.first = self._encoded(FIRST)
-        self.full = self._encoded(FULL)
-        self.part = self._encoded(PART)
+        self._full = [[speaker.full[of] for speaker in speakers] for of in range(VARIANTS)]
+        self._tenth = [[speaker.tenth[of] for speaker in speakers] for of in range(VARIANTS)]
+        self.names = self._encoded(self._full[0], is_state=True)
+        self.full = [self._encoded(rows) for rows in self._full]
+        self.tenth = [self._encoded(rows) for rows in self._tenth]
 
-    def encode_all(self, round_: int) -> None:
-        """Write all reports of a round once more, all names known."""
-        self._encoded(round_)
+    def encoders(self) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Two functions that write the next full round, and the next round of a tenth."""
+        full, tenth = cycle(self._full), cycle(self._tenth)
+        return lambda: self._encoded(next(full)), lambda: self._encoded(next(tenth))
 
-    def _encoded(self, round_: int) -> list[bytes]:
+    def _encoded(self, rows: Iterable[UsageColumns], *, is_state: bool = False) -> list[bytes]:
         return [
-            encode(self._report(speaker, round_), encoder)
-            for speaker, encoder in zip(self._speakers, self._encoders, strict=True)
+            encode(self._report(sender, of_sender, is_state=is_state), encoder)
+            for sender, of_sender, encoder in zip(self._senders, rows, self._encoders, strict=True)
         ]
 
-    def _report(self, speaker: Speaker, round_: int) -> Report:
-        rows = speaker.rows.take(speaker.part) if round_ == PART else speaker.rows
+    def _report(self, sender: Sender, rows: UsageColumns, *, is_state: bool) -> Report:
         return Report(
-            speaker.sender,
-            round_,
+            sender,
+            1,
             PERIOD_NS,
             rows,
-            full=round_ == FIRST,
+            full=is_state,
             rows_hash=1 << 62,
             members=BROKERS,
             is_short=self._is_short,
         )
 
-    def receiver(self) -> "Receiver":
-        """Somebody who has all names and rows."""
-        receiver = Receiver()
-        receiver.keep(self.first)
-        receiver.keep(self.full)
-        return receiver
-
 
 class Receiver:
-    """A reader of the compact dialect, with its map."""
+    """A reader of the compact dialect that has all names and rows, with its map."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[bytes]) -> None:
         self._decoders = NameDecoders()
         self._usage = UsageMap()
+        self.keep(names)
 
-    def decode(self, messages: Iterable[bytes]) -> list[Message]:
+    def readers(
+        self, rounds: Sequence[Sequence[bytes]]
+    ) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Two functions that read the next round: to columns, and into the map."""
+        decoded, kept = cycle(rounds), cycle(rounds)
+        return lambda: self.decode(next(decoded)), lambda: self.keep(next(kept))
+
+    def decode(self, messages: Iterable[bytes]) -> None:
         """Bytes to columns."""
-        return [decode(data, self._decoders) for data in messages]
+        for data in messages:
+            decode(data, self._decoders)
 
     def keep(self, messages: Iterable[bytes]) -> None:
         """Bytes into the usage map."""
@@ -167,7 +178,7 @@ class Receiver:
             self._usage.apply(message)
 
 
-def best_us(work: Callable[[], object], passes: int, entries: int) -> float:
+def best_us(work: Callable[[], object], passes: int, entries: float) -> float:
     """Microseconds of the processor for an entry, in the best of some passes."""
     took = []
     for _ in range(passes):
@@ -180,24 +191,26 @@ def best_us(work: Callable[[], object], passes: int, entries: int) -> float:
 def compact_figures(cluster: Cluster, passes: int, *, is_short: bool) -> dict[str, float]:
     """Bytes and time of one form of the compact dialect."""
     compact = Compact(cluster.speakers, is_short=is_short)
-    receiver = compact.receiver()
-    figures: dict[str, float] = {
-        "names_bytes_per_entry": (total(compact.first) - total(compact.full)) / ENTRIES
-    }
-    part_entries = sum(len(speaker.part) for speaker in cluster.speakers) // 2
-    for name, round_, messages, entries in (
-        ("full", FULL, compact.full, ENTRIES),
-        ("tenth", PART, compact.part, part_entries),
+    receiver = Receiver(compact.names)
+    names = total(compact.names) - total(compact.full[0])
+    figures: dict[str, float] = {"names_bytes_per_entry": names / ENTRIES}
+    tenth_entries = sum(len(rows) for one in cluster.speakers for rows in one.tenth) / 2 / VARIANTS
+    encode_full, encode_tenth = compact.encoders()
+    for name, encode_next, rounds, entries in (
+        ("full", encode_full, compact.full, ENTRIES),
+        ("tenth", encode_tenth, compact.tenth, tenth_entries),
     ):
+        size = sum(map(total, rounds)) / VARIANTS
+        decode_next, keep_next = receiver.readers(rounds)
         figures |= {
-            f"{name}_mb": total(messages) / 1e6,
-            f"{name}_bytes_per_entry": total(messages) / entries,
-            f"{name}_encode_us": best_us(lambda of=round_: compact.encode_all(of), passes, entries),
-            f"{name}_decode_us": best_us(lambda of=messages: receiver.decode(of), passes, entries),
-            f"{name}_keep_us": best_us(lambda of=messages: receiver.keep(of), passes, entries),
+            f"{name}_mb": size / 1e6,
+            f"{name}_bytes_per_entry": size / entries,
+            f"{name}_encode_us": best_us(encode_next, passes, entries),
+            f"{name}_decode_us": best_us(decode_next, passes, entries),
+            f"{name}_keep_us": best_us(keep_next, passes, entries),
         }
     figures["tenth_keep_to_full"] = (
-        figures["tenth_keep_us"] * part_entries / (figures["full_keep_us"] * ENTRIES)
+        figures["tenth_keep_us"] * tenth_entries / (figures["full_keep_us"] * ENTRIES)
     )
     return figures
 
@@ -206,8 +219,9 @@ def stock_reports(speakers: Iterable[Speaker]) -> list[StockReport]:
     """The same as stock brokers say it: whole units of what was admitted in a period."""
     reports = []
     for speaker in speakers:
-        units = (speaker.rows.admitted // MILLI).tolist()
-        names = speaker.rows.groups
+        rows = speaker.full[0]
+        units = (rows.admitted // MILLI).tolist()
+        names = rows.groups
         usage = (
             GroupUsage(names[at], Pair(*units[at]), Pair(*units[at + 1]))
             for at in range(0, len(names), 2)

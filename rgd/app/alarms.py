@@ -34,6 +34,7 @@ _WARNINGS: Final = frozenset(
         AlarmCode.WEIGHT_BOUNDED,
         AlarmCode.POLICIES_DIFFER,
         AlarmCode.ISOLATED,
+        AlarmCode.SHARD_CUT_OFF,
         AlarmCode.PEER_ROWS_REFUSED,
         AlarmCode.GROUPS_WITHOUT_SLOT,
         AlarmCode.STOCK_BROKER_SILENT,

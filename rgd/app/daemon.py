@@ -32,6 +32,7 @@ from rgd.app.policies import admin
 from rgd.app.policies.source import Policies
 from rgd.app.reaching import reach
 from rgd.app.recorder import Recorder
+from rgd.app.shard_topics import ShardTopics
 from rgd.app.stock_neighbours import StockNeighbours, StockParts
 from rgd.app.traffic import INLINE_ROWS_MAX, Traffic
 from rgd.core.backlog.model import Eviction
@@ -54,6 +55,7 @@ from rgd.core.broker.events import (
     Event,
     MessageReceived,
     PoliciesChanged,
+    ShardOpened,
     Started,
     StateAnnounced,
     Stopping,
@@ -62,6 +64,7 @@ from rgd.core.broker.events import (
 from rgd.core.buckets.decision import Answer, Name, Request, Together
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Message, Report
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.records import Change
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Pair
@@ -106,6 +109,8 @@ class Parts:
     log_keeper: LogKeeper | None = None
     #: Makes the exchange's place, where that may be needed; raises ExchangeDown.
     prepare: Callable[[], Awaitable[None]] | None = None
+    #: Makes the exchange of a shard; None: rows are sent on the exchange's own topic alone.
+    shard_exchange: Callable[[Shard], Exchange] | None = None
     #: The stock brokers that share the quotas; None: there are none.
     stock: StockParts | None = None
 
@@ -121,11 +126,14 @@ class RgdDaemon(Looks, Leasing):
         self.now = parts.clock.now
         self.errors = InternalErrors(self.now, self._halt)
         self.traffic: Traffic[Message] = Traffic(parts.exchange, CompactDialect(), self.errors)
+        self.shards = self._shard_topics()
         self.stock = self._stock_neighbours()
         self.recorder = Recorder(parts.usage_log, self.errors)
         self.backlogs = Backlogs(core.backlogs, self._handle, parts.clock)
         #: Set when the time keeper should look at the core again.
         self._poked = asyncio.Event()
+        #: Held while a message is taken, because several topics may be read.
+        self._taking = asyncio.Lock()
         self._demand_unreported = False
         self._is_draining = False
         #: Why this daemon may not go on.
@@ -187,6 +195,7 @@ class RgdDaemon(Looks, Leasing):
         beside = {
             "exchange": self.parts.exchange.trouble,
             **(self.stock.troubles() if self.stock else {}),
+            "shards": self.shards.trouble if self.shards else None,
             "usage log": self.parts.usage_log.trouble,
             "tier": self.parts.log_keeper.trouble if self.parts.log_keeper else None,
             "policies": policies.trouble,
@@ -248,6 +257,7 @@ class RgdDaemon(Looks, Leasing):
         """Let go of the exchange, the policies and the log, of each whatever the others raise."""
         parts = self.parts
         for part in (
+            self.shards,
             parts.exchange,
             parts.policies,
             parts.usage_log,
@@ -374,10 +384,14 @@ class RgdDaemon(Looks, Leasing):
 
     def _send(self, effect: Publish | Listen | SendStockReport) -> None:
         match effect:
+            case Publish(Report(shard=shard) as report) if shard != WHOLE:
+                if self.shards is not None:
+                    self.shards.post(report, shard)
             case Publish(message):
                 self.traffic.post(message)
-            case Listen():
-                pass  # No setting divides the exchange into shards yet.
+            case Listen(shards):
+                if self.shards is not None:
+                    self.shards.listen(shards)
             case SendStockReport(report):
                 if self.stock is not None:
                     self.stock.post(report)
@@ -388,7 +402,21 @@ class RgdDaemon(Looks, Leasing):
         self.halted = self.halted or reason
         self._until.set()
 
+    def _shard_topics(self) -> ShardTopics | None:
+        make = self.parts.shard_exchange
+        if make is None:
+            return None
+
+        def opened(shard: Shard) -> None:
+            self._handle(ShardOpened(self.now(), shard))
+
+        return ShardTopics(make, take=self._take, opened=opened, errors=self.errors)
+
     async def _take(self, payload: bytes) -> None:
+        async with self._taking:
+            await self._take_next(payload)
+
+    async def _take_next(self, payload: bytes) -> None:
         message = await self.traffic.decoded(payload)
         if message is None:
             # Also between messages that are dropped: there may be thousands of them.

@@ -6,21 +6,14 @@ kept twice. They are read one after the other, so that whoever renders them may 
 
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Final
 
 from rgd.app.daemon import RgdDaemon
+from rgd.app.drops import ALWAYS, drops_of
 from rgd.app.throttled_samples import throttled_samples
 from rgd.core.policies.model import Rates
 from rgd.core.units import NS_PER_S, Dimension, to_units
 from rgd.ports.metrics import Sample
 from rgd.views.figures import GroupFigures, group_figures
-
-#: Why sends failed, beside the reasons for which received reports are dropped.
-OVERFLOW: Final = "overflow"
-#: Messages that no daemon sealed, on the embedded broker.
-UNAUTHENTICATED: Final = "unauthenticated"
-#: Messages that no client of the exchange would send so.
-UNREADABLE: Final = "unreadable"
 
 
 class Telemetry:
@@ -34,6 +27,7 @@ class Telemetry:
         contained = self._daemon.errors.figures
         yield from contained(self._of_groups)
         yield from contained(self._of_dispatch)
+        yield from contained(self._of_leases)
         # Of few series; each part is of one moment.
         for figures in (self._of_exchange, self._of_log, self._of_errors):
             yield from list(contained(figures))
@@ -46,6 +40,15 @@ class Telemetry:
         yield Sample("rgd_ungoverned_total", (), limiter.ungoverned_total)
         yield Sample("rgd_policies_unknown_granted_total", (), limiter.unknown_granted_total)
         yield Sample("rgd_policies_unknown_refused_total", (), limiter.unknown_refused_total)
+
+    def _of_leases(self) -> Iterator[Sample]:
+        leases = self._daemon.core.leases
+        yield Sample("rgd_leases", (), len(leases.table))
+        for event, happened in leases.events().items():
+            yield Sample("rgd_lease_events_total", (event,), happened)
+        for state, load in list(leases.table.groups.items()):
+            yield Sample("rgd_leased", (*state.key, Dimension.MESSAGES), load.held_messages)
+            yield Sample("rgd_leased", (*state.key, Dimension.BYTES), load.held_bytes)
 
     def _of_dispatch(self) -> Iterator[Sample]:
         daemon = self._daemon
@@ -61,14 +64,12 @@ class Telemetry:
             yield Sample("rgd_peer_age_seconds", (name,), age_ns / NS_PER_S)
         yield Sample("rgd_reports_sent_total", (), core.reports_sent)
         yield Sample("rgd_reports_received_total", (), core.reports_received)
-        for reason, count in daemon.traffic.dropped.items():
-            yield Sample("rgd_reports_dropped_total", (reason,), count)
-        for reason, count in core.membership.dropped.items():
-            yield Sample("rgd_reports_dropped_total", (reason,), count)
-        exchange = daemon.parts.exchange
-        yield Sample("rgd_reports_dropped_total", (OVERFLOW,), exchange.dropped)
-        yield Sample("rgd_reports_dropped_total", (UNAUTHENTICATED,), exchange.unauthenticated)
-        yield Sample("rgd_reports_dropped_total", (UNREADABLE,), exchange.unreadable)
+        dropped = daemon.traffic.dropped + core.membership.dropped
+        dropped += drops_of(daemon.parts.exchange)
+        if daemon.shards is not None:
+            dropped += daemon.shards.dropped
+        for reason in sorted(dropped.keys() | ALWAYS):
+            yield Sample("rgd_reports_dropped_total", (reason,), dropped[reason])
         yield Sample("rgd_rows_suppressed_total", (), core.rounds.rows_suppressed)
         yield Sample("rgd_group_slots", (), core.index.given)
         yield Sample("rgd_group_slots_unknown", (), core.index.unknown)
@@ -113,6 +114,8 @@ def _of_group(figures: GroupFigures) -> Iterator[Sample]:
     yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, figures.wanted))
     if figures.shadow_refused is not None:
         yield from map(Sample, repeat("rgd_shadow_refused_total"), labels, figures.shadow_refused)
+    if figures.over is not None:
+        yield from map(Sample, repeat("rgd_over_total"), labels, figures.over)
 
 
 def _rates(name: str, labels: tuple[tuple[str, ...], ...], rates: Rates) -> Iterator[Sample]:

@@ -52,7 +52,13 @@ class Publishes(Protocol):
 class Traffic(Generic[M]):
     """The messages of one dialect that this daemon sends and receives."""
 
-    def __init__(self, exchange: Publishes, dialect: Dialect[M], errors: InternalErrors) -> None:
+    def __init__(
+        self,
+        exchange: Publishes,
+        dialect: Dialect[M],
+        errors: InternalErrors,
+        outbox_max: int = OUTBOX_MAX,
+    ) -> None:
         self._exchange = exchange
         self._dialect = dialect
         self._errors = errors
@@ -60,7 +66,7 @@ class Traffic(Generic[M]):
         self.dropped: Counter[str] = Counter()
         #: Senders whose names are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
-        self._outbox: deque[M] = deque(maxlen=OUTBOX_MAX)
+        self._outbox: deque[M] = deque(maxlen=outbox_max)
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
         self._is_sent = asyncio.Event()

@@ -34,6 +34,7 @@ from rgd.app.backlog_telemetry import BacklogTelemetry
 from rgd.app.backlog_wiring import backlog_poller
 from rgd.app.backlogs import nobody_listens
 from rgd.app.clock import SystemClock
+from rgd.app.credentials import Credentials, tokens_of
 from rgd.app.daemon import Halted, Parts, RgdDaemon
 from rgd.app.known_peers import KnownPeers
 from rgd.app.log_wiring import log_keeper
@@ -41,11 +42,11 @@ from rgd.app.logs import configure_logs
 from rgd.app.open_files import connections_room, raise_open_files
 from rgd.app.policies.choose import patience_ns, policies_of, prepare_exchange
 from rgd.app.policies.stock import nothing_polled
+from rgd.app.shard_wiring import shard_exchange
 from rgd.app.stock_wiring import stock_parts
 from rgd.app.telemetry import Telemetry
 from rgd.config.credential_files import check_credential_files
 from rgd.config.settings import Settings
-from rgd.config.tokens import load_tokens
 from rgd.config.values import EMBEDDED
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.settings import BrokerSettings
@@ -112,7 +113,9 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
             log_door=daemon.parts.log_keeper,
             observe=exposition.observe_answer,
         )
+        credentials = Credentials(server, settings.http)
         exposition.also(server.samples)
+        exposition.also(credentials.samples)
         await server.open()
         stack.push_async_callback(server.close)
         ready = f"rgd broker={daemon.broker} listening={_address(settings, server)} exchange={url}"
@@ -122,6 +125,8 @@ async def _serve(settings: Settings, *, insecure: bool, say: Callable[[str], Non
                 if embedded is not None:
                     watch = daemon.errors.keep("embedded", embedded.supervise)
                     beside.append(tasks.create_task(watch, name="embedded"))
+                follow = daemon.errors.keep("credentials", credentials.follow)
+                beside.append(tasks.create_task(follow, name="credentials"))
                 await daemon.run(until, on_up=lambda: say(ready))
                 for task in beside:
                     task.cancel()
@@ -181,7 +186,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         on_alarm=_tell_log_alarm,
         on_trimmed=_tell_log_trimmed,
     )
-    prepare = prepare_exchange(settings)
+    prepare = prepare_exchange(settings, settings.exchange.topic)
     keeper = log_keeper(settings, folder, usage_log, clock)
     poller = backlog_poller(settings, clock)
     parts = Parts(
@@ -192,6 +197,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
             settings=pulsar_settings(settings.exchange),
             prepare=prepare,
         ),
+        shard_exchange=partial(shard_exchange, settings, url, prepare),
         policies=policies_of(
             settings,
             url,
@@ -244,6 +250,7 @@ def core_settings(
         isolation_hold_rounds=exchange.isolation_hold_rounds,
         on_isolation=exchange.on_isolation,
         expected_brokers=exchange.expected_brokers,
+        shards=exchange.shards,
         stored_peers=stored_peers - {sender.broker},
         policies_patience_ns=patience_ns(settings),
         on_unknown=settings.policies.unknown,
@@ -266,10 +273,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
     room = connections_room(raise_open_files())
     if room < http.connections_max:
         _log.warning("few open files: fewer connections than http.connections_max", most=room)
-    tokens = Tokens()
-    if http.tokens_file is not None:
-        grants = load_tokens(http.tokens_file)
-        tokens = Tokens({digest: grant.scopes for digest, grant in grants.items()})
+    tokens = Tokens() if http.tokens_file is None else tokens_of(http.tokens_file)
     host, port = http.address
     return HttpSettings(
         host=host,
@@ -290,6 +294,7 @@ def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
         tls_key=http.tls_key,
         tls_client_ca=http.tls_client_ca,
         fast_lane=http.fast_lane,
+        shadow=http.shadow,
         insecure=insecure,
     )
 

@@ -109,11 +109,28 @@ def details(view: _Json) -> Iterator[str]:
                     f"{_count(refused['messages'], 'message')}{size} on {view['broker']} in the last "
                     f"{lately['window_s']:.0f} s, of all names it governs"
                 )
+        yield from _leases(level)
     yield from _blocked_lately(view)
     yield from _throttled(view["throttled"])
     waits = [level["retry_after_ms"] for level in view["levels"]]
     if any(waits):
         yield f"one message more is granted in {max(waits):,} ms, if nobody takes it before"
+
+
+def _leases(level: _Json) -> Iterator[str]:
+    """What callers hold in advance of one limit."""
+    leases = level["leases"]
+    if leases is None:
+        return
+    wants = leases["wants"]
+    amounts = [
+        f"{show(wants[dimension], is_bytes=dimension is Dimension.BYTES)}/s ({dimension}, "
+        f"{show(leases[f'held_{dimension}'], is_bytes=dimension is Dimension.BYTES)} held)"
+        for dimension in Dimension
+        if wants[dimension]
+    ]
+    wanted = f" that want {' and '.join(amounts)}" if amounts else ""
+    yield f"{_title(level)} has {_count(leases['leases'], 'lease')}{wanted}"
 
 
 def _throttled(counts: _Json | None) -> Iterator[str]:

@@ -47,6 +47,7 @@ from rgd.config.values import (
 from rgd.core.broker.settings import OnIsolation
 from rgd.core.exchange.dialects import DialectName
 from rgd.core.exchange.peers import PEERS_MAX
+from rgd.core.exchange.shards import SHARDS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
 from rgd.core.shares.model import PPM, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE
 from rgd.ports.door import Ungoverned, is_loopback
@@ -160,6 +161,13 @@ class ExchangeSettings(Section):
         le=3600,
         description="The stock brokers' `resourceUsageTransportPublishIntervalInSecs`: their reports count "
         "what passed in this time.",
+    )
+    shards: Count = Field(
+        default=1,
+        ge=1,
+        le=SHARDS_MAX,
+        description="The number of topics over which reports are spread by group. With more than one a daemon reads only "
+        "those of its groups. It is changed by a rolling restart.",
     )
     round_ms: Millis = Field(
         default=1000,
@@ -367,6 +375,11 @@ class HttpSettings(Section):
     ungoverned: Ungoverned = Field(
         default=Ungoverned.ALLOW,
         description="The answer for names that are attached to no group.",
+    )
+    shadow: Flag = Field(
+        default=False,
+        description="Decide and count, and refuse nothing: every request is granted, and a header and a metric say what "
+        "would have been.",
     )
     tokens_file: Path | None = Field(
         default=None,

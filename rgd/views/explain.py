@@ -36,9 +36,11 @@ from rgd.views.model import (
     BacklogQuotaView,
     DimensionView,
     ExplainView,
+    LeasesView,
     LevelView,
     LimitedByView,
     MissingGroupView,
+    RatesView,
     RefusedLastMinuteView,
     RefusedView,
     ScopeView,
@@ -132,6 +134,7 @@ def _limit(
         bytes=size,
         retry_after_ms=_retry_after_ms(state, now),
         refused_last_minute=_refused_last_minute(broker, state, now),
+        leases=_leases(broker, state),
     )
 
 
@@ -170,6 +173,7 @@ def _group(
         bytes=size,
         retry_after_ms=0 if group.shadow else _retry_after_ms(decides, now),
         refused_last_minute=_refused_last_minute(broker, state, now),
+        leases=_leases(broker, state),
     )
 
 
@@ -201,6 +205,14 @@ def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields
         admitted=None if row is None else to_units(admitted),
         refused=None if row is None else to_units(max(0, wanted - admitted)),
     )
+
+
+def _leases(broker: Broker, level: LevelState | None) -> LeasesView | None:
+    load = None if level is None else broker.leases.table.loads.get(level)
+    if load is None:
+        return None
+    wants = RatesView(to_units(load.wants_messages), to_units(load.wants_bytes))
+    return LeasesView(load.leases, wants, load.held_messages, load.held_bytes)
 
 
 def _retry_after_ms(level: LevelState | None, now: Nanos) -> int:

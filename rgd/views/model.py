@@ -63,6 +63,8 @@ class GroupView:
     tenants: tuple[str, ...]
     namespaces: tuple[str, ...]
     topics: tuple[str, ...]
+    #: The part of a share beyond which callers are told; None: no part.
+    soft: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,18 @@ class ScopeView:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesView:
+    """The leases of all names that a limit governs."""
+
+    leases: int
+    #: What they want together, each at most the whole share; units per second.
+    wants: RatesView
+    #: Units that they have taken and may not have spent, at most.
+    held_messages: int
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LevelView:
     """One limit that applies to a name."""
 
@@ -158,6 +172,8 @@ class LevelView:
     #: The wait of a request for one message and one byte now, in milliseconds; 0: none.
     retry_after_ms: int
     refused_last_minute: RefusedLastMinuteView
+    #: None: there are none.
+    leases: LeasesView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,9 @@ class CompactDialect:
 
     name: Final = DialectName.COMPACT
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_numbering: int = 1) -> None:
         #: The name dictionaries of the wire: ours, and those of all senders.
-        self.numbering, self.name_decoders = NameEncoder(), NameDecoders()
+        self.numbering, self.name_decoders = NameEncoder(first_numbering), NameDecoders()
 
     def cost(self, payload: bytes) -> int:
         return plain_bytes(payload)

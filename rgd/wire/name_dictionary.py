@@ -53,10 +53,14 @@ _Key = tuple[str, int, int]
 
 
 class NameEncoder:
-    """The numbers that one sender gives its groups."""
+    """The numbers that one sender gives its groups.
 
-    def __init__(self) -> None:
-        self._generation = 1
+    Args:
+        generation: the first numbering, greater than all that this sender used in this shard before.
+    """
+
+    def __init__(self, generation: int = 1) -> None:
+        self._generation = generation
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         #: [numbers] whether its name was said since the last full state began, and how many were.

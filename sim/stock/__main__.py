@@ -19,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     if options.list:
         for scenario in SCENARIOS.values():
-            reach = f" (out of reach: {scenario.out_of_reach})" if scenario.out_of_reach else ""
+            reason = scenario.reason(2)
+            reach = f" (out of reach: {reason})" if reason else ""
             print(f"{scenario.name}: {scenario.title}{reach}")
         return EXIT_DONE
     is_broken = False
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = run(scenario, size, seed=options.seed, periods=options.periods)
         for number, one in enumerate(figures, 1):
             print(_line(scenario, size, number, one, markdown=options.markdown), flush=True)
-            is_broken |= bool(one.faults) and not scenario.out_of_reach
+            is_broken |= bool(one.faults) and not scenario.reason(size.stock)
     return EXIT_FAILED if is_broken else EXIT_DONE
 
 

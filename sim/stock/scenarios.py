@@ -48,10 +48,20 @@ class StockScenario:
     steps: tuple[Step, ...]
     #: Why the bounds do not hold in it; "" where they do.
     out_of_reach: str = ""
+    #: The same, with several stock brokers only.
+    out_of_reach_many: str = ""
     #: The least number of brokers of each kind.
     stock_least: int = 1
     rgd_least: int = 1
 
+    def reason(self, stock: int) -> str:
+        """Why the bounds do not hold with so many stock brokers; "" where they do."""
+        return self.out_of_reach or (self.out_of_reach_many if stock > 1 else "")
+
+
+_TRAP: Final = (
+    "stock brokers that wake together trap one another: the first report finds others idle"
+)
 
 _BUSY: Final = everyone(3.0)
 _IDLE: Final = everyone(0.0)
@@ -62,6 +72,7 @@ _ALL: Final = (
         "stock-wakes",
         "rgd is saturated, stock brokers are idle and then saturated",
         (Step(_IDLE, _BUSY), Step(_BUSY, _BUSY)),
+        out_of_reach_many=_TRAP,
     ),
     StockScenario(
         "rgd-wakes",
@@ -72,6 +83,7 @@ _ALL: Final = (
         "stock-sleeps",
         "everybody is saturated, then stock brokers are idle, then saturated again",
         (Step(_BUSY, _BUSY), Step(_IDLE, _BUSY), Step(_BUSY, _BUSY)),
+        out_of_reach_many=_TRAP,
     ),
     StockScenario(
         "rgd-sleeps",

@@ -92,6 +92,12 @@ def prometheus() -> Path:
     )
 
 
+def nginx() -> Path:
+    """Nginx with `auth_request`, for gateways that ask a daemon."""
+    found = _on_path("nginx") or next(filter(Path.is_file, [Path("/usr/sbin/nginx")]), None)
+    return need("nginx", found, remedy="install nginx (Debian: nginx-light)")
+
+
 def kubectl() -> Path:
     """The `kubectl` whose built-in kustomize renders the manifests."""
     return need("kubectl", _on_path("kubectl"), remedy="install kubectl")

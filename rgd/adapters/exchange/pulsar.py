@@ -9,7 +9,7 @@ replaced by a new one (`pulsar_lasting`). The policies table is in `pulsar_table
 import asyncio
 from typing import Final
 
-from rgd.adapters.exchange.inbox import PayloadInbox
+from rgd.adapters.exchange.inbox import WAITING_BYTES_MAX, PayloadInbox
 from rgd.adapters.exchange.pulsar_lasting import LastingSession, Prepare
 from rgd.adapters.exchange.pulsar_session import PulsarSettings
 from rgd.ports.exchange import ExchangeClosed, Received
@@ -32,6 +32,7 @@ class PulsarExchange:
         topic: a non-persistent topic, by its full name.
         settings: how to reach the broker.
         queue_max: most messages that wait for `receive`; beyond that the oldest is dropped and counted.
+        queue_bytes_max: most bytes of them; the same.
         prepare: creates the topic's namespace again if it was removed.
     """
 
@@ -42,10 +43,12 @@ class PulsarExchange:
         *,
         settings: PulsarSettings = _DEFAULTS,
         queue_max: int = QUEUE_MAX,
+        queue_bytes_max: int = WAITING_BYTES_MAX,
         prepare: Prepare | None = None,
     ) -> None:
         self._topic = topic
         self._queue_max = queue_max
+        self._queue_bytes_max = queue_bytes_max
         self._session = LastingSession(url, topic, settings, prepare=prepare)
         self._inbox: PayloadInbox | None = None
         self._is_closed = False
@@ -75,7 +78,7 @@ class PulsarExchange:
         if self._is_closed:
             raise ExchangeClosed(f"{self._topic} was closed")
         assert self._inbox is None, "opened twice"
-        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max)
+        inbox = PayloadInbox(asyncio.get_running_loop(), self._queue_max, self._queue_bytes_max)
         await self._session.open(
             lambda delivery: inbox.put(Received(delivery.payload, delivery.published_ms))
         )

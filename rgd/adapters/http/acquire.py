@@ -37,6 +37,7 @@ from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.shadow import Shadow, shadow_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.turns import SLICE_WORK, Turns
@@ -94,12 +95,20 @@ _array = ArrayReader(AcquireBody)
 class Acquire:
     """Asks the daemon on behalf of HTTP callers."""
 
-    def __init__(self, daemon: Daemon, settings: HttpSettings, turns: Turns | None = None) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        settings: HttpSettings,
+        turns: Turns | None = None,
+        shadow: Shadow | None = None,
+    ) -> None:
         self._ask_daemon = daemon.acquire
         self._grants_together = daemon.acquire_together
         self._names_resolved = daemon.names_resolved
         self._batch_max = settings.batch_max
-        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+        #: Answers in place of refusals; None: this daemon refuses.
+        self._shadow = shadow
+        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY and shadow is None
         self._turns = turns or Turns()
         #: Faulty items of arrays so far, by status: bad input that no status line shows.
         self.item_faults: Counter[int] = Counter()
@@ -107,13 +116,24 @@ class Acquire:
     def answer(self, call: Call) -> Answering:
         """Answer an object with an answer, an array with an array of answers."""
         body = call.body
-        if is_array(body):
+        if body[:1] != b"{" and is_array(body):
             return self._answer_many(body)
-        asked = _one.decode(body)
+        return self.reply_to(_one.decode(body))
+
+    def reply_to(self, asked: AcquireBody) -> Reply:
+        """Answer one question."""
         answer = self._ask(asked)
+        if (
+            isinstance(answer, Decision)
+            and answer.granted
+            and answer.limited_by is None
+            and answer.governed
+            and not answer.over
+        ):
+            return _granted_reply[answer.messages, answer.bytes]
+        if self._shadow is not None:
+            return shadow_reply(self._shadow.answer(request_of(asked), answer))
         if isinstance(answer, Decision):
-            if answer.granted and answer.limited_by is None and answer.governed:
-                return _granted_reply[answer.messages, answer.bytes]
             return decision_reply(answer, asked.kind or Kind.PUBLISH)
         if isinstance(answer, TooLarge):
             return too_large_reply(answer)
@@ -205,6 +225,8 @@ class Acquire:
             if status is None:
                 raise
             return self._fault(status, cut_reason(str(exc)))
+        if self._shadow is not None:
+            return self._shadow.answer(request_of(asked), answer)
         if isinstance(answer, TooLarge):
             return self._fault(413, too_large_reason(answer))
         if isinstance(answer, PoliciesUnknown):
@@ -309,8 +331,12 @@ def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None
         return None
     together = Together(tuple(name))
     together.count = len(amounts)
-    together.messages = sum(1 if messages is UNSET else messages for messages, _ in amounts)
-    together.bytes = sum(size or 0 for _, size in amounts)
+    messages, sizes = zip(*amounts, strict=True)
+    try:
+        together.messages, together.bytes = sum(messages), sum(sizes)
+    except TypeError:  # one of them was not said
+        together.messages = sum(1 if one is UNSET else one for one in messages)
+        together.bytes = sum(size or 0 for size in sizes)
     return together
 
 

@@ -49,11 +49,11 @@ class LaneAnswers:
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         if reply.status != HTTPStatus.NO_CONTENT:
             lines += [f"Content-Type: {reply.content_type}", f"Content-Length: {len(reply.body)}"]
-        if is_last and "Connection" not in reply.headers:
-            lines.append("Connection: close")
         # A line break in a header would begin another answer.
         assert not any("\r" in line or "\n" in line for line in lines), "headers are single lines"
         head = "\r\n".join(lines).encode() + self._end
+        if is_last and "Connection" not in reply.headers:
+            head = head.removesuffix(b"\r\n") + b"Connection: close\r\n\r\n"
         return head if is_head else head + reply.body
 
 

@@ -142,7 +142,7 @@ def _parsed(head: bytes) -> tuple[str, str, CIMultiDict[str]] | None:
         return None
     headers = CIMultiDict((name.decode(), value.decode()) for name, value in reader.headers)
     names = {name.lower() for name in headers}
-    if len(names) < len(headers) or names & _UNUSUAL:
+    if len(names) < len(headers) or names & _UNUSUAL or "host" not in names:
         return None
     if headers.get("Connection", "keep-alive").lower() != "keep-alive":
         return None

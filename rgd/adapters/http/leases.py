@@ -10,7 +10,7 @@ How much a lease gets is decided by `rgd.core.leases`.
 import hashlib
 from typing import Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from rgd.adapters.http.acquire import name_of
 from rgd.adapters.http.answers import (
@@ -19,6 +19,7 @@ from rgd.adapters.http.answers import (
     UnknownAnswer,
     backlog_reply,
     decision_reply,
+    over_headers,
     unknown_reply,
 )
 from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
@@ -26,6 +27,7 @@ from rgd.adapters.http.endpoint import AnyOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import NotGoverned, Overloaded
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
 from rgd.core.leases.model import (
@@ -68,6 +70,16 @@ class LeaseView(Struct, omit_defaults=True, gc=False):
     dimension: Dimension | None = None
     #: Only where nothing could be added.
     retry_after_ms: int | None = None
+    #: Taken beyond the soft limit of a group.
+    over: bool = False
+    #: Only where the daemon is a shadow: what would have been answered instead.
+    shadow: str | None = None
+
+
+#: What a shadow answers where there is no lease: to use what it likes, and to ask again soon.
+_NO_LEASE: Final = LeaseView(
+    "shadow", None, None, expires_in_ms=1000, refresh_in_ms=500, safe_rate=SafeRate(None, None)
+)
 
 
 class ReleaseView(Struct, gc=False):
@@ -80,9 +92,12 @@ class ReleaseView(Struct, gc=False):
 class Leases:
     """Leases on behalf of HTTP callers."""
 
-    def __init__(self, daemon: Daemon, settings: HttpSettings) -> None:
+    def __init__(
+        self, daemon: Daemon, settings: HttpSettings, shadow: Shadow | None = None
+    ) -> None:
         self._daemon = daemon
-        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY
+        self._shadow = shadow
+        self._denies_ungoverned = settings.ungoverned == Ungoverned.DENY and shadow is None
 
     def open(self, call: Call) -> Reply:
         """Give a lease."""
@@ -102,7 +117,7 @@ class Leases:
         if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
             self._daemon.release_lease(answer.lease_id, Pair())
             raise NotGoverned(str(name[3] or name[2] or name[1]))
-        return _reply(answer, name[0])
+        return self._reply(answer, name[0])
 
     def renew(self, call: Call) -> Reply:
         """Extend a lease, and add what it lacks."""
@@ -118,7 +133,7 @@ class Leases:
         if isinstance(answer, LeaseAnswer) and self._is_denied(answer):
             self._daemon.release_lease(lease_id, Pair())
             raise NotGoverned("the name of the lease")
-        return _reply(answer, Kind.PUBLISH)
+        return self._reply(answer, Kind.PUBLISH)
 
     def release(self, call: Call) -> Reply:
         """End a lease."""
@@ -126,81 +141,32 @@ class Leases:
         left = Pair(body.messages or 0, body.bytes or 0)
         return json_reply(ReleaseView(*self._daemon.release_lease(call.path["lease"], left)))
 
+    def _reply(self, answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
+        if self._shadow is not None:
+            return self._shadow_reply(answer, self._shadow)
+        return _reply(answer, kind)
+
+    def _shadow_reply(self, answer: LeaseAnswer | Answer, shadow: Shadow) -> Reply:
+        """A lease without bounds, whatever was decided and taken."""
+        view = _view(answer) if isinstance(answer, LeaseAnswer) else _NO_LEASE
+        decision = answer.decision if isinstance(answer, LeaseAnswer) else answer
+        shadowed = shadow.shadowed_lease(decision)
+        if shadowed is None:
+            return json_reply(structs.replace(view, messages=None, bytes=None))
+        told = shadow.granted(shadowed, 0, 0, decision)
+        view = structs.replace(
+            view,
+            messages=None,
+            bytes=None,
+            limited_by=told.limited_by,
+            group=told.group,
+            dimension=told.dimension,
+            shadow=shadowed,
+        )
+        return json_reply(view, headers={HEADER: shadowed})
+
     def _is_denied(self, answer: LeaseAnswer) -> bool:
         return self._denies_ungoverned and not answer.decision.governed
-
-
-def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
-    """The calls."""
-    unknown = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
-    malformed = ResponseSpec("The body is malformed; the field is named.", Reason)
-    too_large = ResponseSpec("The body is too large.", Reason)
-    denied = ResponseSpec(
-        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
-    )
-    return (
-        Endpoint(
-            method="POST",
-            path="/v1/leases",
-            scope=Scope.QUERY,
-            handler=leases.open,
-            is_hot=True,
-            summary="Take tokens in advance, to spend them without asking.",
-            body=LeaseBody,
-            answers={
-                200: ResponseSpec("The lease, perhaps with less than was wanted.", LeaseView),
-                400: malformed,
-                403: denied,
-                404: ResponseSpec("There is no such group.", Reason),
-                413: too_large,
-                429: _REFUSED,
-                503: ResponseSpec(
-                    "Too many leases; or no policies are known yet.",
-                    AnyOf((UnknownAnswer, Reason)),
-                    headers_if_any=("Retry-After",),
-                ),
-            },
-        ),
-        Endpoint(
-            method="POST",
-            path="/v1/leases/{lease}/renew",
-            scope=Scope.QUERY,
-            handler=leases.renew,
-            is_hot=True,
-            summary="Extend a lease, and add what it lacks.",
-            body=RenewBody,
-            answers={
-                200: ResponseSpec(
-                    "The lease goes on; the amounts are added, perhaps 0.", LeaseView
-                ),
-                400: malformed,
-                403: denied,
-                404: unknown,
-                413: too_large,
-                429: _REFUSED,
-                503: ResponseSpec(
-                    "No policies are known.",
-                    AnyOf((UnknownAnswer, Reason)),
-                    headers_if_any=("Retry-After",),
-                ),
-            },
-        ),
-        Endpoint(
-            method="POST",
-            path="/v1/leases/{lease}/release",
-            scope=Scope.QUERY,
-            handler=leases.release,
-            is_hot=True,
-            summary="End a lease, and give back what was not spent.",
-            body=ReleaseBody,
-            answers={
-                200: ResponseSpec("What was given back.", ReleaseView),
-                400: malformed,
-                404: unknown,
-                413: too_large,
-            },
-        ),
-    )
 
 
 _REFUSED: Final = ResponseSpec(
@@ -217,6 +183,81 @@ _REFUSED: Final = ResponseSpec(
 )
 
 
+_TOLD: Final = (HEADER, "X-Rgd-Over")
+_MALFORMED: Final = ResponseSpec("The body is malformed; the field is named.", Reason)
+_TOO_LARGE: Final = ResponseSpec("The body is too large.", Reason)
+_UNKNOWN: Final = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
+#: What may be answered wherever tokens are taken.
+_TAKING: Final = {
+    400: _MALFORMED,
+    403: ResponseSpec(
+        "The token lacks the scope; or no limit applies and http.ungoverned is deny.", Reason
+    ),
+    413: _TOO_LARGE,
+    429: _REFUSED,
+    503: ResponseSpec(
+        "Too many leases; or no policies are known.",
+        AnyOf((UnknownAnswer, Reason)),
+        headers_if_any=("Retry-After",),
+    ),
+}
+
+
+def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
+    """The calls."""
+    return (
+        Endpoint(
+            method="POST",
+            path="/v1/leases",
+            scope=Scope.QUERY,
+            handler=leases.open,
+            is_hot=True,
+            summary="Take tokens in advance, to spend them without asking.",
+            body=LeaseBody,
+            answers={
+                200: ResponseSpec(
+                    "The lease, perhaps with less than was wanted.",
+                    LeaseView,
+                    headers_if_any=_TOLD,
+                ),
+                404: ResponseSpec("There is no such group.", Reason),
+                **_TAKING,
+            },
+        ),
+        Endpoint(
+            method="POST",
+            path="/v1/leases/{lease}/renew",
+            scope=Scope.QUERY,
+            handler=leases.renew,
+            is_hot=True,
+            summary="Extend a lease, and add what it lacks.",
+            body=RenewBody,
+            answers={
+                200: ResponseSpec(
+                    "The lease goes on; the amounts are added, perhaps 0.", LeaseView
+                ),
+                404: _UNKNOWN,
+                **_TAKING,
+            },
+        ),
+        Endpoint(
+            method="POST",
+            path="/v1/leases/{lease}/release",
+            scope=Scope.QUERY,
+            handler=leases.release,
+            is_hot=True,
+            summary="End a lease, and give back what was not spent.",
+            body=ReleaseBody,
+            answers={
+                200: ResponseSpec("What was given back.", ReleaseView),
+                400: _MALFORMED,
+                404: _UNKNOWN,
+                413: _TOO_LARGE,
+            },
+        ),
+    )
+
+
 def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:
     """Rates in Milli per second."""
     return Pair(*(0 if of is UNSET else min(to_milli(of), RATE_MAX) for of in (messages, size)))
@@ -230,7 +271,7 @@ def _holder(call: Call) -> str:
 
 def _reply(answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
     if isinstance(answer, LeaseAnswer):
-        return json_reply(_view(answer))
+        return json_reply(_view(answer), headers=over_headers(answer.decision))
     if isinstance(answer, OverBacklog):
         return backlog_reply(answer)
     if isinstance(answer, PoliciesUnknown):
@@ -253,6 +294,7 @@ def _view(answer: LeaseAnswer) -> LeaseView:
         group=decision.group,
         dimension=decision.dimension,
         retry_after_ms=None if decision.granted else decision.retry_after_ms,
+        over=decision.over,
     )
 
 

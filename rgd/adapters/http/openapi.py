@@ -51,6 +51,10 @@ _WITH_BODY: Final = {
 }
 
 
+#: What a call of every method is described as.
+_METHODS: Final = ("get", "post", "put", "patch", "delete", "options")
+
+
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Describe the calls."""
     listed = tuple(endpoints)
@@ -60,8 +64,11 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     known = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in listed:
-        operation = _operation(endpoint, known)
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+        methods = _METHODS if endpoint.method == "*" else (endpoint.method.lower(),)
+        path = endpoint.path.replace(":path}", "}")
+        for method in methods:
+            operation = _operation(endpoint, method, path, known)
+            paths.setdefault(path, {})[method] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "rgd", "version": __version__, "description": _DESCRIPTION},
@@ -73,9 +80,11 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str, Any]:
+def _operation(
+    endpoint: Endpoint, method: str, path: str, known: Mapping[Any, Any]
+) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": _operation_id(endpoint),
+        "operationId": _operation_id(method, path),
         "summary": endpoint.summary,
         "security": [] if endpoint.scope is None else [{"bearer": [endpoint.scope.value]}, {}],
         "responses": {
@@ -83,7 +92,7 @@ def _operation(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str, Any]:
             for status, says in sorted(_answers(endpoint).items())
         },
     }
-    if parameters := _parameters(endpoint):
+    if parameters := _parameters(endpoint, path):
         operation["parameters"] = parameters
     if endpoint.body is not None:
         content = {JSON: {"schema": _schema(endpoint.body, known)}}
@@ -91,7 +100,7 @@ def _operation(endpoint: Endpoint, known: Mapping[Any, Any]) -> dict[str, Any]:
     return operation
 
 
-def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     in_path = [
         {
             "name": name,
@@ -99,7 +108,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
             "required": True,
             "schema": {"type": "string", **_PART_SCHEMAS.get(name, {})},
         }
-        for name in _PATH_PART.findall(endpoint.path)
+        for name in _PATH_PART.findall(path)
     ]
     in_query = [
         {
@@ -165,6 +174,6 @@ def _schema(body: Any, known: Mapping[Any, Any]) -> Any:
     return known[body]
 
 
-def _operation_id(endpoint: Endpoint) -> str:
-    words = re.findall(r"\w+", endpoint.path)
-    return "_".join((endpoint.method.lower(), *words))
+def _operation_id(method: str, path: str) -> str:
+    words = re.findall(r"\w+", path)
+    return "_".join((method, *words))

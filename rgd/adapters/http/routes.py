@@ -20,6 +20,7 @@ from rgd.adapters.http.answers import (
 )
 from rgd.adapters.http.backlogs import Backlogs, backlog_endpoints
 from rgd.adapters.http.bodies import AcquireBody, GroupBody
+from rgd.adapters.http.check import Check, check_endpoints
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.explain import Explain, explain_endpoints
 from rgd.adapters.http.group_patch import GroupPatch, group_patch_endpoints
@@ -71,6 +72,7 @@ def endpoints(doors: Doors) -> tuple[Endpoint, ...]:
         *_acquire(doors.acquire),
         *settle_endpoints(doors.settle),
         *lease_endpoints(doors.leases),
+        *check_endpoints(Check(doors.acquire)),
         *_groups(doors.groups),
         *_brokers(doors.groups),
         *group_patch_endpoints(doors.group_patch),
@@ -98,6 +100,7 @@ def _acquire(acquire: Acquire) -> tuple[Endpoint, ...]:
                     AnyOf(
                         (AcquireAnswer, ArrayOf(AnyOf((AcquireAnswer, ItemFault, UnknownAnswer))))
                     ),
+                    headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over"),
                 ),
                 400: ResponseSpec("The body is malformed; the field is named.", Reason),
                 403: ResponseSpec(
@@ -187,7 +190,7 @@ def _brokers(groups: Groups) -> tuple[Endpoint, ...]:
             path=BROKERS,
             scope=Scope.READ,
             handler=groups.brokers,
-            summary="A page of who is in the exchange, since when, how stale, stock or rgd.",
+            summary="A page of who is in the exchange, since when, how stale, stock or rgd, and in which dialects.",
             query=PAGE_QUERY,
             answers={
                 200: ResponseSpec(

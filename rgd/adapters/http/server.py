@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self
 
@@ -41,9 +42,12 @@ from rgd.adapters.http.reply import Call, MetricsPage, Observer, Reply, encode
 from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.settle import Settle
+from rgd.adapters.http.shadow import Shadow
 from rgd.adapters.http.tls import Certificates, Greeting
+from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
+from rgd.ports.door import Ungoverned
 from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
 
@@ -87,14 +91,17 @@ class HttpServer:
         #: The turns of those who read: how much they did in one slice shows here.
         self.reads = ReadTurns()
         questions = Turns()
-        self._acquire = Acquire(daemon, settings, questions)
+        self._shadow: Shadow | None = None
+        if settings.shadow:
+            self._shadow = Shadow(denies_ungoverned=settings.ungoverned == Ungoverned.DENY)
+        self._acquire = Acquire(daemon, settings, questions, self._shadow)
         self._probes = Probes(daemon, metrics, self.reads)
         writing = asyncio.Lock()
         self.endpoints = endpoints(
             Doors(
                 acquire=self._acquire,
                 settle=Settle(daemon, settings, questions),
-                leases=Leases(daemon, settings),
+                leases=Leases(daemon, settings, self._shadow),
                 groups=Groups(daemon, writing, self.reads),
                 group_patch=GroupPatch(daemon, writing),
                 explain=Explain(daemon),
@@ -147,6 +154,10 @@ class HttpServer:
                 Sample("rgd_http_connections_closed_total", (why,), connections.closed[why])
                 for why in Closed
             ),
+            *(
+                Sample("rgd_http_shadow_total", (what,), count)
+                for what, count in (self._shadow.counts.items() if self._shadow else ())
+            ),
             Sample("rgd_http_unread_bytes", (), unread.total),
             Sample("rgd_http_body_bytes", (), self._bodies.used),
         ]
@@ -191,6 +202,26 @@ class HttpServer:
         except BaseException:
             await self.close()
             raise
+
+    def replace_tokens(self, tokens: Tokens) -> None:
+        """Put other tokens in force; they count from the next request on, on every connection.
+
+        Without any, everybody could ask: where tokens are needed to listen, none is refused.
+
+        Raises:
+            ConfigError: the address that is listened on needs tokens.
+        """
+        check(replace(self._settings, tokens=tokens))
+        self._gate.tokens = tokens
+
+    def reload_certificate(self) -> None:
+        """Read the certificate, its key and the clients' authority again; new handshakes use them.
+
+        Raises:
+            ConfigError: they cannot be used; the old ones stay in force.
+        """
+        if self._greeting is not None:
+            self._greeting.certificates.load()
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""

@@ -33,6 +33,8 @@ class HttpSettings:
     #: Largest body; more is 413.
     body_max_bytes: int = 8 << 20
     ungoverned: Ungoverned = Ungoverned.ALLOW
+    #: Decide and count, and refuse nothing.
+    shadow: bool = False
     #: Empty: no call needs a token.
     tokens: Tokens = field(default_factory=Tokens)
     tls_cert: Path | None = None

@@ -55,7 +55,8 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(_PROTOCOLS)
         try:
-            context.load_cert_chain(self._cert, self._key)
+            # With a password that is none, so that an encrypted key is an error and no question on a terminal.
+            context.load_cert_chain(self._cert, self._key, password="")
         except OSError as exc:  # ssl.SSLError is one too
             expected = f"expected a PEM certificate and its key, got {exc}"
             raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc

@@ -29,6 +29,7 @@ BOUNDS: Final = {
     "reason": 32,
     "where": 64,
     "outcome": 8,
+    "event": 8,
     # A daemon has one log.
     "topic": 1,
     "partition": 1,
@@ -38,6 +39,7 @@ BOUNDS: Final = {
     "policy": 4,
     "source": 2,
     "held": 2,
+    "credential": 2,
 }
 
 #: The same of labels that name one topic or subscription together (`metric.Bound.TOPICS`). The settings

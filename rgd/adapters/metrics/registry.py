@@ -53,7 +53,7 @@ METRICS: Final = (
     Metric(
         "rgd_returned_total",
         MetricType.COUNTER,
-        "Messages or bytes of those granted that `POST /v1/settle` gave back; no series before the first.",
+        "Messages or bytes of those granted that were given back (`POST /v1/settle`, released leases); no series before the first.",
         _GROUP,
     ),
     Metric(
@@ -69,6 +69,32 @@ METRICS: Final = (
         "rgd_shadow_refused_total",
         MetricType.COUNTER,
         "Messages or bytes granted that a shadow group would have refused.",
+        _GROUP,
+    ),
+    Metric(
+        "rgd_http_shadow_total",
+        MetricType.COUNTER,
+        "Requests granted whole because the daemon is a shadow (`http.shadow`), by what they would have been: `refused`, "
+        "`partial`, `too_large`, `backlog`, `ungoverned`, `unknown`.",
+        ("outcome",),
+    ),
+    Metric("rgd_leases", MetricType.GAUGE, "Leases that live."),
+    Metric(
+        "rgd_lease_events_total",
+        MetricType.COUNTER,
+        "What happened to leases: `granted`, `renewed`, `refused` (not made), `released`, `expired`.",
+        ("event",),
+    ),
+    Metric(
+        "rgd_leased",
+        MetricType.GAUGE,
+        "Messages or bytes that leases have taken and may not have spent, at most; no series without leases.",
+        _GROUP,
+    ),
+    Metric(
+        "rgd_over_total",
+        MetricType.COUNTER,
+        "Messages or bytes granted beyond the soft limit of a group; no series without one. A changed soft limit starts at 0.",
         _GROUP,
     ),
     # What throttles the dispatch of subscriptions.
@@ -311,6 +337,12 @@ METRICS: Final = (
     ),
     # The door.
     HTTP_REQUEST_SECONDS,
+    Metric(
+        "rgd_http_credentials_old",
+        MetricType.GAUGE,
+        "1: the file of tokens, or the certificate, changed and cannot be used; the old ones stay in force.",
+        ("credential",),
+    ),
     Metric(
         "rgd_http_connections", MetricType.GAUGE, "Open HTTP connections, those for probes too."
     ),

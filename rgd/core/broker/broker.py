@@ -150,7 +150,7 @@ class Broker:
     @property
     def reports_received(self) -> int:
         """How many reports of peers were new."""
-        return self.membership.reports_received
+        return self.membership.reports_received + self.shard_reader.reports_received
 
     @property
     def wake_at(self) -> Nanos | None:
@@ -420,6 +420,7 @@ class Broker:
         if self.rounds.is_ending:
             return effects
         effects += self._run(Part.LIMITS, self.limiter.end_round, now)
+        effects += self._run(Part.LIMITS, self.leases.end_round, now)
         sent = self._run(Part.ROUND, self._report_round, now, pauses=False)
         effects += sent
         if not any(isinstance(effect, Publish) for effect in sent):

@@ -9,14 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.broker.policies_in_use import row_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.columns import rates
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import SharePolicyName
-from rgd.core.stock.members import StockMembers, Usage
+from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.stock.steering import foreign_usage, split
 from rgd.core.units import Kind, Pair
@@ -46,9 +45,7 @@ class StockReports:
         unchanged.
         """
         known = [name for name in groups if name in self._sharing.snapshot.groups]
-        used: dict[GroupKey, Usage] = {
-            key: self._used(key) for name in known for key in _keys_of(name)
-        }
+        used = {key: self._members.used(key) for name in known for key in _keys_of(name)}
         reported = self._reported({key: pair for key, pair in used.items() if pair and any(pair)})
         entries = []
         for name in known:
@@ -58,42 +55,30 @@ class StockReports:
             entries.append(GroupUsage(name, publish, dispatch))
         return entries
 
-    def _used(self, key: GroupKey) -> Usage:
-        """What stock brokers use of a group, together; None: not known of each."""
-        rows = self._members.usage(key).values()
-        pairs = [pair for pair in rows if pair is not None]
-        if len(pairs) < len(rows):
-            return None
-        return Pair(sum(pair.messages for pair in pairs), sum(pair.bytes for pair in pairs))
-
     def _reported(self, used: dict[GroupKey, Pair]) -> dict[GroupKey, Pair]:
         """This broker's part of what rgd reports of groups that stock brokers use."""
-        slots = {key: self._usage.index.find(key) for key in used}
-        keys = [key for key in used if slots[key] is not None]
-        if not keys:
+        found = [(key, slot) for key in used if (slot := self._usage.index.find(key)) is not None]
+        if not found:
             return {}
-        quota = np.concatenate([row_of(self._sharing.quota(key))[None] for key in keys])
+        keys = [key for key, _ in found]
+        quotas = [self._sharing.quota(key) for key in keys]
+        quota = rates((one.messages, one.bytes) for one in quotas)
         index = self._sharing.broker_index
+        slots = np.array([slot for _, slot in found], np.int64)
         table = index.share_out(
-            np.array([slots[key] for key in keys], np.int64),
-            quota,
-            self._policies_of(keys),
-            stock_is_hungry=True,
+            slots, quota, self._policies_of(keys), stock_is_hungry=True
         ).of_all()
         is_stock = index.is_stock
+        own = np.array([used[key] for key in keys], np.float64)
+        whole = foreign_usage(
+            own, quota, table[:, is_stock].sum(axis=1), self._settings.stock_period_ns
+        )
+        shares = np.maximum(table[:, ~is_stock], 0).swapaxes(0, 1)
         at = int(np.count_nonzero(~is_stock[: index.own]))
-        parts, own = table[:, is_stock].sum(axis=1), table[:, ~is_stock]
         return {
-            key: Pair(*(self._one(used[key], quota[i], parts[i], own[i], at)))
-            for i, key in enumerate(keys)
+            key: Pair(*pair)
+            for key, pair in zip(keys, split(whole, shares, at).tolist(), strict=True)
         }
-
-    def _one(self, used: Pair, quota: Ints, part: Ints, own: Ints, at: int) -> Iterator[int]:
-        """One group's part in each dimension; `own`: [rgd brokers, 2] their shares."""
-        period_ns = self._settings.stock_period_ns
-        for k, usage in enumerate(used):
-            total = foreign_usage(usage, int(quota[k]), int(part[k]), period_ns)
-            yield split(total, [max(0, share) for share in own[:, k].tolist()], at)
 
     def _policies_of(self, keys: Sequence[GroupKey]) -> Sequence[SharePolicyName]:
         policies = [self._sharing.policy(key) for key in keys]

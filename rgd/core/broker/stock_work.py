@@ -35,13 +35,20 @@ from rgd.core.stock.steering import USAGE_MAX, rate_of
 from rgd.core.units import Nanos, Pair
 
 #: Entries of a report, or rows, that one slice takes in: under 2 ms of one core.
-SLICE_ENTRIES: Final = 96
+SLICE_ENTRIES: Final = 64
+
+#: Rows of which one slice looks whether their group is still registered.
+SLICE_KEYS: Final = 2_048
 
 #: Groups whose entries one slice computes.
-SLICE_GROUPS: Final = 48
+SLICE_GROUPS: Final = 32
 
 #: Groups of one report at most, so that encoding it takes under 2 ms, too.
 REPORT_GROUPS: Final = 256
+
+#: Rest for each group of a report before the next one of changed groups, in nanoseconds: reporting
+#: takes at most about a third of a core.
+REST_NS: Final = 100_000
 
 #: Most reports and entries that wait to be taken in; further reports are dropped and counted.
 PENDING_MAX: Final = 256
@@ -78,8 +85,8 @@ class StockWork:
         self._now = Nanos(0)
         #: Groups whose usage changed since a report was sent.
         self._changed: dict[str, None] = {}
-        #: When the changed groups, and all groups, were and are to be reported.
-        self._sent_at: Nanos | None = None
+        #: When the changed groups, and all groups, are to be reported, and not before when.
+        self._rested_at = Nanos(0)
         self._send_at: Nanos | None = None
         self._send_all_at: Nanos | None = None
         self._check_at: Nanos | None = None
@@ -147,8 +154,14 @@ class StockWork:
         """Report zeros, because this broker is leaving."""
         if not self.reports_sent:
             return []
-        zeros = nothing_used(self.members.groups())
-        return [SendStockReport(part) for part in in_parts(self._own_name, zeros)]
+        groups = self.members.groups()
+        return [
+            SendStockReport(part)
+            for begin in range(0, len(groups), REPORT_GROUPS)
+            for part in in_parts(
+                self._own_name, nothing_used(groups[begin : begin + REPORT_GROUPS])
+            )
+        ]
 
     # Details.
 
@@ -167,7 +180,7 @@ class StockWork:
             self._tasks.append(self._send(groups))
         else:
             return
-        self._sent_at, self._send_at = now, None
+        self._send_at = None
 
     # Taking in.
 
@@ -194,13 +207,16 @@ class StockWork:
 
     def _drop(self, name: str, kept: Collection[str] = ()) -> Iterator[None]:
         """Remove a broker's rows of all groups but these."""
-        keys = self.members.keys_of(name)
-        for begin in range(0, len(keys), SLICE_ENTRIES):
-            some = [key for key in keys[begin : begin + SLICE_ENTRIES] if key.group not in kept]
-            for key in some:
+        dropped: list[GroupKey] = []
+        for seen, key in enumerate(self.members.keys_of(name), 1):
+            if key.group not in kept:
                 self.members.drop(name, key)
-            self._apply(name, [(key, Pair()) for key in some])
-            yield
+                dropped.append(key)
+            if len(dropped) == SLICE_ENTRIES or seen % SLICE_KEYS == 0:
+                self._apply(name, [(key, Pair()) for key in dropped])
+                dropped = []
+                yield
+        self._apply(name, [(key, Pair()) for key in dropped])
 
     def _welcome(self, name: str) -> None:
         self._sharing.refresh_all(self._now)
@@ -219,8 +235,7 @@ class StockWork:
         self._sharing.refresh(self._usage.apply(report), self._now)
         self._changed.update((key.group, None) for key, _ in rows)
         if self._send_at is None:
-            earliest = (self._sent_at or Nanos(0)) + self._settings.min_interval_ns
-            self._send_at = Nanos(max(self._now, earliest))
+            self._send_at = Nanos(max(self._now, self._rested_at))
 
     def _row(self, key: GroupKey, usage: Usage) -> UsageRow:
         if usage is None:
@@ -234,8 +249,7 @@ class StockWork:
             keys = self.members.keys_of(name)
             for begin in range(0, len(keys), SLICE_ENTRIES):
                 some = keys[begin : begin + SLICE_ENTRIES]
-                usage = self.members.usage
-                self._apply(name, [(key, usage(key)[name]) for key in some if name in usage(key)])
+                self._apply(name, [(key, self.members.counted(name, key)) for key in some])
                 yield
 
     # Leaving.
@@ -290,6 +304,8 @@ class StockWork:
 
     def _send(self, groups: Sequence[str]) -> Iterator[None]:
         """Report some groups; a broker without shares from the map has nothing to report."""
+        rest_ns = max(self._settings.min_interval_ns, len(groups) * REST_NS)
+        self._rested_at = Nanos(self._now + rest_ns)
         entries: list[GroupUsage] = []
         for begin in range(0, len(groups), SLICE_GROUPS):
             if not self._sharing.mode.believes_map:

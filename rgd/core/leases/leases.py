@@ -36,7 +36,7 @@ from rgd.core.leases.model import (
     Renewal,
 )
 from rgd.core.leases.sizing import Fair, counted_at, fair_part, lasts_ns, part_for
-from rgd.core.leases.table import Lease, LeaseTable
+from rgd.core.leases.table import ENDED_PER_ROUND, Lease, LeaseTable
 from rgd.core.units import COUNT_MAX, NS_PER_MS, NS_PER_S, Nanos, Pair
 
 
@@ -145,6 +145,10 @@ class Leases:
         for counters in chain.counters:
             counters.give_back(*back)
         return back
+
+    def end_round(self, now: Nanos) -> None:
+        """Remove leases that expired while nobody leased."""
+        self.table.expire(now, ENDED_PER_ROUND)
 
     def events(self) -> dict[LeaseEvent, int]:
         """How often each event happened since the start."""

@@ -4,7 +4,8 @@ Laws: there are at most `LEASES_MAX` leases, and `LEASES_PER_HOLDER_MAX` of one 
 once: by its release or by its expiry, whichever is first. After its expiry it is unknown, also while
 it is still in the table.
 
-Expired leases are removed by the calls that follow, a few at a time (`ENDED_PER_CALL`).
+Expired leases are removed by the calls that follow (`ENDED_PER_CALL`) and at the ends of rounds
+(`ENDED_PER_ROUND`).
 """
 
 from heapq import heapify, heappop, heappush, heapreplace
@@ -21,8 +22,9 @@ from rgd.core.leases.model import (
 )
 from rgd.core.units import Nanos, Pair
 
-#: Expired leases that one call removes at most.
+#: Expired leases that one call removes at most, and the end of a round.
 ENDED_PER_CALL: Final = 32
+ENDED_PER_ROUND: Final = 256
 
 #: Entries of released leases that the queue of expiries keeps, beside one for each live lease.
 _STALE_MAX: Final = 1_024
@@ -142,10 +144,10 @@ class LeaseTable:
             self._ends = [(one.expires_at, one.lease_id) for one in self._leases.values()]
             heapify(self._ends)
 
-    def expire(self, now: Nanos) -> None:
-        """Remove expired leases, at most `ENDED_PER_CALL`."""
+    def expire(self, now: Nanos, most: int = ENDED_PER_CALL) -> None:
+        """Remove expired leases, at most so many."""
         ends = self._ends
-        for _ in range(ENDED_PER_CALL):
+        for _ in range(most):
             if not ends or ends[0][0] > now:
                 return
             lease = self._leases.get(ends[0][1])

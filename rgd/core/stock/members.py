@@ -1,8 +1,13 @@
 """The stock brokers that were heard, and what each of them uses of each group.
 
 Law: a row is what its broker reported last. A group without amounts is unchanged, and unknown if no
-amounts came before it. A group that a later report lacks is no longer registered there. Rows never
-expire by themselves, as Pulsar's do not; their broker is removed as a whole:
+amounts came before it. A group that a later report lacks is no longer registered there.
+
+In shares, the larger of a row's last two reports counts. A limit of one calculation is measured in
+the next period and reported in the one after, so a broker's usage has two interleaved series; where
+there are several brokers, nothing makes the two equal, and their sum goes up and down each period.
+
+Rows never expire by themselves, as Pulsar's do not; their broker is removed as a whole:
 
 - when the admin API's list of brokers lacks it and it was silent for `LEFT_PERIODS`: the list may
   be older than the broker, or name it differently;
@@ -15,7 +20,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.stock.messages import GroupUsage
@@ -42,6 +47,21 @@ SPACING_TOLERANCE: Final = 0.25
 Usage = Pair | None
 
 
+class _Row(NamedTuple):
+    """One stock broker's usage of one group, by its last two reports."""
+
+    now: Usage
+    before: Usage
+
+    @property
+    def counted(self) -> Usage:
+        """What counts in shares; 0 at once, because Pulsar reports a drop to 0 periods later."""
+        now, before = self.now, self.before
+        if now is None or before is None or not any(now):
+            return now
+        return Pair(max(now.messages, before.messages), max(now.bytes, before.bytes))
+
+
 @dataclass(slots=True)
 class StockBroker:
     """One stock broker."""
@@ -63,13 +83,27 @@ class StockBroker:
         return int(median(self.spacings)) if len(self.spacings) >= SPACINGS_LEAST else None
 
 
+@dataclass(slots=True)
+class _Sum:
+    """The sum over the stock brokers of one group."""
+
+    messages: int = 0
+    bytes: int = 0
+    unknown: int = 0
+
+
+_NOTHING: Final = _Sum()
+
+
 class StockMembers:
     """The stock brokers by name, and their rows by group."""
 
     def __init__(self, period_ns: int) -> None:
         self._period_ns = period_ns
         self._brokers: dict[str, StockBroker] = {}
-        self._usage: dict[GroupKey, dict[str, Usage]] = {}
+        self._usage: dict[GroupKey, dict[str, _Row]] = {}
+        #: The sums of these rows, and how many of them are not known.
+        self._sums: dict[GroupKey, _Sum] = {}
         #: The groups of these rows, and how many rows each has.
         self._groups: Counter[str] = Counter()
         self._rows = 0
@@ -99,8 +133,18 @@ class StockMembers:
         return [] if broker is None else list(broker.keys)
 
     def usage(self, key: GroupKey) -> Mapping[str, Usage]:
-        """What each stock broker uses of one group."""
-        return self._usage.get(key, {})
+        """What each stock broker uses of one group, by its last report."""
+        return {name: row.now for name, row in self._usage.get(key, {}).items()}
+
+    def counted(self, name: str, key: GroupKey) -> Usage:
+        """What counts in shares of one broker's row; nothing where it has none."""
+        row = self._usage.get(key, {}).get(name)
+        return Pair() if row is None else row.counted
+
+    def used(self, key: GroupKey) -> Usage:
+        """What stock brokers use of a group, together; None: not known of each."""
+        found = self._sums.get(key, _NOTHING)
+        return None if found.unknown else Pair(found.messages, found.bytes)
 
     def hear(self, name: str, published_ms: int, now: Nanos) -> bool | None:
         """Note that a broker sent a report.
@@ -131,36 +175,38 @@ class StockMembers:
         return broker.is_off_period and not was
 
     def put(self, name: str, entry: GroupUsage) -> list[tuple[GroupKey, Usage]]:
-        """Take in one group of a broker's report; returns the rows that changed."""
+        """Take in one group of a broker's report; returns the rows that changed, as they count."""
         is_unchanged = entry.publish is None and entry.dispatch is None
         changed = []
         for kind, usage in ((Kind.PUBLISH, entry.publish), (Kind.DISPATCH, entry.dispatch)):
             key = GroupKey(entry.group, kind)
-            rows = self._usage.get(key)
-            is_held = rows is not None and name in rows
-            if is_held and usage is None:
+            held = self._usage.get(key, {}).get(name)
+            if held is not None:
+                row = _Row(held.now if usage is None else usage, held.now)
+            elif self._make_room(name, key):
+                # One kind without amounts beside one with them: Pulsar fills both or none.
+                row = _Row(Pair() if usage is None and not is_unchanged else usage, None)
+            else:
                 continue
-            if not is_held and not self._make_room(name, key):
-                continue
-            # One kind without amounts beside one with them: Pulsar fills both or none.
-            value = usage if usage is not None or is_unchanged else Pair()
-            rows = self._usage[key]
-            if not is_held or rows[name] != value:
-                rows[name] = value
-                changed.append((key, value))
+            self._usage[key][name] = row
+            if held is not None:
+                self._count(key, held.now, -1)
+            self._count(key, row.now, 1)
+            if held is None or (row.now, row.counted) != (held.now, held.counted):
+                changed.append((key, row.counted))
         return changed
 
     def drop(self, name: str, key: GroupKey) -> None:
         """Remove one row: its broker has not registered the group any more."""
         del self._brokers[name].keys[key]
         rows = self._usage[key]
-        del rows[name]
+        self._count(key, rows.pop(name).now, -1)
         self._rows -= 1
         self._groups[key.group] -= 1
         if not self._groups[key.group]:
             del self._groups[key.group]
         if not rows:
-            del self._usage[key]
+            del self._usage[key], self._sums[key]
 
     def remove(self, name: str) -> None:
         """Remove a broker whose rows were dropped."""
@@ -178,12 +224,21 @@ class StockMembers:
                 silent.append(name)
         return left, silent
 
+    def _count(self, key: GroupKey, usage: Usage, sign: int) -> None:
+        total = self._sums[key]
+        if usage is None:
+            total.unknown += sign
+        else:
+            total.messages += sign * usage.messages
+            total.bytes += sign * usage.bytes
+
     def _make_room(self, name: str, key: GroupKey) -> bool:
         broker = self._brokers[name]
         if self._rows >= ROWS_MAX or len(broker.keys) >= BROKER_ROWS_MAX:
             self.refused["rows"] += 1
             return False
-        self._usage.setdefault(key, {})
+        if key not in self._usage:
+            self._usage[key], self._sums[key] = {}, _Sum()
         broker.keys[key] = None
         self._rows += 1
         self._groups[key.group] += 1

@@ -15,15 +15,13 @@ Three laws follow from what the formula cannot express:
   have once they use nearly that (`HUNGRY_PART`), because then they are limited by it.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.shares.columns_sums import whole_sums
-from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S, Milli
+from rgd.core.shares.columns_sums import FLOAT_EXACT_MAX, Floats, whole_sums
+from rgd.core.units import MILLI, NS_PER_S, Milli
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -33,7 +31,7 @@ Flags = NDArray[np.bool_]
 USAGE_MAX: Final = 1 << 52
 
 #: Stock brokers that use this part of what they may have count as hungry.
-HUNGRY_PART: Final = 0.95
+HUNGRY_PART: Final = 0.9
 
 #: A blocked group's stock brokers are reported so many times their own usage, so that their limits
 #: fall to the least that Pulsar knows.
@@ -106,7 +104,7 @@ def is_hungry(group: Ints, used: Ints, parts: Ints, groups: int) -> Flags:
     return flags
 
 
-def foreign_usage(own: int, quota: Milli, part: Milli, period_ns: int) -> int:
+def foreign_usage(own: Floats, quota: Ints, part: Ints, period_ns: int) -> Floats:
     """What rgd as a whole reports in a stock period, so that stock brokers admit `part`.
 
     Args:
@@ -116,27 +114,26 @@ def foreign_usage(own: int, quota: Milli, part: Milli, period_ns: int) -> int:
         period_ns: length of the stock period.
 
     Returns:
-        Whole units, never negative; 0 where they are idle.
+        Whole units, never negative; 0 where they are idle. All arrays have one shape.
     """
-    if own <= 0 or quota < 0:
-        return 0
-    if quota == 0 or part <= 0:
-        return min(own * BLOCKED_TIMES, COUNT_MAX)
-    filled_ns = period_ns + NS_PER_S
-    usage, rest = divmod(own * (quota * filled_ns - part * period_ns), part * period_ns)
+    filled = (period_ns + NS_PER_S) / period_ns
+    is_blocked = (quota == 0) | (part <= 0)
+    times = np.where(is_blocked, BLOCKED_TIMES, filled * quota / np.maximum(part, 1) - 1)
     # Rounded to the nearest: the usage of a nearly idle broker is a few units in a period.
-    return max(0, min(usage + (2 * rest >= part * period_ns), COUNT_MAX))
+    reported = np.clip(np.rint(own * times), 0, FLOAT_EXACT_MAX)
+    return np.where(quota < 0, 0.0, reported)
 
 
-def split(total: int, weights: Sequence[int], at: int) -> int:
-    """One daemon's part of a total, in proportion to `weights`; the parts sum to the total.
+def split(total: Floats, weights: Ints, at: int) -> Ints:
+    """One daemon's parts of totals, in proportion to `weights`; the parts sum to the totals.
 
     Args:
-        total: whole units.
-        weights: of all daemons, in the order of their names; evenly where all are 0.
+        total: [...] whole units, at most `FLOAT_EXACT_MAX`.
+        weights: [daemons, ...] in the order of their names; evenly where all are 0.
         at: this daemon's index.
     """
-    if not any(weights):
-        weights = [1] * len(weights)
-    ends = [0, *accumulate(weights)]
-    return total * ends[at + 1] // ends[-1] - total * ends[at] // ends[-1]
+    ends = np.cumsum(np.where(weights.any(axis=0), weights, 1), axis=0, dtype=np.float64)
+    # The last one's end is the sum itself, so its quotient is 1 and its end the total.
+    before = np.floor(total * (ends[at - 1] / ends[-1])) if at else np.zeros_like(total)
+    parts: Ints = (np.floor(total * (ends[at] / ends[-1])) - before).astype(np.int64)
+    return parts

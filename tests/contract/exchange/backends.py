@@ -28,6 +28,8 @@ from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.exchange.seal import SealSettings
+from rgd.app.shard_wiring import topic_of
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, ExchangeDown, PolicyStore
 from tests.support.pulsar_standalone import PulsarStandalone
 
@@ -47,7 +49,7 @@ MakeStore = Callable[[], PolicyStore]
 class Backend(Protocol):
     """One empty topic and one empty table."""
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> Exchange: ...
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> Exchange: ...
 
     def store(self) -> PolicyStore: ...
 
@@ -58,9 +60,12 @@ class Backend(Protocol):
 class MemoryBackend:
     def __init__(self) -> None:
         self._bus = MemoryBus(lambda: time.time_ns() // 1_000_000)
+        #: Each topic is a bus of its own.
+        self._buses = {WHOLE: self._bus}
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> MemoryExchange:
-        return MemoryExchange(self._bus, queue_max=queue_max)
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> MemoryExchange:
+        bus = self._buses.setdefault(shard, MemoryBus())
+        return MemoryExchange(bus, queue_max=queue_max)
 
     def store(self) -> MemoryPolicyStore:
         return MemoryPolicyStore(self._bus)
@@ -78,8 +83,9 @@ class PulsarBackend(ABC):
         self.usage = f"non-persistent://{NAMESPACE}/usage-{name}"
         self.policies = f"persistent://{NAMESPACE}/policies-{name}"
 
-    def exchange(self, *, queue_max: int = QUEUE_MAX) -> PulsarExchange:
-        return PulsarExchange(self.url, self.usage, settings=self.settings, queue_max=queue_max)
+    def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> PulsarExchange:
+        topic = self.usage if shard == WHOLE else topic_of(self.usage, shard)
+        return PulsarExchange(self.url, topic, settings=self.settings, queue_max=queue_max)
 
     def store(self) -> PulsarPolicyStore:
         return PulsarPolicyStore(self.url, self.policies, settings=self.settings)

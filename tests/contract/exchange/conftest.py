@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, PolicyStore
 from tests.contract.exchange.backends import (
     QUEUE_MAX,
@@ -69,8 +70,8 @@ async def exchange(request: pytest.FixtureRequest) -> AsyncGenerator[MakeExchang
     ground = _ground(request)
     made: list[Exchange] = []
 
-    def make(*, queue_max: int = QUEUE_MAX) -> Exchange:
-        made.append(ground.exchange(queue_max=queue_max))
+    def make(*, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> Exchange:
+        made.append(ground.exchange(queue_max=queue_max, shard=shard))
         return made[-1]
 
     yield make

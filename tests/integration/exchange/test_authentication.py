@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.adapters.exchange.pulsar_admin import ensure_namespace
+from rgd.adapters.exchange.pulsar_admin import SYSTEM_NAMESPACE, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.adapters.stock.backlog_reader import BacklogReaderSettings, StockBacklogReader
+from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient, StockSettings
 from rgd.app.daemon import RgdDaemon
 from rgd.app.wiring import build
 from rgd.config.load import load_settings
 from rgd.core.backlog.model import TopicBacklog
+from rgd.core.exchange.dialects import STOCK_TOPIC
 from rgd.ports.exchange import ExchangeDown
 from rgd.ports.stock import StockRefused
 from tests.contract.exchange.backends import lost
@@ -249,3 +251,30 @@ async def test_polling_backlogs_needs_the_grants_that_the_docs_say(
         assert len(found) == 1
     finally:
         await reader.close()
+
+
+async def test_stock_brokers_as_neighbours_need_the_grants_that_the_docs_say(
+    secured: SecuredPulsar, token_file: Path, tmp_path: Path
+) -> None:
+    secured.admin("POST", f"namespaces/{SYSTEM_NAMESPACE}/permissions/rgd", ["produce", "consume"])
+    member = PulsarExchange(secured.pulsar.service_url, STOCK_TOPIC, settings=settings(token_file))
+    try:
+        await member.open()
+        await hears_itself(member)
+    finally:
+        await member.close()
+    admin_file = tmp_path / "admin-token"
+    admin_file.touch(0o600)
+    admin_file.write_text(secured.token(ADMIN))
+
+    async def listed(token: Path) -> list[str]:
+        access = StockSettings(secured.pulsar.admin_url, token_file=token)
+        brokers = StockBrokerList(StockClient(access), CLUSTER)
+        try:
+            return [broker.service_url or "" for broker in await brokers.listed()]
+        finally:
+            await brokers.close()
+
+    assert await listed(admin_file) == [secured.pulsar.service_url]
+    with pytest.raises(StockRefused, match="401"):
+        await listed(token_file)

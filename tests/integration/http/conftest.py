@@ -1,4 +1,7 @@
-"""The door of these tests, on both event loops that the daemon may run on."""
+"""The door of these tests, on both event loops that the daemon may run on, and on both roads of hot calls.
+
+A door has the fast lane. Where hot calls are what a file is about, its tests run again without the lane.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,12 +21,33 @@ def pytest_asyncio_loop_factories(
     return {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
 
 
+#: The files whose tests are about hot calls, or about connections that may bring them.
+BOTH_ROADS = frozenset({
+    "test_acquire", "test_connections", "test_framing", "test_hostile", "test_lifecycle", "test_security",
+    "test_settle", "test_stalls", "test_unread",
+})  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.module.__name__.rpartition(".")[2] in BOTH_ROADS:
+        metafunc.parametrize("road", ["lane", "aiohttp"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The road of hot calls: `lane`, or `aiohttp` as where the lane's parser is not installed."""
+    taken: str = getattr(request, "param", "lane")
+    if taken == "aiohttp":
+        monkeypatch.setattr("rgd.adapters.http.server.IS_AVAILABLE", False)
+    return taken
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`make check` runs these tests on uvloop, the daemon's default; the full run on both loops."""
+    """`make check` runs these tests as the daemon runs by default, on uvloop and with the lane; the full run all."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and "[asyncio" in item.name:
+        if here in item.path.parents and ("asyncio" in item.name or "aiohttp" in item.name):
             item.add_marker(pytest.mark.slow)
 
 

@@ -6,8 +6,10 @@ Crowds of connections are in test_connections.py, unread answers in test_unread.
 import asyncio
 import contextlib
 import logging
+import random
 import socket
 import struct
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -15,8 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.hostile_requests import hostile, send
 from rgd.adapters.http.settings import HttpSettings
 from tests.integration.http.door import Door, Observed, check, open_door, read_answer
+from tests.integration.http.test_connections import figure, until
 
 JSON_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 FIELDS = st.sampled_from([
@@ -353,3 +357,20 @@ async def test_a_refused_body_that_came_whole_leaves_the_connection_open(door: D
             writer.write(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
             assert (await read_answer(reader)).status == 404
     writer.close()
+
+
+async def test_malformed_requests_leave_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
+    """The small form of bench/hostile_requests.py, which sends 100,000."""
+    dice = random.Random(1)
+    answers: Counter[str] = Counter()
+    given = HttpSettings(port=0, request_timeout_s=0.05, idle_timeout_s=0.1)
+    async with open_door(given) as door:
+        for _ in range(8):
+            batches = [[hostile(dice) for _ in range(3)] for _ in range(16)]
+            await asyncio.gather(*(send(door.server.port, batch, answers) for batch in batches))
+        assert (await door.call("POST", "/v1/acquire", {"group": "gold"})).status == 200
+        await until(lambda: figure(door, "rgd_http_connections") <= 1)
+        assert figure(door, "rgd_http_body_bytes") == figure(door, "rgd_http_unread_bytes") == 0
+    assert answers["4xx"] > 100
+    assert answers["5xx"] == answers["refused"] == 0
+    assert caplog.records == []

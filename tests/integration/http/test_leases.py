@@ -1,4 +1,4 @@
-"""`/v1/leases` over a real socket, on both roads: amounts, renewals, releases, refusals, faults.
+"""`/v1/leases` over a real socket: amounts, renewals, releases, refusals, faults.
 
 Not covered: how much a lease gets and what goes back (tests/unit/core/leases).
 """

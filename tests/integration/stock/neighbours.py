@@ -1,13 +1,15 @@
 """Stock brokers and rgd daemons that share quotas, with load on both, for tests on a real Pulsar.
 
 The law: what passed is counted where it was asked for, at the loads, and never taken from a metric. A wait is for
-whole periods of the stock brokers, because they change their limits at no other time.
+reports of the stock broker, because it changes its limits once between two of them.
 Daemons are processes, as an operator starts them. Each producer has a client of its own: Pulsar pauses the whole
 connection of one that it throttles.
 """
 
 import asyncio
+import sys
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
@@ -17,16 +19,19 @@ from typing import Any, Final, Self
 
 import pulsar
 
+from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_log import client_log
-from rgd.adapters.http.client import DaemonClient
+from rgd.adapters.http.client import DaemonClient, DaemonUnreachable
 from rgd.app.demo.cluster import Daemon
+from rgd.core.exchange.dialects import STOCK_TOPIC
+from rgd.wire.pulsar_usage import decode_stock_report
 from tests.integration.stock.stock_house import Operator
 from tests.support.pulsar_standalone import PulsarStandalone
 
 PERIOD_S: Final = 5
 POLL_MS: Final = 1000
 #: Work is offered this often.
-TICK_S: Final = 0.05
+TICK_S: Final = 0.1
 #: Most messages of a producer under way: a throttled one offers no more.
 PENDING_MAX: Final = 20
 BODY: Final = bytes(100)
@@ -49,18 +54,19 @@ class Passed:
         return (bisect_left(self._times, end) - bisect_left(self._times, end - span)) / span
 
 
-class Load:
+class Load(ABC):
     """Work that is offered at a rate, and what passed of it."""
 
     def __init__(self, wanted_per_s: float) -> None:
         self.wanted_per_s = wanted_per_s
         self.passed = Passed()
         self._owed = 0.0
+        self.is_over = False
 
     async def run(self) -> None:
-        """Offer work until cancelled."""
+        """Offer work until it is over."""
         last = time.monotonic()
-        while True:
+        while not self.is_over:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
             # A standstill of the test is no burst of demand.
@@ -70,9 +76,9 @@ class Load:
             if count:
                 await self.offer(count)
 
+    @abstractmethod
     async def offer(self, count: int) -> None:
         """Ask for so many messages now."""
-        raise NotImplementedError
 
 
 class RgdLoad(Load):
@@ -82,13 +88,13 @@ class RgdLoad(Load):
         super().__init__(wanted_per_s)
         self._client = client
         tenant, name = namespace.split("/")
-        self._request = {"tenant": tenant, "namespace": name, "messages": 1, "bytes": len(BODY)}
+        self._request = {"tenant": tenant, "namespace": name, "partial": True}
 
     async def offer(self, count: int) -> None:
         # A daemon that was killed answers nobody.
-        with suppress(OSError, Exception):
-            answers = await self._client.acquire_all([self._request] * count)
-            self.passed.add(sum(answer["granted"] for answer in answers))
+        with suppress(DaemonUnreachable):
+            asked = {"messages": count, "bytes": count * len(BODY)}
+            self.passed.add((await self._client.acquire(self._request | asked))["messages"])
 
 
 class StockLoad(Load):
@@ -115,9 +121,9 @@ class StockLoad(Load):
             self.passed.add()
 
     def close(self) -> None:
-        """Leave; a throttled producer may not get an answer."""
+        """Leave; blocks, for a throttled producer until the broker reads again."""
         with suppress(pulsar.PulsarException):
-            self._client.shutdown()
+            self._client.close()
 
 
 class Neighbourhood:
@@ -142,7 +148,11 @@ class Neighbourhood:
         }
         self.daemons = {name: Daemon(name, folder, apache.service_url, environ) for name in daemons}
         self.clients: dict[str, DaemonClient] = {}
+        self._topic = PulsarExchange(apache.service_url, STOCK_TOPIC)
+        self._reported = asyncio.Condition()
+        self._reports = 0
         self._stack = AsyncExitStack()
+        self._loads: dict[str, Load] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -152,8 +162,11 @@ class Neighbourhood:
                 await daemon.start()
                 client = DaemonClient(daemon.base)
                 self.clients[daemon.name] = await stack.enter_async_context(client)
-            stack.push_async_callback(self._end_loads)
+            await self._topic.open()
+            stack.push_async_callback(self._topic.close)
             self._stack = stack.pop_all()
+        self._tasks.append(asyncio.create_task(self._count_reports()))
+        self._tasks.append(asyncio.create_task(self._print_rates()))
         return self
 
     async def __aexit__(
@@ -162,6 +175,11 @@ class Neighbourhood:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        for load in self._loads.values():
+            load.is_over = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._stack.aclose()
 
     async def group(self, name: str, quota: float) -> str:
@@ -175,21 +193,37 @@ class Neighbourhood:
     async def rgd_load(self, daemon: str, namespace: str, wanted_per_s: float) -> RgdLoad:
         """Callers at a daemon, at work."""
         load = RgdLoad(self.clients[daemon], namespace, wanted_per_s)
-        self._tasks.append(asyncio.create_task(load.run()))
+        self._begin(f"{namespace} {daemon}", load)
         return load
 
     async def stock_load(self, namespace: str, wanted_per_s: float) -> StockLoad:
         """A producer at the stock broker, at work."""
         load = await asyncio.to_thread(StockLoad, self.apache.service_url, namespace, wanted_per_s)
-        self._stack.callback(load.close)
-        self._tasks.append(asyncio.create_task(load.run()))
+        self._stack.push_async_callback(asyncio.to_thread, load.close)
+        self._begin(f"{namespace} stock", load)
         return load
 
-    async def periods(self, count: float) -> None:
-        """Let so many periods of the stock broker pass: it acts at their ends only."""
-        await asyncio.sleep(count * PERIOD_S)
+    def _begin(self, name: str, load: Load) -> None:
+        self._loads[name] = load
+        self._tasks.append(asyncio.create_task(load.run()))
 
-    async def _end_loads(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def periods(self, count: int) -> None:
+        """Wait for so many reports of the stock broker: it acts at the ends of its periods only."""
+        until = self._reports + count
+        async with asyncio.timeout((count + 2) * 2 * PERIOD_S), self._reported:
+            await self._reported.wait_for(lambda: self._reports >= until)
+
+    async def _count_reports(self) -> None:
+        while True:
+            for payload in await self._topic.receive():
+                if decode_stock_report(payload).broker == self.apache.service_url:
+                    async with self._reported:
+                        self._reports += 1
+                        self._reported.notify_all()
+
+    async def _print_rates(self) -> None:
+        """Say what passed in each period, for whoever reads a failure."""
+        while True:
+            await self.periods(1)
+            rates = (f"{name} {load.passed.rate(1):.1f}" for name, load in self._loads.items())
+            sys.stdout.write(f"{time.monotonic():.0f} s: {', '.join(rates)}\n")

@@ -12,9 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.adapters.metrics.registry import BY_NAME
 from rgd.app.stock_neighbours import STOCK_BROKERS, StockNeighbours, StockParts, live_names
 from rgd.core.broker.events import Event, StockBrokersListed, StockReportReceived
-from rgd.core.stock.members import StockMembers
+from rgd.core.stock.members import SPACINGS_LEAST, StockMembers
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Nanos, Pair
 from rgd.ports.exchange import ExchangeDown
@@ -229,3 +230,30 @@ def test_brokers_that_do_not_tell_their_name_are_found_by_their_host() -> None:
         "pulsar://b.example.com:6650",
         "pulsar://[::1]:6650",
     }
+
+
+async def test_a_broker_in_another_period_is_said_and_shown() -> None:
+    house = House(World())
+    for number in range(SPACINGS_LEAST + 2):
+        house.members.hear("pulsar://h:6650", 60_000 * (number + 1), Nanos(number))
+        house.members.is_newly_off_period("pulsar://h:6650")
+    house.members.refused["rows"] += 1
+    house.neighbours._tell_differences()
+    assert "is not heard every 5 s" in house.neighbours.troubles()[STOCK_BROKERS]
+    figures = house.figures()
+    assert figures["rgd_stock_period_secondspulsar://h:6650"] == 60
+    assert figures["rgd_stock_period_differs"] == figures["rgd_stock_brokers"] == 1
+    assert figures["rgd_stock_refused_totalrows"] == 1
+
+
+async def test_every_figure_is_declared() -> None:
+    async with running(World()) as (house, stock):
+        await house.next(StockBrokersListed)
+        house.neighbours.post(OWN)
+        for payload in (b"", encode_stock_report(STOCK)):
+            await stock.publish(payload)
+        for _ in (STOCK, OWN):
+            await house.next(StockReportReceived)
+        for name, labels, _ in house.neighbours.samples():
+            assert len(BY_NAME[name].labels) == len(labels)
+    assert house.neighbours.speakers == {"me"}

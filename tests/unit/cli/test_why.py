@@ -245,6 +245,13 @@ def test_a_subscription_is_part_of_the_name(running: RunningDaemon) -> None:
     )
 
 
+def test_leases_are_reported(running: RunningDaemon) -> None:
+    view = explained(running)
+    leases = {"leases": 2, "wants": {"messages": 30.0, "bytes": 0.0}}
+    view["levels"][0]["leases"] = leases | {"held_messages": 12, "held_bytes": 0}
+    assert "group gold has 2 leases that want 30/s (messages, 12 held)" in details(view)
+
+
 def test_every_level_that_lowered_a_subscriptions_reads_is_named(
     rgd: Rgd, running: RunningDaemon
 ) -> None:

@@ -24,6 +24,7 @@ from rgd.core.leases.model import (
 from rgd.core.policies.model import Attachments, BacklogAction, Group, Limit, OnUnknown, TopicSplit
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import MILLI, NS_PER_MS, NS_PER_S, Dimension, Kind, Nanos, Pair
+from tests.unit.core.broker.desk import Desk
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 START = Nanos(0)
@@ -366,3 +367,17 @@ def test_a_lifetime_is_bounded() -> None:
     answer = leases.open(request, "one", START)
     assert isinstance(answer, LeaseAnswer)
     assert answer.expires_in_ms == model.TTL_MAX_NS // NS_PER_MS
+
+
+def test_leases_of_callers_that_crashed_vanish_at_the_end_of_a_round() -> None:
+    desk = Desk()
+    desk.go_live()
+    desk.change(PolicySnapshot({"gold": Group("gold", Limit(rates(1000)))}), 2100)
+    leases = desk.broker.leases
+    name: Name = (Kind.PUBLISH, "gold", None, None, None)
+    leases.open(LeaseRequest(name, wants(1), ttl_ns=NS_PER_S), "one", ms(2100))
+    desk.run(2100, 3000)
+    assert len(leases.table) == 1
+    desk.run(3000, 4500)
+    assert len(leases.table) == 0
+    assert leases.events()[LeaseEvent.EXPIRED] == 1

@@ -41,6 +41,14 @@ def test_a_report_of_the_same_changes_nothing(members: StockMembers) -> None:
     assert members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING)) == []
 
 
+def test_the_larger_of_two_reports_counts_and_zero_at_once(members: StockMembers) -> None:
+    for used, counted in ((Pair(5, 50), Pair(5, 50)), (Pair(3, 60), Pair(5, 60))):
+        assert members.put(B1, GroupUsage("gold", used, NOTHING))[0] == (GOLD, counted)
+    assert members.put(B1, GroupUsage("gold")) == [(GOLD, Pair(3, 60))]
+    assert members.used(GOLD) == Pair(3, 60)
+    assert members.put(B1, GroupUsage("gold", NOTHING, NOTHING)) == [(GOLD, NOTHING)]
+
+
 def test_what_is_dropped_leaves_no_trace(members: StockMembers) -> None:
     members.put(B1, GroupUsage("gold", Pair(5, 50), NOTHING))
     for key in members.keys_of(B1):

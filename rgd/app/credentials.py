@@ -1,0 +1,109 @@
+"""The HTTP server's tokens and certificates, read again when their files change.
+
+Law: files are put in force whole or not at all. Ones that cannot be used leave the last good ones in force, which
+is logged once and shown as `rgd_http_credentials_old`, and they are looked at again when they change. A token that is
+taken out of the file is refused from the next request on, also on open connections; a certificate counts for
+new handshakes.
+How: the files are looked at every `LOOK_S`; the look follows links, because Kubernetes swaps a link to change a
+Secret. Reading is done in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from rgd.adapters.http.server import HttpServer
+from rgd.adapters.http.tokens import Tokens
+from rgd.config.plain_files import Fingerprint, fingerprint
+from rgd.config.settings import HttpSettings
+from rgd.config.tokens import load_tokens
+from rgd.errors import ConfigError
+from rgd.ports.metrics import Sample
+
+#: Time between two looks at the files.
+LOOK_S: Final = 1.0
+#: Most logged characters of a fault.
+FAULT_CHARS_MAX: Final = 500
+
+_log = structlog.get_logger("rgd.http")
+
+
+class _Watched:
+    """Files that are put in force together."""
+
+    def __init__(self, what: str, files: tuple[Path, ...], put: Callable[[], object]) -> None:
+        self.what = what
+        self.files = files
+        #: Reads them and puts them in force, by one assignment; called in a thread.
+        self.put = put
+        #: None: what is in force was read before anybody looked, so they are read once more.
+        self.stamp: Fingerprint | None = None
+        self.is_old = False
+
+
+class Credentials:
+    """Follows the files that say who may call.
+
+    Args:
+        server: whose credentials they are.
+        settings: where the files are.
+        look_s: time between two looks.
+    """
+
+    def __init__(
+        self, server: HttpServer, settings: HttpSettings, *, look_s: float = LOOK_S
+    ) -> None:
+        self._look_s = look_s
+        self._watched: list[_Watched] = []
+        tokens = settings.tokens_file
+        if tokens is not None:
+            self._watch("tokens", (tokens,), lambda: server.replace_tokens(tokens_of(tokens)))
+        certificate = (settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+        if settings.tls_cert is not None:
+            files = tuple(file for file in certificate if file is not None)
+            self._watch("certificate", files, server.reload_certificate)
+
+    async def follow(self) -> None:
+        """Read files again whenever they change."""
+        while True:
+            await asyncio.sleep(self._look_s)
+            for watched in self._watched:
+                stamp = await asyncio.to_thread(fingerprint, watched.files)
+                if stamp != watched.stamp:
+                    is_news, watched.stamp = watched.stamp is not None, stamp
+                    await self._take_up(watched, is_news=is_news)
+
+    def samples(self) -> Iterable[Sample]:
+        """Which files are not in force as they are now."""
+        return [
+            Sample("rgd_http_credentials_old", (watched.what,), watched.is_old)
+            for watched in self._watched
+        ]
+
+    def _watch(self, what: str, files: tuple[Path, ...], put: Callable[[], object]) -> None:
+        self._watched.append(_Watched(what, files, put))
+
+    async def _take_up(self, watched: _Watched, *, is_news: bool) -> None:
+        try:
+            await asyncio.to_thread(watched.put)
+        except ConfigError as error:
+            watched.is_old = True
+            for fault in error.faults:
+                _log.error(f"refused {watched.what}", fault=str(fault)[:FAULT_CHARS_MAX])
+        else:
+            watched.is_old = False
+            if is_news:
+                _log.info(f"reloaded {watched.what}", files=[str(file) for file in watched.files])
+
+
+def tokens_of(file: Path) -> Tokens:
+    """The tokens of a file.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    grants = load_tokens(file)
+    return Tokens({digest: grant.scopes for digest, grant in grants.items()})

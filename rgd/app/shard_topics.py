@@ -1,0 +1,194 @@
+"""The topics of shards: those that this daemon reads, and those that it only writes to for others.
+
+Laws:
+
+- Each shard has an exchange and an outbox of its own, so one that cannot be reached holds up no other. Messages of all
+  topics are taken one after the other, because they share one dictionary of names.
+- The core says what is read (`Listen`), and hears of each shard when that can be read. A topic is written to from the
+  first message on; one that is only written to is left `IDLE_S` after the last.
+- At most `SHARDS_MAX` topics for each of `LAYOUTS_MAX` layouts are open.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from rgd.app.containment import InternalErrors
+from rgd.app.drops import drops_of
+from rgd.app.reaching import RECONNECT_S
+from rgd.app.traffic import Traffic
+from rgd.core.exchange.messages import Message
+from rgd.core.exchange.shards import LAYOUTS_MAX, SHARDS_MAX, Shard
+from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown
+from rgd.wire.dialect import CompactDialect
+
+#: How long a topic that is only written to is kept open after its last message.
+IDLE_S: Final = 120.0
+
+#: Most messages that wait to be sent to one shard; beyond that the oldest is dropped and asked for.
+OUTBOX_MAX: Final = 32
+
+_TOPICS_MAX: Final = LAYOUTS_MAX * SHARDS_MAX
+
+
+@dataclass(slots=True, eq=False)
+class _Topic:
+    """One shard's topic."""
+
+    exchange: Exchange
+    traffic: Traffic[Message]
+    work: asyncio.Task[None]
+    is_read: bool
+    used_s: float
+    #: Why it cannot be reached; None: it can, or was not tried yet.
+    trouble: str | None = None
+
+
+class ShardTopics:
+    """The open topics.
+
+    Args:
+        make: makes the exchange of a shard; it is not open yet.
+        take: takes a message of a shard that is read.
+        opened: hears when a shard can be read.
+        errors: counts what a task raises.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Shard], Exchange],
+        *,
+        take: Callable[[bytes], Awaitable[None]],
+        opened: Callable[[Shard], None],
+        errors: InternalErrors,
+    ) -> None:
+        self._make = make
+        self._take = take
+        self._opened = opened
+        self._errors = errors
+        self._topics: dict[Shard, _Topic] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._dropped: Counter[str] = Counter()
+        self._is_closed = False
+
+    @property
+    def trouble(self) -> str | None:
+        """Why a shard cannot be reached; None if all can."""
+        for shard, topic in self._topics.items():
+            reason = topic.trouble or topic.exchange.trouble
+            if reason is not None:
+                return f"shard {shard.number} of {shard.of}: {reason}"
+        return None
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Messages that were not sent or were dropped on the way, by reason; of all topics so far."""
+        total = Counter(self._dropped)
+        for topic in self._topics.values():
+            total += _dropped_by(topic)
+        return total
+
+    def listen(self, shards: Collection[Shard]) -> None:
+        """Read these shards from now on, and no others."""
+        for shard in [one for one, topic in self._topics.items() if topic.is_read]:
+            if shard not in shards:
+                self._leave(shard)
+        for shard in shards:
+            known = self._topics.get(shard)
+            if known is not None and not known.is_read:
+                # It was opened for writing; its exchange dropped what it read.
+                self._leave(shard)
+            if shard not in self._topics:
+                self._join(shard, is_read=True)
+
+    def post(self, message: Message, shard: Shard) -> None:
+        """Queue a message for a shard."""
+        topic = self._topics.get(shard)
+        if topic is None:
+            self._leave_idle()
+            if self._is_closed or len(self._topics) >= _TOPICS_MAX:
+                self._dropped["unsent"] += 1
+                return
+            topic = self._join(shard, is_read=False)
+        topic.used_s = asyncio.get_running_loop().time()
+        topic.traffic.post(message)
+
+    async def close(self) -> None:
+        """Leave all topics. Idempotent."""
+        self._is_closed = True
+        for shard in list(self._topics):
+            self._leave(shard)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _join(self, shard: Shard, *, is_read: bool) -> _Topic:
+        loop = asyncio.get_running_loop()
+        exchange = self._make(shard)
+        # A numbering of names is never used twice, also when a topic is left and joined again.
+        dialect = CompactDialect(first_numbering=1 + round(loop.time() * 1000))
+        traffic: Traffic[Message] = Traffic(exchange, dialect, self._errors, OUTBOX_MAX)
+        work = loop.create_task(
+            self._errors.keep("shard", lambda: self._follow(shard, topic)),
+            name=f"shard-{shard.number}-of-{shard.of}",
+        )
+        topic = _Topic(exchange, traffic, work, is_read, loop.time())
+        self._topics[shard] = topic
+        return topic
+
+    def _leave(self, shard: Shard) -> None:
+        topic = self._topics.pop(shard)
+        self._dropped += _dropped_by(topic)
+        closing = asyncio.get_running_loop().create_task(self._close(topic))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def _leave_idle(self) -> None:
+        """Leave topics that are only written to, and were not for long."""
+        now_s = asyncio.get_running_loop().time()
+        for shard, topic in list(self._topics.items()):
+            if not topic.is_read and now_s - topic.used_s > IDLE_S:
+                self._leave(shard)
+
+    async def _close(self, topic: _Topic) -> None:
+        topic.work.cancel()
+        await asyncio.wait({topic.work})
+        try:
+            await topic.exchange.close()
+        except Exception as error:  # noqa: BLE001 -- who leaves can do nothing about it
+            self._errors.note("close", error, about="shard")
+
+    async def _follow(self, shard: Shard, topic: _Topic) -> None:
+        """Reach a topic, send what waits for it, and take what comes from it."""
+        if not topic.traffic.is_reached:
+            await self._reach(topic)
+            topic.traffic.reached()
+            if topic.is_read:
+                self._opened(shard)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._errors.keep("shard_send", topic.traffic.send))
+            tasks.create_task(self._errors.keep("shard_read", lambda: self._read(topic)))
+
+    async def _reach(self, topic: _Topic) -> None:
+        while True:
+            try:
+                await topic.exchange.open()
+            except ExchangeDown as down:
+                topic.trouble = str(down)
+                await asyncio.sleep(RECONNECT_S)
+            else:
+                topic.trouble = None
+                return
+
+    async def _read(self, topic: _Topic) -> None:
+        with suppress(ExchangeClosed):
+            while True:
+                for payload in await topic.exchange.receive():
+                    if topic.is_read:
+                        await self._take(payload)
+
+
+def _dropped_by(topic: _Topic) -> Counter[str]:
+    return topic.traffic.dropped + drops_of(topic.exchange)

@@ -1,0 +1,169 @@
+"""Shards on every exchange: topics apart from each other, and daemons that meet on several of them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.usagelog.settings import UsageLogSettings
+from rgd.adapters.usagelog.writer import SegmentedLog
+from rgd.app.clock import SystemClock
+from rgd.app.daemon import Parts, RgdDaemon
+from rgd.app.policies.file import FilePolicies
+from rgd.app.telemetry import Telemetry
+from rgd.app.wiring import core_settings
+from rgd.config.load import load_settings
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.shard_phase import Phase
+from rgd.core.buckets.decision import Request
+from rgd.core.exchange.messages import Sender
+from rgd.core.exchange.shards import WHOLE, Shard, shard_of
+from tests.contract.exchange.backends import TIMEOUT_S, Backend, MakeExchange, hear, open_all
+
+GROUPS = ("gold", "silver", "iron")
+POLICIES = (
+    "groups:\n"
+    + "".join(f"  {name}: {{publish: {{messages: 1000}}}}\n" for name in GROUPS)
+    + "attach:\n  namespaces:\n"
+    + "".join(f"    acme/{name}: {name}\n" for name in GROUPS)
+)
+
+
+async def test_messages_of_a_shard_reach_those_who_read_it_and_nobody_else(
+    backend: Backend, exchange: MakeExchange
+) -> None:
+    del backend
+    shards = (WHOLE, Shard(0, 4), Shard(3, 4), Shard(3, 16))
+    members = {shard: [exchange(shard=shard) for _ in range(2)] for shard in shards}
+    await open_all([member for both in members.values() for member in both])
+    for shard, (sender, _) in members.items():
+        for number in range(3):
+            await sender.publish(f"{shard} {number}".encode())
+    for shard, both in members.items():
+        for member in both:
+            assert await hear(member, 3) == [f"{shard} {number}".encode() for number in range(3)]
+    gone, _ = members[Shard(0, 4)]
+    await gone.close()
+    await members[WHOLE][0].publish(b"still here")
+    for member in members[WHOLE]:
+        assert await hear(member, 1) == [b"still here"]
+
+
+class Member:
+    """A daemon on the test's exchange."""
+
+    def __init__(self, ground: Backend, name: str, shards: int, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "groups.yaml").write_text(POLICIES)
+        overrides = {
+            "broker.name": name,
+            "exchange.round_ms": 200,
+            "exchange.min_interval_ms": 20,
+            "exchange.settle_max_ms": 20,
+            "exchange.shards": shards,
+        }
+        clock = SystemClock()
+        settings = core_settings(
+            load_settings(None, {}, overrides), Sender(name, clock.now() % 10**9 + 1), frozenset()
+        )
+        parts = Parts(
+            clock=clock,
+            exchange=ground.exchange(),
+            shard_exchange=lambda shard: ground.exchange(shard=shard),
+            policies=FilePolicies(folder / "groups.yaml", poll_s=0.05),
+            usage_log=SegmentedLog(
+                folder / "log",
+                UsageLogSettings(),
+                broker=name,
+                clock=clock.now,
+                on_alarm=lambda _alarm: None,
+            ),
+            remember=lambda _peers: None,
+            observe_round=lambda _seconds: None,
+        )
+        self.daemon = RgdDaemon(Broker(settings, clock.now()), parts, "standalone")
+        self.until = asyncio.Event()
+
+    async def run(self) -> None:
+        await self.daemon.run(self.until, on_up=lambda: None)
+        await self.daemon.close()
+
+    def ask(self, groups: Sequence[str]) -> None:
+        """Ask once for each group, so that it is in use and has a row."""
+        for group in groups:
+            self.daemon.acquire(Request(namespace=f"acme/{group}", messages=5))
+
+    def holds(self, other: "Member", groups: Sequence[str]) -> bool:
+        """Whether it has the other's rows of just these groups."""
+        rows = self.daemon.core.usage.rows_of(other.daemon.broker)
+        return {key.group for key in rows} == set(groups)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether it relies on all shards that it reads, of which there is one at least."""
+        joined = self.daemon.core.shard_reader.joined.values()
+        return bool(joined) and all(one.phase is Phase.WARM for one in joined)
+
+
+@pytest.fixture
+async def add(backend: Backend, tmp_path: Path) -> AsyncIterator[Callable[[str, int], Member]]:
+    """Starts a daemon with a name and a number of shards; all leave in the end."""
+    members: list[Member] = []
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
+
+        def start(name: str, shards: int) -> Member:
+            member = Member(backend, name, shards, tmp_path / name)
+            members.append(member)
+            tasks.create_task(member.run())
+            return member
+
+        yield start
+        for member in members:
+            member.until.set()
+
+
+async def _until(condition: Callable[[], bool], asking: Callable[[], None]) -> None:
+    while not condition():
+        asking()
+        await asyncio.sleep(0.02)
+
+
+async def test_daemons_share_the_rows_of_the_shards_of_their_groups(
+    add: Callable[[str, int], Member],
+) -> None:
+    first, second = add("first", 4), add("second", 4)
+    mine, its = ("gold", "silver"), ("gold", "iron")
+    seen = [group for group in mine if shard_of(group, 4) in {shard_of(one, 4) for one in its}]
+
+    def ask() -> None:
+        first.ask(mine)
+        second.ask(its)
+
+    await _until(lambda: first.is_warm and second.is_warm and second.holds(first, seen), ask)
+    assert set(first.daemon.core.shard_reader.joined) == {shard_of(one, 4).number for one in mine}
+    samples = {(one.name, one.labels): one.value for one in Telemetry(first.daemon).samples()}
+    assert not samples["rgd_reports_dropped_total", ("overflow",)]
+    await _until(lambda: first.daemon.health().ready, ask)
+
+
+async def test_daemons_with_different_numbers_of_shards_hear_each_other(
+    add: Callable[[str, int], Member],
+) -> None:
+    members = [add("one", 1), add("four", 4)]
+
+    def ask() -> None:
+        for member in members:
+            member.ask(GROUPS)
+
+    await _until(
+        lambda: members[0].holds(members[1], GROUPS) and members[1].holds(members[0], GROUPS), ask
+    )
+    await _until(lambda: members[1].is_warm, ask)
+    # A restart with another number, as in a rolling change.
+    members[0].until.set()
+    members[0] = add("again", 4)
+    await _until(
+        lambda: members[0].holds(members[1], GROUPS) and members[1].holds(members[0], GROUPS), ask
+    )
+    await _until(lambda: not members[1].daemon.core.shards.is_whole, ask)

@@ -1,0 +1,111 @@
+"""`/v1/check` over a real socket: who is asked about, what a gateway is told, what its caller cannot do.
+
+Not covered: a real gateway (test_check_nginx.py); the decision (tests/unit/core/buckets).
+"""
+
+import pytest
+
+from rgd.adapters.http.settings import HttpSettings
+from rgd.core.units import Kind, Pair
+from rgd.ports.door import Ungoverned
+from tests.integration.http.door import Door, open_door
+
+CHECK = "/v1/check"
+TRIAL = "tenant=acme&namespace=trial"
+HEADERS = {"X-Rgd-Tenant": "acme", "X-Rgd-Namespace": "trial"}
+#: The group trial has 40 a second: a full bucket has 10.
+BURST = 10
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_any_method_asks(door: Door, method: str) -> None:
+    answer = await door.send(method, f"{CHECK}?{TRIAL}&messages={BURST}")
+    assert answer.status == 200
+    assert (await door.send(method, f"{CHECK}/a/b", headers=HEADERS)).status == 429
+
+
+async def test_a_query_says_it_all(door: Door) -> None:
+    said = f"{TRIAL}&topic=eu&subscription=s&kind=dispatch&messages=3&bytes=7&attempt=2"
+    answer = await door.call("GET", f"{CHECK}?{said}")
+    assert answer.json == {"granted": True, "messages": 3, "bytes": 7}
+    request = door.daemon.asked[-1]
+    assert request.kind is Kind.DISPATCH
+    assert Pair(request.messages, request.bytes) == Pair(3, 7)
+    assert (request.namespace, request.attempt) == ("acme/trial", 2)
+    assert request.topic == "persistent://acme/trial/eu"
+    assert not request.partial
+
+
+async def test_headers_say_the_same(door: Door) -> None:
+    answer = await door.call("GET", CHECK, headers=HEADERS | {"X-Rgd-Messages": "3"})
+    assert answer.json == {"granted": True, "messages": 3, "bytes": 0}
+
+
+async def test_a_refusal_has_its_headers(door: Door) -> None:
+    await door.call("GET", f"{CHECK}?{TRIAL}&messages={BURST}")
+    answer = await door.call("GET", f"{CHECK}?{TRIAL}")
+    assert answer.status == 429
+    assert answer.headers["Retry-After"] == "1"
+    assert answer.headers["RateLimit"] == '"trial/publish/messages";r=0;t=1'
+
+
+@pytest.mark.parametrize("deny", ["403", "429", "503"])
+async def test_a_gateway_chooses_the_status_of_refusals(door: Door, deny: str) -> None:
+    await door.call("GET", f"{CHECK}?{TRIAL}&messages={BURST}&deny={deny}")
+    answer = await door.call("GET", f"{CHECK}?{TRIAL}&deny={deny}")
+    assert (answer.status, answer.headers["Retry-After"]) == (int(deny), "1")
+    # Also of what can never pass.
+    never = await door.call("GET", f"{CHECK}?{TRIAL}&messages=1000&deny={deny}")
+    assert never.status == int(deny)
+    said = HEADERS | {"X-Rgd-Deny": deny}
+    assert (await door.call("GET", f"{CHECK}/x", headers=said)).status == int(deny)
+
+
+async def test_a_caller_cannot_ask_beside_its_gateway(door: Door) -> None:
+    await door.call("GET", f"{CHECK}?{TRIAL}&messages={BURST}")
+    # The gateway sets the query, and passes its caller's headers on.
+    free = {"X-Rgd-Messages": "0", "X-Rgd-Tenant": "nobody", "X-Rgd-Deny": "503"}
+    assert (await door.call("GET", f"{CHECK}?{TRIAL}", headers=free)).status == 429
+    # The gateway sets the headers, and appends its caller's path and query.
+    below = f"{CHECK}/orders?tenant=nobody&namespace=x&messages=0"
+    assert (await door.call("GET", below, headers=HEADERS)).status == 429
+
+
+async def test_a_name_without_limits_is_refused_if_it_has_to_have_one() -> None:
+    async with open_door(HttpSettings(port=0, ungoverned=Ungoverned.DENY)) as door:
+        answer = await door.call("GET", f"{CHECK}?tenant=nobody&namespace=x")
+        assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("tenant=acme", "namespace: expected a namespace beside tenant, got nothing"),
+        (f"{TRIAL}&messages=-1", "messages: expected an integer from 0 to "),
+        (f"{TRIAL}&messages=1.5", "messages: expected an integer from 0 to "),
+        (f"{TRIAL}&bytes={1 << 63}", "bytes: expected an integer from 0 to "),
+        (f"{TRIAL}&attempt=0", "attempt: expected an integer from 1"),
+        (f"{TRIAL}&kind=read", "kind: expected publish or dispatch"),
+        (f"{TRIAL}&deny=200", "deny: expected one of 403, 429, 503"),
+        (f"{TRIAL}&size=1", "size: unknown parameter; expected one of tenant, "),
+        (f"{TRIAL}&messages=0&messages=1", "query: expected each parameter once"),
+        ("deny=403", "tenant: expected a tenant and a namespace, or a group, got nothing"),
+    ],
+)
+async def test_a_malformed_question_is_400(door: Door, query: str, reason: str) -> None:
+    answer = await door.call("GET", f"{CHECK}?{query}")
+    assert answer.status == 400
+    assert answer.reason.startswith(reason)
+    assert door.daemon.asked == []
+
+
+async def test_without_a_query_and_headers_nobody_is_named(door: Door) -> None:
+    assert (await door.call("GET", CHECK)).status == 400
+
+
+async def test_an_unknown_group_is_404(door: Door) -> None:
+    assert (await door.call("GET", f"{CHECK}?group=nobody")).status == 404
+
+
+async def test_neighbouring_paths_are_no_check(door: Door) -> None:
+    assert (await door.send("GET", f"{CHECK}s?{TRIAL}")).status == 404

@@ -1,0 +1,121 @@
+"""`/v1/check` behind a real nginx, configured by the snippet of docs/gateways.md.
+
+Not covered: what can be asked (test_check.py).
+"""
+
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from rgd.adapters.http.settings import HttpSettings
+from tests.integration.http.door import Door, open_door
+from tests.support import components
+
+pytestmark = pytest.mark.e2e
+
+SNIPPET = Path(__file__).parents[3] / "docs" / "gateways.md"
+
+FRAME = """\
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder};
+    proxy_temp_path {folder};
+    fastcgi_temp_path {folder};
+    uwsgi_temp_path {folder};
+    scgi_temp_path {folder};
+{servers}
+}}
+"""
+
+
+@pytest.fixture
+async def behind() -> AsyncIterator[tuple[web.TCPSite, list[str]]]:
+    """What nginx protects; tells who came through."""
+    seen: list[str] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        seen.append(request.path_qs)
+        return web.Response(text="passed")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", serve)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    yield site, seen
+    await runner.cleanup()
+
+
+@pytest.fixture
+def socket(door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path) -> Iterator[Path]:
+    """Where nginx listens; it runs until the test ends."""
+    nginx = components.nginx()
+    found = re.search(r"```nginx\n(.*?)```", SNIPPET.read_text(), re.DOTALL)
+    assert found is not None
+    listening = tmp_path / "nginx.sock"
+    site_port = behind[0]._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+    servers = (
+        found[1]
+        .replace("127.0.0.1:7700", f"127.0.0.1:{door.server.port}")
+        .replace("127.0.0.1:8081", f"127.0.0.1:{site_port}")
+        .replace("listen 8080", f"listen unix:{listening}")
+        .replace("namespace=orders", "namespace=trial")
+    )
+    config = tmp_path / "nginx.conf"
+    config.write_text(FRAME.format(folder=tmp_path, servers=servers))
+    command = [str(nginx), "-p", str(tmp_path), "-c", str(config)]
+    # It returns once the daemon that it leaves behind listens.
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    yield listening
+    subprocess.run([*command, "-s", "stop"], capture_output=True, timeout=30, check=True)
+
+
+async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
+    door: Door, behind: tuple[web.TCPSite, list[str]], socket: Path
+) -> None:
+    seen = behind[1]
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:
+        # The group trial has 40 messages a second: a full bucket has 10.
+        answers, headers = [], None
+        for at in range(12):
+            cheating = {"X-Rgd-Tenant": "nobody", "X-Rgd-Messages": "0"}
+            url = f"http://nginx/orders?at={at}&messages=0"
+            async with session.post(url, data=b"a body", headers=cheating) as response:
+                answers.append(response.status)
+                headers = response.headers
+        assert answers == [200] * 10 + [429] * 2
+        assert seen == [f"/orders?at={at}&messages=0" for at in range(10)]
+        assert headers is not None
+        assert headers["Retry-After"] == "1"
+        assert headers["RateLimit"] == '"trial/publish/messages";r=0;t=1'
+        door.daemon.advance(25)
+        async with session.get("http://nginx/orders") as response:
+            assert (response.status, await response.text()) == (200, "passed")
+
+
+async def test_what_traefik_and_envoy_send_is_understood() -> None:
+    async with open_door(HttpSettings(port=0)) as door:
+        # Traefik asks with GET and says in headers what was asked of it.
+        forwarded = {
+            "X-Forwarded-Method": "POST",
+            "X-Forwarded-Uri": "/orders?messages=0",
+            "X-Forwarded-Host": "shop",
+        }
+        traefik = "/v1/check?tenant=acme&namespace=trial&messages=10"
+        assert (await door.send("GET", traefik, headers=forwarded)).status == 200
+        # Envoy keeps the method, appends path and query, and sends no body.
+        named = {"X-Rgd-Tenant": "acme", "X-Rgd-Namespace": "trial", "Content-Length": "0"}
+        envoy = await door.send("POST", "/v1/check/orders/1?messages=0", headers=named)
+        assert envoy.status == 429
+        assert envoy.headers["Retry-After"] == "1"

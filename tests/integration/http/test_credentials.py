@@ -1,0 +1,157 @@
+"""Tokens and certificates that change while the server runs, and callers that must show a certificate.
+
+Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_roads.py).
+"""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rgd.adapters.http.settings import HttpSettings
+from rgd.app.credentials import Credentials, tokens_of
+from rgd.config.settings import HttpSettings as Configured
+from tests.integration.http.door import Door, open_door
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def tokens(token: str) -> str:
+    return f"- {{name: caller, token: {token}, scopes: [query]}}\n"
+
+
+def write_secret(path: Path, content: str) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(content)
+    fresh.replace(path)
+
+
+def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of its own for 127.0.0.1, and its key."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", f"/CN={name}",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+@asynccontextmanager
+async def following(door: Door, configured: Configured) -> AsyncIterator[Credentials]:
+    credentials = Credentials(door.server, configured, look_s=0.01)
+    task = asyncio.create_task(credentials.follow())
+    try:
+        yield credentials
+    finally:
+        task.cancel()
+
+
+def is_old(followed: Credentials) -> bool:
+    """Whether the files cannot be used as they are now."""
+    (sample,) = followed.samples()
+    return sample.value == 1
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 -- files say nothing by themselves
+            await asyncio.sleep(0.01)
+
+
+async def test_a_tokens_file_counts_as_soon_as_it_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.yaml"
+    write_secret(file, tokens("the-first-token"))
+    given = HttpSettings(port=0, tokens=tokens_of(file))
+    async with open_door(given) as door, following(door, Configured(tokens_file=file)) as followed:
+
+        async def status(token: str) -> int:
+            return (await door.call("POST", "/v1/acquire", {"group": "gold"}, token=token)).status
+
+        assert [await status("the-first-token"), await status("another-token")] == [200, 401]
+        write_secret(file, tokens("another-token"))
+        async with asyncio.timeout(10):
+            while await status("another-token") != 200:  # noqa: ASYNC110 -- as `until`
+                await asyncio.sleep(0.01)
+        assert await status("the-first-token") == 401
+
+        for fault in ("[]", "- {name: caller", tokens("short")):
+            write_secret(file, fault)
+            await until(lambda: is_old(followed))
+            assert await status("another-token") == 200
+            write_secret(file, tokens("another-token"))
+            await until(lambda: not is_old(followed))
+        file.unlink()
+        await until(lambda: is_old(followed))
+        assert await status("another-token") == 200
+
+
+async def served(port: int, trust: Path, client: tuple[Path, Path] | None = None) -> bytes:
+    """The certificate that the server shows, if it answers; empty where it hangs up."""
+    context = ssl.create_default_context(cafile=str(trust))
+    if client is not None:
+        context.load_cert_chain(*client)
+    try:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname="127.0.0.1"
+        )
+        shown: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.write(HEALTH)
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        writer.close()
+    except (ssl.SSLError, ConnectionError):
+        return b""
+    return shown if answer.startswith(b"HTTP/1.1 200") else b""
+
+
+async def test_a_certificate_is_replaced_for_new_handshakes(tmp_path: Path) -> None:
+    first, second = make_certificate(tmp_path, "first"), make_certificate(tmp_path, "second")
+    cert, key = tmp_path / "server.pem", tmp_path / "server.key"
+    for kept, path in zip(first, (cert, key), strict=True):
+        path.write_bytes(kept.read_bytes())
+    given = HttpSettings(port=0, tls_cert=cert, tls_key=key)
+    configured = Configured(tls_cert=cert, tls_key=key)
+    async with open_door(given) as door, following(door, configured) as followed:
+        before = await served(door.server.port, first[0])
+        assert before
+        # Between the two files they do not belong together: the old ones stay in force.
+        cert.write_bytes(second[0].read_bytes())
+        await until(lambda: is_old(followed))
+        assert await served(door.server.port, first[0]) == before
+        key.write_bytes(second[1].read_bytes())
+        await until(lambda: not is_old(followed))
+        assert await served(door.server.port, second[0])
+        assert not await served(door.server.port, first[0])
+
+
+async def test_callers_must_show_a_certificate_of_the_authority(tmp_path: Path) -> None:
+    own, known, stranger = (
+        make_certificate(tmp_path, name) for name in ("own", "known", "stranger")
+    )
+    given = HttpSettings(port=0, tls_cert=own[0], tls_key=own[1], tls_client_ca=known[0])
+    async with open_door(given) as door:
+        assert await served(door.server.port, own[0], known)
+        assert not await served(door.server.port, own[0])
+        assert not await served(door.server.port, own[0], stranger)
+
+
+@pytest.mark.parametrize("content", [None, "no certificates"])
+async def test_an_authority_that_cannot_be_used_is_named(
+    tmp_path: Path, certificate: tuple[Path, Path], content: str | None
+) -> None:
+    authority = tmp_path / "ca.pem"
+    if content is not None:
+        authority.write_text(content)
+    cert, key = certificate
+    given = HttpSettings(port=0, tls_cert=cert, tls_key=key, tls_client_ca=authority)
+    with pytest.raises(Exception, match=r"http\.tls_client_ca: expected PEM"):
+        async with open_door(given):
+            pass

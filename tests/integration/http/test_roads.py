@@ -1,0 +1,320 @@
+"""The fast lane and aiohttp: the same answers to the same bytes, whole or torn, sound or not.
+
+Law: a client cannot tell which road answers, but by the time it takes. Files whose tests run on both roads are
+listed in conftest.py; here both get the same bytes at once, and what only the lane does is tested.
+"""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rgd.adapters.http import lane_heads
+from rgd.adapters.http.connection import Connection
+from rgd.adapters.http.fast_lane import HEADS_KEPT, PIPELINED_MAX, Lane
+from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tokens import Tokens
+from rgd.ports.door import Scope, digest_of
+from tests.integration.http.door import Door, Observed, open_door, read_answer
+from tests.integration.http.test_connections import figure, until
+
+LAST = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+DATE = re.compile(rb"Date: [^\r]+")
+SECRET = "query-token"
+SECURED = Tokens({digest_of(SECRET): frozenset({Scope.QUERY})})
+
+
+def post(body: bytes, path: bytes = b"/v1/acquire", headers: bytes = b"") -> bytes:
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\n%bContent-Length: %d\r\n\r\n"
+    return head % (path, headers, len(body)) + body
+
+
+SOUND = [
+    post(b'{"group":"gold"}'),
+    post(b'{"group":"trial","messages":30}'),
+    post(b'{"group":"nobody"}'),
+    post(b'{"group":"gold","messages":2,"bytes":7}'),
+    post(b'{"group":"gold","group":"gold"}'),
+    post(b'{"messages":1.5}'),
+    post(b"{"),
+    post(b""),
+    post(b'[{"group":"gold"},{"group":"nobody"},{}]'),
+    post(b"[" + b",".join([b'{"group":"idle"}'] * 300) + b"]"),
+    post(b"[" + b",".join([b"{}"] * 300) + b"]"),
+    post(b'{"group":"gold","messages":1}', b"/v1/settle"),
+    post(b'[{"group":"gold"},{"group":"nobody"}]', b"/v1/settle"),
+    post(b'{"group":"gold"}', headers=b"Authorization: Bearer wrong\r\n"),
+    post(b'{"group":"gold"}', headers=b"Connection: keep-alive\r\n"),
+    post(b'{"group":"gold"}', b"/v1/acquire?why=not"),
+    post(b'{"group":"gold"}', b"/v1/acquire/"),
+    post(b'{"group":"gold"}', b"/v1/%61cquire"),
+    post(b'{"group":"gold"}', b"/v1/acquire?%ff"),
+    post(b'{"group":"gold"}', b"//v1/acquire"),
+    b"GET /v1/acquire HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/groups/gold HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b'10\r\n{"group":"gold"}\r\n0\r\n\r\n',
+    b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/check?group=gold HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/check/below/it?group=trial&messages=30&deny=403 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"HEAD /v1/check?group=gold&why=%20 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"PATCH /v1/check HTTP/1.1\r\nHost: x\r\nX-Rgd-Group: gold\r\n\r\n",
+    b"GET /v1/check HTTP/1.1\r\nHost: x\r\nx-rgd-group: gold\r\nX-RGD-Messages: many\r\n\r\n",
+    post(b"{}", b"/v1/check?group=gold"),
+    post(b'{"group":"nobody"}', b"/v1/leases"),
+    post(b"{}", b"/v1/leases/unknown/renew"),
+    post(b"{}", b"/v1/leases/a%20b/release"),
+    post(b"", b"/v1/leases/unknown"),
+]
+STRANGE = [
+    b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\nContent-Length: 16\r\n\r\n",
+    b"POST /v1/acquire HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nContent-Length: 0x2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\nContent-Length: 2\n\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nA: b\r\n c\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nA : b\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nA\x00: b\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/3.0\r\nContent-Length: 2\r\n\r\n{}",
+    b"\r\n\r\nPOST /v1/acquire HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\n" + b"X: y\r\n" * 70 + b"Content-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire HTTP/1.1\r\nX: " + b"y" * 9000 + b"\r\nContent-Length: 2\r\n\r\n{}",
+    b"post /v1/acquire HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/acquire\r\n\r\n",
+    b"\x16\x03\x01\x02\x00",
+]
+BODY = b'{"group":"gold"}'
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A sound request, a byte of which is another one, missing, or there twice."""
+    request = draw(st.sampled_from(SOUND))
+    at = draw(st.integers(0, min(len(request) - 1, 120)))
+    put = draw(st.sampled_from([b"", request[at : at + 1] * 2]) | st.binary(min_size=1, max_size=2))
+    return request[:at] + put + request[at + 1 :]
+
+
+async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
+    """Everything that is answered to some pieces of bytes on one connection, dates apart."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    got = bytearray()
+    try:
+        async with asyncio.timeout(10):
+            for piece in sent:
+                writer.write(piece)
+                await writer.drain()
+                # Others run, so that the server reads the piece by itself.
+                for _ in range(3 if len(sent) > 1 else 0):
+                    await asyncio.sleep(0)
+            while data := await reader.read(1 << 16):
+                got += data
+    except ConnectionError:
+        # It was closed with bytes of ours unread; what came before that counts.
+        pass
+    finally:
+        writer.transport.abort()
+    return re.split(rb"HTTP/1\.[01] (?=\d{3} )", DATE.sub(b"Date: now", bytes(got)))[1:]
+
+
+@asynccontextmanager
+async def both(given_settings: HttpSettings) -> AsyncIterator[tuple[Door, Door]]:
+    """A door with the lane and one without."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rgd.adapters.http.server.LINGER_S", 0.01)
+        async with open_door(given_settings) as lane:
+            patch.setattr("rgd.adapters.http.server.IS_AVAILABLE", False)
+            async with open_door(given_settings) as aiohttp:
+                yield lane, aiohttp
+
+
+async def same(sequences: Sequence[Sequence[bytes]], tokens: Tokens) -> None:
+    # Only what never comes takes so long.
+    given_settings = HttpSettings(port=0, tokens=tokens, request_timeout_s=0.1, idle_timeout_s=0.2)
+    async with both(given_settings) as (lane, aiohttp):
+        for sent in sequences:
+            answers, others = await told(lane, sent), await told(aiohttp, sent)
+            if len(answers) != len(others):
+                # aiohttp drops sound requests that it reads in one piece with a malformed one.
+                assert [answer[:3] for answer in others] in ([b"400"], [b"431"]), sent
+            assert answers[-len(others) :] == others, sent
+            if len(answers) == len(others):
+                assert lane.observed == aiohttp.observed
+                assert lane.daemon.asked == aiohttp.daemon.asked
+            for door in (lane, aiohttp):
+                door.observed.clear()
+                door.daemon.asked.clear()
+        await until(lambda: figure(lane, "rgd_http_connections") == 0)
+        assert figure(lane, "rgd_http_body_bytes") == 0
+
+
+def run(sequences: Sequence[Sequence[bytes]], tokens: Tokens = Tokens()) -> None:  # noqa: B008 -- immutable
+    with asyncio.Runner() as runner:
+        runner.run(same(sequences, tokens))
+
+
+@settings(max_examples=6)
+@given(
+    st.lists(st.lists(st.sampled_from(SOUND), min_size=1, max_size=6), min_size=2, max_size=5),
+    st.booleans(),
+)
+def test_both_roads_give_the_same_answers_to_requests_sent_at_once(
+    sequences: list[list[bytes]], is_secured: bool
+) -> None:
+    run([(b"".join([*sent, LAST]),) for sent in sequences], SECURED if is_secured else Tokens())
+
+
+@settings(max_examples=6)
+@given(st.data())
+def test_both_roads_give_the_same_answers_however_the_bytes_are_torn(data: st.DataObject) -> None:
+    whole = b"".join([*data.draw(st.lists(st.sampled_from(SOUND), max_size=4)), LAST])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
+    ends = zip([0, *cuts], [*cuts, len(whole)], strict=True)
+    run([[whole[begin:end] for begin, end in ends if begin < end]])
+
+
+@settings(max_examples=6)
+@given(st.lists(damaged() | st.sampled_from(STRANGE), min_size=2, max_size=6), st.booleans())
+def test_both_roads_give_the_same_answers_to_damaged_requests(
+    sequences: list[bytes], is_after_a_sound_one: bool
+) -> None:
+    before = SOUND[0] if is_after_a_sound_one else b""
+    run([(before + request + LAST,) for request in sequences])
+
+
+@pytest.mark.parametrize("tokens", [Tokens(), SECURED], ids=["open", "secured"])
+def test_both_roads_give_the_same_answers_to_every_request_of_the_lists(tokens: Tokens) -> None:
+    run([(request + LAST,) for request in (*SOUND, *STRANGE)], tokens)
+
+
+async def test_a_connection_moves_to_aiohttp_with_its_first_other_request(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    lanes = door.server._lanes
+    assert lanes is not None
+    async with asyncio.timeout(10):
+        writer.write(post(BODY))
+        await read_answer(reader)
+        assert len(lanes.open) == 1
+        writer.write(post(BODY) + b"GET /v1/groups/gold HTTP/1.1\r\nHost: x\r\n\r\n" + post(BODY))
+        statuses = [(await read_answer(reader)).json.get("granted") for _ in range(3)]
+    assert statuses == [True, None, True]
+    assert not lanes.open
+    assert figure(door, "rgd_http_connections") == 1
+    assert [observed.route for observed in door.observed] == [
+        "/v1/acquire", "/v1/acquire", "/v1/groups/{group}", "/v1/acquire",
+    ]  # fmt: skip
+    writer.close()
+    await until(lambda: figure(door, "rgd_http_connections") == 0)
+
+
+async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    async with asyncio.timeout(10):
+        for number in [*range(1, 3 * HEADS_KEPT)] * 2:
+            writer.write(
+                post(b'{"group":"idle"}'.ljust(16 + number), headers=b"X-A: %d\r\n" % number)
+            )
+            assert (await read_answer(reader)).status == 200
+    writer.close()
+
+
+async def test_a_flood_of_pipelined_requests_leaves_others_their_turn(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    count = 20 * PIPELINED_MAX
+    other_reader, other = await asyncio.open_connection("127.0.0.1", door.server.port)
+    async with asyncio.timeout(10):
+        other.write(post(BODY))
+        await read_answer(other_reader)
+        writer.write(post(b'{"group":"idle"}') * count)
+        other.write(post(BODY))
+        await read_answer(other_reader)
+        before_other = next(
+            place for place, asked in enumerate(door.daemon.asked[1:]) if asked.group == "gold"
+        )
+        for _ in range(count):
+            await read_answer(reader)
+    writer.close()
+    other.close()
+    assert before_other < count
+
+
+async def test_who_may_not_ask_is_told_before_the_body_comes() -> None:
+    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door:
+        head = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n["
+        answer = await door.raw(head)
+        assert (answer.status, answer.headers["Connection"]) == (401, "close")
+        assert door.observed == [Observed("/v1/acquire", 401)]
+        await until(lambda: figure(door, "rgd_http_connections") == 0)
+
+
+async def test_tokens_that_are_replaced_count_from_the_next_request_on() -> None:
+    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door:
+        asked = post(BODY, headers=b"Authorization: Bearer " + SECRET.encode() + b"\r\n")
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        async with asyncio.timeout(10):
+            writer.write(asked)
+            assert (await read_answer(reader)).status == 200
+            door.server.replace_tokens(Tokens({digest_of("another"): frozenset({Scope.QUERY})}))
+            writer.write(asked)
+            assert (await read_answer(reader)).status == 401
+            door.server.replace_tokens(SECURED)
+            writer.write(asked)
+            assert (await read_answer(reader)).status == 200
+        writer.close()
+
+
+async def test_while_it_drains_each_answer_ends_its_connection(door: Door) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    async with asyncio.timeout(10):
+        writer.write(post(BODY))
+        await read_answer(reader)
+        door.server.drain()
+        writer.write(post(BODY) * 2)
+        answer = await read_answer(reader)
+        assert (answer.status, answer.headers["Connection"]) == (200, "close")
+        assert await reader.read() == b""
+    writer.close()
+
+
+@pytest.mark.parametrize("how", ["unix", "tls"])
+async def test_the_lane_answers_on_every_way_in(
+    how: str, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    path = tmp_path / "rgd.sock"
+    given_settings = (
+        HttpSettings(port=0, unix_socket=path)
+        if how == "unix"
+        else HttpSettings(port=0, tls_cert=cert, tls_key=key)
+    )
+    async with open_door(given_settings) as door, asyncio.timeout(10):
+        if how == "unix":
+            reader, writer = await asyncio.open_unix_connection(str(path))
+        else:
+            context = ssl.create_default_context(cafile=str(cert))
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", door.server.port, ssl=context, server_hostname="127.0.0.1"
+            )
+        long = b"[" + b",".join([b'{"group":"idle"}'] * 3000) + b"]"
+        for body in (BODY, long, BODY):
+            writer.write(post(body))
+            assert (await read_answer(reader)).status == 200
+        assert door.server._lanes is not None
+        assert len(door.server._lanes.open) == 1
+        writer.write(LAST)
+        assert (await read_answer(reader)).status == 200
+        assert not door.server._lanes.open
+        writer.close()
+
+
+def test_the_lane_is_tested() -> None:
+    assert lane_heads.IS_AVAILABLE, "httptools is missing: make setup"
+    assert issubclass(Lane, asyncio.Protocol)
+    assert issubclass(Connection, asyncio.Protocol)
