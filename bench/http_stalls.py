@@ -10,11 +10,11 @@ wall time has what the process waited for a core.
 """
 
 import argparse
-import os
 import asyncio
 import gc
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -173,8 +173,8 @@ class Daemon:
 def daemon(script: str = __file__, *arguments: str, stderr: int | None = None) -> Iterator[Daemon]:
     """A daemon that a script serves, and that ends with the block."""
     with subprocess.Popen(
-        env=os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"},  # as `rgd serve`
         [sys.executable, script, "--serve", *arguments],
+        env=os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"},  # as `rgd serve`
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
