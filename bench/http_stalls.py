@@ -14,6 +14,7 @@ import asyncio
 import gc
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -173,6 +174,7 @@ def daemon(script: str = __file__, *arguments: str, stderr: int | None = None) -
     """A daemon that a script serves, and that ends with the block."""
     with subprocess.Popen(
         [sys.executable, script, "--serve", *arguments],
+        env=os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"},  # as `rgd serve`
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

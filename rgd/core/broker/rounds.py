@@ -14,7 +14,7 @@ decides when a round ends. In names, "slots" are slot ids.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -184,7 +184,7 @@ class Rounds:
 
         The counts stay in their windows.
         """
-        keys = list(self._limiter.urgent)[:SLICE_GROUPS]
+        keys = list(islice(self._limiter.urgent, SLICE_GROUPS))
         for key in keys:
             del self._limiter.urgent[key]
         called = [state for key in keys if (state := self._limiter.state(key)) is not None]
@@ -218,7 +218,7 @@ class Rounds:
         touched = (*self._ticking, *self._limiter.touched)
         pending = self.demand.begin(touched, now)
         first = self._faults * FAULT_SHIFT % max(1, len(pending))
-        self._pending = pending[first:] + pending[:first]
+        self._pending = pending[first:] + pending[:first] if first else pending
         self._shown, self._picked = ShareBlocks(len(pending)), UsageBlocks(len(pending))
         self.is_small = len(self._pending) <= SLICE_GROUPS
 
@@ -311,7 +311,9 @@ class Rounds:
         picked = self._suppression.pick(block.slots, rows)
         self._picked.add(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
-        sent = np.isin(block.slots, list(self._sent_early))
+        # One by one, because the set may have 100,000, and a block has 512.
+        is_early = map(self._sent_early.__contains__, block.slots.tolist())
+        sent = np.fromiter(is_early, np.bool_, len(block.slots))
         sent[picked] = True
         self._shown.add(self._show(block, rows, sent))
 

@@ -14,6 +14,7 @@ Everything here is a column by slot id.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -313,7 +314,7 @@ class Sharing:
 
     def retry(self, now: Nanos) -> None:
         """Try again to give slot ids to a slice of the groups without one."""
-        for key in list(self._slotless)[:SINGLE_GROUPS]:
+        for key in list(islice(self._slotless, SINGLE_GROUPS)):
             del self._slotless[key]
             group = self.snapshot.groups.get(key.group)
             if group is not None:

@@ -149,7 +149,7 @@ class DemandTable:
         self._wake(np.array([self.row_of(one) for one in touched], np.int64))
         self._began = now
         pending = np.flatnonzero(~self._slots.rests[: len(self.counters)]).tolist()
-        return [one for row in pending if (one := self.counters[row]) is not None]
+        return [one for one in map(self.counters.__getitem__, pending) if one is not None]
 
     def recover(self) -> None:
         """Read all counters again and let no row rest, because a fault may have cut a tick short.
