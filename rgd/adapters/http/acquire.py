@@ -128,6 +128,7 @@ class Acquire:
             and answer.granted
             and answer.limited_by is None
             and answer.governed
+            and not answer.over
         ):
             return _granted_reply[answer.messages, answer.bytes]
         if self._shadow is not None:
