@@ -30,8 +30,10 @@ from typing_extensions import override
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
+from rgd.app.traffic import Traffic
 from rgd.app.wiring import build, http_settings
 from rgd.config.load import load_settings
+from rgd.wire.dialect import CompactDialect
 
 CONNECTIONS: Final = 32
 ITEMS: Final = 100
@@ -95,7 +97,9 @@ async def serve_rgd(until: asyncio.Event) -> None:
         }
         settings = load_settings(None, {}, overrides)
         daemon, exposition = build(settings, settings.exchange.url)
-        daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
+        memory = MemoryExchange(MemoryBus())
+        daemon.parts = replace(daemon.parts, exchange=memory)
+        daemon.traffic = Traffic(memory, CompactDialect(), daemon.errors)
         server = HttpServer(
             daemon,
             http_settings(settings, insecure=False),

@@ -31,8 +31,10 @@ import uvloop
 from bench.harness import Figures, run
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.adapters.http.server import HttpServer
+from rgd.app.traffic import Traffic
 from rgd.app.wiring import GC_THRESHOLDS, SWITCH_INTERVAL_S, build, http_settings
 from rgd.config.load import load_settings
+from rgd.wire.dialect import CompactDialect
 
 GROUPS: Final = 15_000
 IN_USE: Final = 5_000
@@ -110,7 +112,9 @@ async def serve(groups: int = GROUPS, **more: object) -> None:
         }
         settings = load_settings(None, {}, overrides)
         daemon, exposition = build(settings, settings.exchange.url)
-        daemon.parts = replace(daemon.parts, exchange=MemoryExchange(MemoryBus()))
+        memory = MemoryExchange(MemoryBus())
+        daemon.parts = replace(daemon.parts, exchange=memory)
+        daemon.traffic = Traffic(memory, CompactDialect(), daemon.errors)
         door = http_settings(settings, insecure=False)
         async with HttpServer(daemon, door, metrics=exposition.render) as server:
             loop.add_reader(sys.stdin, Watch().tell)

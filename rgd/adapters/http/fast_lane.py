@@ -28,10 +28,9 @@ from rgd.adapters.http.connection_limits import Admission
 from rgd.adapters.http.errors import BodyTooSlow
 from rgd.adapters.http.guard import Guard, address_of
 from rgd.adapters.http.hot_routes import may_become_hot
-from rgd.adapters.http.lane_answers import is_usual
 from rgd.adapters.http.lane_heads import HEAD_BYTES_MAX, Head, read_head
 from rgd.adapters.http.lanes import Lanes
-from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.reply import JSON, NO_HEADERS, Call, Reply
 
 #: Requests of one connection that are answered before others get their turn.
 PIPELINED_MAX: Final = 32
@@ -43,6 +42,7 @@ HEAD_KEPT_BYTES: Final = 1 << 10
 #: How often the guard is told that a connection asked, at most: so exact is the order in which idle ones go.
 NOTED_S: Final = 0.1
 
+_new_call: Final = tuple.__new__
 _HEAD_END: Final = b"\r\n\r\n"
 
 # Why nothing is answered now; several may hold at once.
@@ -344,7 +344,10 @@ class Lane(asyncio.Protocol):
                 head.tokens = gate.tokens
             if head.length > FREE_BYTES:
                 self._hold_body(head.length)
-            answer = head.handler(Call(head.path, head.headers, body, head.query, head.raw_path))
+            # Not `Call(...)`, which calls a function in Python.
+            answer = head.handler(
+                _new_call(Call, (head.path, head.headers, body, head.query, head.raw_path))
+            )
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
             answer = gate.reply_to(exc, head.method, head.route)
         if type(answer) is Reply:
@@ -372,10 +375,16 @@ class Lane(asyncio.Protocol):
             self._free_body()
         if self._why_not & _CLOSED:
             return
-        if gate.draining or not is_usual(reply) or head.is_head:
-            self._write(head, reply, is_last=gate.draining)
+        status, body, headers, content_type = reply
+        if (
+            status == 200
+            and headers is NO_HEADERS
+            and content_type is JSON
+            and not (gate.draining or head.is_head)
+        ):
+            self._transport.write(self._lanes.answers.usual(body))
         else:
-            self._transport.write(self._lanes.answers.usual(reply.body))
+            self._write(head, reply, is_last=gate.draining)
         if self._active_at >= self._noted_until:
             self._guard.answered_at_once()
             self._noted_until = self._active_at + NOTED_S

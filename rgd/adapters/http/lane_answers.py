@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp.helpers import rfc822_formatted_time
 
 from rgd.adapters.http.connection import SERVER
-from rgd.adapters.http.reply import JSON, NO_HEADERS, Reply
+from rgd.adapters.http.reply import JSON, Reply
 
 #: How long a date is used, in seconds of the event loop's clock.
 DATE_S: Final = 0.5
@@ -55,10 +55,3 @@ class LaneAnswers:
         if is_last and "Connection" not in reply.headers:
             head = head.removesuffix(b"\r\n") + b"Connection: close\r\n\r\n"
         return head if is_head else head + reply.body
-
-
-def is_usual(reply: Reply) -> bool:
-    """Whether `usual` can write it."""
-    return (
-        reply.status == HTTPStatus.OK and reply.headers is NO_HEADERS and reply.content_type is JSON
-    )

@@ -61,6 +61,8 @@ class Exposition:
         self._sources: list[Callable[[], Iterable[Sample]]] = [source.samples]
         self._round = _histogram(ROUND_SECONDS)
         self._http_request = Times(HTTP_REQUEST_SECONDS)
+        #: Told of every answer of the HTTP server.
+        self.observe_answer = self._http_request.observe_answer
         self._backlog_check = _histogram(BACKLOG_CHECK_SECONDS)
         self._backlog_check_here = self._backlog_check.labels(cluster)
         self._histograms = {
@@ -89,11 +91,6 @@ class Exposition:
 
     def observe_http_request(self, seconds: float) -> None:
         """Count a request that was answered in so long."""
-        self._http_request.observe(seconds)
-
-    def observe_answer(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer of the HTTP server; of which call it was is not shown."""
-        del route, status
         self._http_request.observe(seconds)
 
     async def render(self, accept: str, rest: Rest = next_turn) -> tuple[bytes, str]:

@@ -30,6 +30,12 @@ class Times:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_s += seconds
 
+    def observe_answer(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer of the HTTP server; of which call it was is not shown."""
+        del route, status
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._sum_s += seconds
+
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """The family as it stands now."""
         buckets, total = [], 0
