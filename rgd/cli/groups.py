@@ -94,6 +94,15 @@ def set_group(
         bool | None,
         typer.Option("--shadow/--no-shadow", help="Count what would be refused, refuse nothing."),
     ] = None,
+    soft: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PART",
+            min=0.0,
+            max=1.0,
+            help="The part of a share beyond which callers are told, 0.8 for example; 0 is none.",
+        ),
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="P", help=f"Share policy: {', '.join([*SharePolicyName, DEFAULT])}."),
@@ -125,6 +134,8 @@ def set_group(
         for name, value in (("blocked", blocked), ("shadow", shadow))
         if value is not None
     }
+    if soft is not None:
+        patch["soft"] = soft or None
     view = Door(url, token_file).ask(lambda client: client.patch_group(group, patch))
     if as_json:
         print(json.dumps(view))
@@ -240,9 +251,14 @@ def _quota_and_share(rates: Mapping[str, Any], dimension: Dimension) -> tuple[st
     )
 
 
+def _flags(view: Mapping[str, Any]) -> list[str]:
+    flags = [flag for flag in ("blocked", "shadow") if view[flag]]
+    return flags if view["soft"] is None else [*flags, f"soft={view['soft']:g}"]
+
+
 def _notes(view: Mapping[str, Any]) -> str:
     """The special states of a group."""
-    notes = [flag for flag in ("blocked", "shadow") if view[flag]]
+    notes = _flags(view)
     if view["policy"] != SharePolicyName.MAX_MIN:
         notes.append(f"policy={view['policy']}")
     if view["topic_split"] != TopicSplit.SHARED:
@@ -251,7 +267,7 @@ def _notes(view: Mapping[str, Any]) -> str:
 
 
 def _print_group(view: Mapping[str, Any]) -> None:
-    flags = [flag for flag in ("blocked", "shadow") if view[flag]]
+    flags = _flags(view)
     print(
         f"{view['group']}: {', '.join([*flags, view['state']])}; "
         f"policy {view['policy']}, topic split {view['topic_split']}"
