@@ -71,6 +71,24 @@ def get(
         _print_group(view)
 
 
+_Soft = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PART",
+        min=0.0,
+        max=1.0,
+        help="The part of a share beyond which callers are told, 0.8 for example; 0 is none.",
+    ),
+]
+_Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="S",
+        help=f"How a broker divides its share over topics: {', '.join([*TopicSplit, DEFAULT])}.",
+    ),
+]
+
+
 @app.command("set")
 def set_group(
     group: Group,
@@ -94,26 +112,12 @@ def set_group(
         bool | None,
         typer.Option("--shadow/--no-shadow", help="Count what would be refused, refuse nothing."),
     ] = None,
-    soft: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PART",
-            min=0.0,
-            max=1.0,
-            help="The part of a share beyond which callers are told, 0.8 for example; 0 is none.",
-        ),
-    ] = None,
+    soft: _Soft = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="P", help=f"Share policy: {', '.join([*SharePolicyName, DEFAULT])}."),
     ] = None,
-    topic_split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help=f"How a broker divides its share over topics: {', '.join([*TopicSplit, DEFAULT])}.",
-        ),
-    ] = None,
+    topic_split: _Split = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     as_json: AsJson = False,
