@@ -21,7 +21,7 @@ from rgd.client.clock import now
 from rgd.client.core import ClientCore, Counts
 from rgd.client.errors import ClientClosed
 from rgd.client.hold import Hold
-from rgd.client.leases import grant
+from rgd.client.leases import grants
 from rgd.client.pump import Pump
 from rgd.client.settings import ClientSettings
 from rgd.client.tickets import Ticket
@@ -221,7 +221,7 @@ class BlockingLimiter:
             with self._client.lock:
                 is_granted = hold.take(messages, bytes, now())
             if is_granted:
-                return grant(messages, bytes, is_over=hold.is_over)
+                return grants[messages, bytes, hold.is_over]
         question = Question(self.name, messages, bytes, partial, attempt)
         return self._client._ask(question, hold, wait_s)  # noqa: SLF001 -- a part of it
 

@@ -305,6 +305,8 @@ class ClientCore:
         self.link.succeeded(now)
         if answers is not None:
             for ticket, answer in zip(batch.tickets, answers, strict=True):
+                if ticket.is_leased and not answer.granted and answer.status == 200:
+                    self.leases.refused(ticket.question.name, answer, now)
                 self._deliver(ticket, answer)
         elif status == 413 and len(batch.tickets) > 1:
             # Longer than the daemon's http.batch_max.
@@ -332,7 +334,9 @@ class ClientCore:
         for ticket, answer in served.answers:
             self._count_lease(answer)
             self._finish(ticket, answer)
-        self._waiting.extend(served.to_ask)
+        for ticket in served.to_ask:
+            ticket.sends = 0
+            self._waiting.append(ticket)
 
     def _count_lease(self, answer: Answer) -> None:
         """Count an answer of a lease that was not given on the fast path."""

@@ -65,13 +65,15 @@ class Hold:
 
     __slots__ = (
         "_base",
+        "_granted",
         "bytes",
         "expires_at",
+        "free_bytes",
+        "free_messages",
         "good_until",
         "grants",
         "grants_at_call",
         "is_due",
-        "is_free",
         "is_low",
         "is_over",
         "last_call_at",
@@ -100,8 +102,9 @@ class Hold:
         self.good_until = now
         self.expires_at = now
         self.lease_id: str | None = None
-        #: No limit applies to the name, until the lease expires.
-        self.is_free = False
+        #: Nothing limits this dimension until the lease expires.
+        self.free_messages = False
+        self.free_bytes = False
         #: The reserve is open: it is time to renew.
         self.is_low = False
         #: The daemon says that a soft limit is exceeded.
@@ -110,6 +113,8 @@ class Hold:
         self.wants_bytes = Demand(now)
         #: The balance when demand was last counted, plus what was granted since.
         self._base = (0, 0)
+        #: Everything that this lease granted.
+        self._granted = (0, 0)
         #: Callers that the balance did not suffice for, in the order in which they asked.
         self.waiting: deque[Ticket] = deque()
         #: Questions that the lease answered with a grant.
@@ -144,67 +149,73 @@ class Hold:
             self.is_low = True
             self.good_until = self.expires_at
             is_granted = self.take(question.messages, question.bytes, now)
-        if is_granted and question.attempt > 1 and not self.is_free:
+        if is_granted and question.attempt > 1:
             # It was counted as demand when it was new.
             self._base = (self._base[0] - question.messages, self._base[1] - question.bytes)
         return is_granted
 
     def put_back(self, messages: int, size: int, now: int) -> None:
-        """Take back tokens that were spent for nothing, while the lease lives."""
-        if now < self.expires_at and not self.is_free:
-            self.messages += messages
-            self.bytes += size
+        """Take back tokens that were spent for nothing: at most what was spent of this lease."""
+        if now < self.expires_at:
+            left, left_bytes = self.left()
+            self.messages += min(messages, self._granted[0] - left)
+            self.bytes += min(size, self._granted[1] - left_bytes)
 
-    def fill(self, messages: int, size: int, good_until: int, expires_at: int) -> None:
-        """Take what was newly granted into the balance, half of all of it in reserve."""
+    def fill(
+        self, messages: int | None, size: int | None, good_until: int, expires_at: int
+    ) -> None:
+        """Take what was newly granted into the balance, half of all of it in reserve.
+
+        Args:
+            messages: how many; None: nothing limits them until the lease expires.
+            size: the same of bytes.
+            good_until: when it is to be renewed, monotonic ns.
+            expires_at: when nothing of it may be spent any more, monotonic ns.
+        """
         self.count_spent()
         self._join_reserve()
-        self.messages += messages
-        self.bytes += size
+        had_messages, had_bytes = self.left()
+        self.free_messages, self.free_bytes = messages is None, size is None
+        self.messages = AMOUNT_MAX if messages is None else had_messages + messages
+        self.bytes = AMOUNT_MAX if size is None else had_bytes + size
+        self._granted = (self._granted[0] + (messages or 0), self._granted[1] + (size or 0))
         self._base = (self.messages, self.bytes)
-        self.is_low = False
-        self.reserve_messages = self.messages // 2
-        self.reserve_bytes = self.bytes // 2
+        self.reserve_messages = 0 if self.free_messages else self.messages // 2
+        self.reserve_bytes = 0 if self.free_bytes else self.bytes // 2
         self.messages -= self.reserve_messages
         self.bytes -= self.reserve_bytes
+        self.is_low = False
         self.good_until = good_until
         self.expires_at = expires_at
-
-    def fill_free(self, expires_at: int) -> None:
-        """No limit applies until then."""
-        self.count_spent()
-        self.is_free, self.is_low = True, False
-        self.messages = self.bytes = AMOUNT_MAX
-        self.reserve_messages = self.reserve_bytes = 0
-        self._base = (AMOUNT_MAX, AMOUNT_MAX)
-        self.good_until = self.expires_at = expires_at
 
     def empty(self, now: int) -> tuple[int, int]:
         """Take everything out of the balance: what is given back, or has expired."""
         self.count_spent()
         self._join_reserve()
-        left = (0, 0) if self.is_free or now >= self.expires_at else (self.messages, self.bytes)
+        left = self.left() if now < self.expires_at else (0, 0)
         self.messages = self.bytes = 0
-        self._base = (0, 0)
+        self._base = self._granted = (0, 0)
+        self.free_messages = self.free_bytes = False
         self.good_until = self.expires_at = now
-        self.is_free = False
         return left
 
     def left(self) -> tuple[int, int]:
-        """Everything in the balance."""
-        if self.is_free:
-            return 0, 0
-        return self.messages + self.reserve_messages, self.bytes + self.reserve_bytes
+        """What could be given back: everything in the balance that is limited."""
+        return (
+            0 if self.free_messages else self.messages + self.reserve_messages,
+            0 if self.free_bytes else self.bytes + self.reserve_bytes,
+        )
 
     def count_spent(self) -> None:
         """Add what was spent to what is wanted."""
         messages, size = self.messages + self.reserve_messages, self.bytes + self.reserve_bytes
         self.wants_messages.asked += self._base[0] - messages
         self.wants_bytes.asked += self._base[1] - size
+        if self.free_messages:
+            self.messages = messages = AMOUNT_MAX
+        if self.free_bytes:
+            self.bytes = size = AMOUNT_MAX
         self._base = (messages, size)
-        if self.is_free:
-            self.messages = self.bytes = AMOUNT_MAX
-            self._base = (AMOUNT_MAX, AMOUNT_MAX)
 
     def count_refused(self, question: Question) -> None:
         """Count what was refused here as wanted; the daemon does not hear of it otherwise."""

@@ -4,9 +4,10 @@ Laws: one call about a lease at a time; a name that is not used is given back, n
 the daemon gives no lease for is asked for one question at a time, so a lease never costs an answer.
 
 How it works: a caller whom the balance does not suffice waits, and the lease is renewed. The answer
-serves who waits, in order. Who is left over is refused, where a limit cut the lease, and otherwise asks
-`POST /v1/acquire` by itself (a question larger than the lease). Until the wait of such a refusal is over,
-callers are refused here: their demand travels in `wants_..._per_s` of the next call.
+serves who waits, in order. Who is left over waits for one further renewal, if a limit lowered the lease and it
+still grows; then he asks `POST /v1/acquire` by himself, as does who wants more than a lease may hold. So he hears
+of the limit and its wait. Until that wait is over callers are refused here: their demand travels in
+`wants_..._per_s` of the next call.
 `POST /v1/leases` is described in docs/http.md; the balance is `hold`.
 """
 
@@ -31,22 +32,25 @@ _NO_LEASE_NS: Final = 1000 * NS_PER_MS
 #: Longest that a refusal is repeated without asking again: quotas change meanwhile.
 _REFUSAL_NS_MAX: Final = 1000 * NS_PER_MS
 
+#: Renewals that a caller waits for, beside the first, before he asks by himself.
+_RENEWALS_MAX: Final = 1
+
+#: Answers that are kept; they start afresh when there are more.
+GRANTS_MAX: Final = 4096
+
 #: A name that was not asked for in so long is forgotten when room is needed; its demand is measured afresh.
 IDLE_NS: Final = 1000 * NS_PER_MS
-
-#: Smallest rate that is said to be wanted: the daemon wants one above 0.
-_RATE_MIN: Final = 0.001
 
 
 class LeaseAnswer(Struct):
     """What the daemon answers about a lease; all amounts are what was newly granted."""
 
     lease_id: str | None = None
-    messages: int = 0
-    bytes: int = 0
+    #: Null: nothing limits this dimension.
+    messages: int | None = 0
+    bytes: int | None = 0
     expires_in_ms: int = 0
     refresh_in_ms: int = 0
-    governed: bool = True
     over: bool = False
     limited_by: str | None = None
     group: str | None = None
@@ -126,7 +130,7 @@ class Leases:
         if hold.serve(question, now):
             if hold.is_low and now >= hold.refused_until:
                 self.renew(hold)
-            return grant(question.messages, question.bytes, is_over=hold.is_over)
+            return grants[question.messages, question.bytes, hold.is_over]
         if now < hold.refused_until and hold.refusal is not None:
             hold.count_refused(question)
             return hold.refused(now)
@@ -137,8 +141,15 @@ class Leases:
         if hold.lease_id is None and now - hold.last_call_at > IDLE_NS:
             hold.wants_messages.begin(now)
             hold.wants_bytes.begin(now)
+        ticket.is_leased = True
         hold.waiting.append(ticket)
         self.renew(hold)
+
+    def refused(self, name: Name, answer: Answer, now: int) -> None:
+        """A question that its lease did not cover was refused: so are those after it."""
+        hold = self._holds.get(name)
+        if hold is not None and answer.retry_after_ms is not None:
+            self._keep_refusal(hold, answer, now)
 
     def renew(self, hold: Hold) -> None:
         """A call about the lease is due."""
@@ -172,7 +183,7 @@ class Leases:
             hold.grants_at_call = hold.grants
             wanted = hold.rates(now)
             hold.last_call_at = now
-            if is_used and any(rate >= _RATE_MIN for rate in wanted):
+            if is_used:
                 hold.sent = True
                 if hold.lease_id is None:
                     return self._create(hold, wanted, now)
@@ -246,38 +257,42 @@ class Leases:
         hold.is_over = told.over
         expires_at = sent_at + told.expires_in_ms * NS_PER_MS
         refresh_at = min(sent_at + told.refresh_in_ms * NS_PER_MS, expires_at)
-        if told.governed:
-            if hold.is_free or sent_at >= hold.expires_at:
-                hold.empty(sent_at)
-            hold.fill(told.messages, told.bytes, refresh_at, expires_at)
-        else:
-            hold.fill_free(expires_at)
+        if sent_at >= hold.expires_at:
+            hold.empty(sent_at)
+        hold.fill(told.messages, told.bytes, refresh_at, expires_at)
         hold.refresh_at = refresh_at
         if hold.lease_id is not None:
             self._count += 1
             heappush(self._refreshes, (refresh_at, self._count, hold))
 
     def _serve(self, hold: Hold, told: LeaseAnswer, now: int) -> Served:
-        """Serve who waits, in order; the first one who is refused, or is too large, ends it."""
+        """Serve who waits, in order. Who is left over waits once more, if a limited lease still grows."""
         served = Served([], [])
-        is_cut = told.retry_after_ms is not None
-        if is_cut:
-            wait_ns = min(max(told.retry_after_ms or 0, 1) * NS_PER_MS, _REFUSAL_NS_MAX)
-            hold.refused_until = now + wait_ns
-            hold.refusal = _refusal(told)
+        is_refused = told.retry_after_ms is not None
+        if told.retry_after_ms is not None:
+            self._keep_refusal(hold, _refusal(told), now)
+        is_growing = told.limited_by is not None and bool(told.messages or told.bytes)
         for ticket in _take_waiting(hold):
             question = ticket.question
             if hold.serve(question, now):
-                answer = grant(question.messages, question.bytes, is_over=hold.is_over)
+                answer = grants[question.messages, question.bytes, hold.is_over]
                 served.answers.append((ticket, answer))
-            elif is_cut:
+            elif is_refused:
                 hold.count_refused(question)
                 served.answers.append((ticket, hold.refused(now)))
+            elif is_growing and ticket.sends < _RENEWALS_MAX:
+                ticket.sends += 1
+                hold.waiting.append(ticket)
             else:
                 served.to_ask.append(ticket)
-        if hold.is_low and not is_cut:
+        if (hold.is_low or hold.waiting) and not is_refused:
             self.renew(hold)
         return served
+
+    def _keep_refusal(self, hold: Hold, answer: Answer, now: int) -> None:
+        wait_ns = max(answer.retry_after_ms or 0, 1) * NS_PER_MS
+        hold.refused_until = now + min(wait_ns, _REFUSAL_NS_MAX)
+        hold.refusal = answer
 
     def _go_on(self, hold: Hold) -> Served:
         """Who came meanwhile wants a lease again."""
@@ -299,9 +314,21 @@ class Leases:
             hold.grants = hold.grants_at_call = 0
 
 
-def grant(messages: int, size: int, *, is_over: bool = False) -> Answer:
-    """A grant from a lease."""
-    return Answer(granted=True, messages=messages, bytes=size, over=is_over, source=Source.LEASE)
+class _Grants(dict[tuple[int, int, bool], Answer]):
+    """Answers of leases, made once for each amount: making one takes longer than the decision."""
+
+    def __missing__(self, said: tuple[int, int, bool]) -> Answer:
+        messages, size, is_over = said
+        if len(self) >= GRANTS_MAX:
+            self.clear()
+        self[said] = answer = Answer(
+            granted=True, messages=messages, bytes=size, over=is_over, source=Source.LEASE
+        )
+        return answer
+
+
+#: The grant of these messages and bytes, by a lease that is above a soft limit or not.
+grants: Final = _Grants()
 
 
 def _wants(wanted: tuple[float, float]) -> dict[str, float]:
@@ -315,6 +342,7 @@ def _refusal(told: LeaseAnswer) -> Answer:
         limited_by=told.limited_by,
         group=told.group,
         dimension=told.dimension,
+        retry_after_ms=told.retry_after_ms,
         quota_type=told.quota_type,
         held=told.held,
     )

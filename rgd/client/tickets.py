@@ -16,13 +16,23 @@ class Ticket:
         on_answer: told of the answer, once.
     """
 
-    __slots__ = ("deadline", "is_done", "on_answer", "question", "sends", "was_granted")
+    __slots__ = (
+        "deadline",
+        "is_done",
+        "is_leased",
+        "on_answer",
+        "question",
+        "sends",
+        "was_granted",
+    )
 
     def __init__(self, question: Question, deadline: int, on_answer: OnAnswer) -> None:
         self.question = question
         self.deadline = deadline
         self.on_answer = on_answer
-        #: How often it was sent.
+        #: Whether it waited for a lease: a refusal then holds for the callers after it.
+        self.is_leased = False
+        #: How often it was sent, or waited for a renewal.
         self.sends = 0
         #: Answered, or nobody waits for it any longer.
         self.is_done = False

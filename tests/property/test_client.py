@@ -53,7 +53,7 @@ EVENTS = st.lists(
     | st.builds(
         Reply,
         which=st.integers(0, 7),
-        how=st.sampled_from(["granted", "granted", "granted", "cut", "refused", "lost", "late", "404", "503", "500", "junk"]),
+        how=st.sampled_from(["granted", "granted", "granted", "cut", "limited", "refused", "lost", "late", "404", "503", "500", "junk"]),
         messages=st.integers(0, 100),
         bytes=st.integers(0, 100),
     )
@@ -178,7 +178,8 @@ class World:
             return 429, b'{"granted":false,"limited_by":"resource_group","retry_after_ms":30}'
         amounts = (0, 0) if reply.how == "refused" else (reply.messages, reply.bytes)
         cut = reply.how in {"cut", "refused"}
-        return self.daemon.lease(call, *amounts, 500, self.now, cut=cut)
+        limited = reply.how == "limited"
+        return self.daemon.lease(call, *amounts, 500, self.now, cut=cut, limited=limited)
 
     def granted(self, source: Source) -> list[int]:
         answers = [answer for _, answer, _, _ in self.told if answer.granted]

@@ -51,13 +51,21 @@ class ModelDaemon:
         return 200, msgspec.json.encode([{"messages": 0, "bytes": 0} for _ in items])
 
     def lease(
-        self, call: Call, messages: int, size: int, ttl_ms: int, now: int, *, cut: bool = False
+        self,
+        call: Call,
+        messages: int,
+        size: int,
+        ttl_ms: int,
+        now: int,
+        *,
+        cut: bool = False,
+        limited: bool = False,
     ) -> tuple[int, bytes]:
         """Answer any call about a lease; new and renewed ones are granted these amounts."""
         body = msgspec.json.decode(call.body)
         parts = call.path.split("/")
         if len(parts) == 3:
-            assert body["wants_messages_per_s"] + body["wants_bytes_per_s"] > 0
+            assert min(body["wants_messages_per_s"], body["wants_bytes_per_s"]) >= 0
             self._last += 1
             lease_id = f"lease-{self._last}"
             self.leases[lease_id] = [0, 0]
@@ -84,6 +92,8 @@ class ModelDaemon:
             "refresh_in_ms": ttl_ms // 2,
             "safe_rate": {"messages": 1.0, "bytes": 0.0},
         }
+        if limited:
+            answer |= {"limited_by": "resource_group"}
         if cut:
             answer |= {"limited_by": "resource_group", "group": "gold", "retry_after_ms": 40}
         return 200, msgspec.json.encode(answer)

@@ -172,13 +172,60 @@ def test_a_lease_that_the_daemon_does_not_know_is_dropped(leased: Leased) -> Non
 
 def test_a_name_without_limits_is_granted_until_its_lease_expires(leased: Leased) -> None:
     leased.ask()
-    free = {"lease_id": "lease-1", "messages": 0, "bytes": 0, "governed": False}
+    free = {"lease_id": "lease-1", "messages": None, "bytes": None, "governed": False}
     body = msgspec.json.encode({**free, "expires_in_ms": TTL_MS, "refresh_in_ms": 500})
     leased.core.answered(leased.call().id, 200, body, 0)
     leased.ask(10**9, 10**12)
 
     assert leased.grants() == [True, True]
     assert not leased.hold.take(1, 0, TTL_MS * MS)
+
+
+def test_a_dimension_without_a_limit_is_free_and_its_use_is_told(leased: Leased) -> None:
+    leased.ask()
+    call = leased.call()
+    status, body = leased.daemon.lease(call, 10, 0, TTL_MS, 0)
+    told = msgspec.json.decode(body) | {"bytes": None}
+    leased.core.answered(call.id, status, msgspec.json.encode(told), 0)
+    leased.ask(4, 5000)
+    assert leased.grants() == [True, True]
+
+    leased.ask(1)
+    body = leased.fill(0, 100)
+    assert (body["messages"], body["bytes"]) == (4, 0)
+    assert body["wants_bytes_per_s"] == pytest.approx(50_000)
+    assert leased.hold.left() == (4, 100)
+
+
+def test_who_is_left_over_waits_while_a_limited_lease_still_grows(leased: Leased) -> None:
+    leased.ask(6)
+    call = leased.call()
+    for granted in (4, 3):
+        status, body = leased.daemon.lease(call, granted, 0, TTL_MS, 0)
+        told = msgspec.json.decode(body) | {"limited_by": "resource_group"}
+        leased.core.answered(call.id, status, msgspec.json.encode(told), 0)
+        if granted == 4:
+            assert leased.answers == []
+            call = leased.call()
+    assert leased.grants() == [True]
+
+
+def test_under_overload_a_caller_hears_of_the_limit_and_so_do_those_after_it(
+    leased: Leased,
+) -> None:
+    leased.ask(50)
+    for _ in range(2):
+        call = leased.call()
+        told = leased.daemon.lease(call, 1, 0, TTL_MS, 0, limited=True)
+        leased.core.answered(call.id, *told, 0)
+    call = leased.core.calls(0)[0]
+    assert call.path == "/v1/acquire"
+    leased.core.answered(call.id, *leased.daemon.acquire(call, granted=False), 0)
+    leased.ask(50, now=10 * MS)
+
+    assert leased.grants() == [False, False]
+    assert [answer.source for answer in leased.answers] == [Source.DAEMON, Source.LEASE]
+    assert leased.answers[-1].retry_after_ms == 40
 
 
 def test_what_was_spent_for_nothing_is_spent_again_while_the_lease_lives(leased: Leased) -> None:
