@@ -71,6 +71,24 @@ def get(
         _print_group(view)
 
 
+_Soft = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PART",
+        min=0.0,
+        max=1.0,
+        help="The part of a share beyond which callers are told, 0.8 for example; 0 is none.",
+    ),
+]
+_Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="S",
+        help=f"How a broker divides its share over topics: {', '.join([*TopicSplit, DEFAULT])}.",
+    ),
+]
+
+
 @app.command("set")
 def set_group(
     group: Group,
@@ -94,17 +112,12 @@ def set_group(
         bool | None,
         typer.Option("--shadow/--no-shadow", help="Count what would be refused, refuse nothing."),
     ] = None,
+    soft: _Soft = None,
     policy: Annotated[
         str | None,
         typer.Option(metavar="P", help=f"Share policy: {', '.join([*SharePolicyName, DEFAULT])}."),
     ] = None,
-    topic_split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help=f"How a broker divides its share over topics: {', '.join([*TopicSplit, DEFAULT])}.",
-        ),
-    ] = None,
+    topic_split: _Split = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     as_json: AsJson = False,
@@ -125,6 +138,8 @@ def set_group(
         for name, value in (("blocked", blocked), ("shadow", shadow))
         if value is not None
     }
+    if soft is not None:
+        patch["soft"] = soft or None
     view = Door(url, token_file).ask(lambda client: client.patch_group(group, patch))
     if as_json:
         print(json.dumps(view))
@@ -240,9 +255,14 @@ def _quota_and_share(rates: Mapping[str, Any], dimension: Dimension) -> tuple[st
     )
 
 
+def _flags(view: Mapping[str, Any]) -> list[str]:
+    flags = [flag for flag in ("blocked", "shadow") if view[flag]]
+    return flags if view["soft"] is None else [*flags, f"soft={view['soft']:g}"]
+
+
 def _notes(view: Mapping[str, Any]) -> str:
     """The special states of a group."""
-    notes = [flag for flag in ("blocked", "shadow") if view[flag]]
+    notes = _flags(view)
     if view["policy"] != SharePolicyName.MAX_MIN:
         notes.append(f"policy={view['policy']}")
     if view["topic_split"] != TopicSplit.SHARED:
@@ -251,7 +271,7 @@ def _notes(view: Mapping[str, Any]) -> str:
 
 
 def _print_group(view: Mapping[str, Any]) -> None:
-    flags = [flag for flag in ("blocked", "shadow") if view[flag]]
+    flags = _flags(view)
     print(
         f"{view['group']}: {', '.join([*flags, view['state']])}; "
         f"policy {view['policy']}, topic split {view['topic_split']}"

@@ -128,10 +128,8 @@ class Limiter(Levels):
         refusing: tuple[LevelState, ...] = ()
         for level in chain.deciding:
             if not level.admits(messages_cost, bytes_cost, now):
-                if level is chain.only:
-                    return refuse_alone(
-                        self, chain, chain.only, messages, size, topic, attempt, now
-                    )
+                if (only := chain.only) is not None:
+                    return refuse_alone(self, chain, only, messages, size, topic, attempt, now)
                 refusing += (level,)
         if refusing:
             return refuse(self, chain, refusing, messages, size, topic, attempt, now)

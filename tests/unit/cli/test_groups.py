@@ -93,7 +93,12 @@ def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -
     assert running.snapshot().groups["gold"] == replace(
         GOLD, quota=replace(GOLD.quota, publish=publish), blocked=True
     )
-    assert rgd("groups", "set", "gold", "--no-blocked", "--shadow").code == 0
+    told = rgd("groups", "set", "gold", "--no-blocked", "--shadow", "--soft", "0.8")
+    assert told.code == 0
+    assert "shadow, soft=0.8" in told.out
+    assert running.snapshot().groups["gold"].soft_ppm == 800_000
+    assert rgd("groups", "set", "gold", "--soft", "0").code == 0
+    assert running.snapshot().groups["gold"].soft_ppm is None
     gold = running.snapshot().groups["gold"]
     assert (gold.blocked, gold.shadow, gold.quota.publish) == (False, True, publish)
 
