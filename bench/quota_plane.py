@@ -256,7 +256,15 @@ class Passed(NamedTuple):
 def load(server: "Server", script: Path, seconds: float) -> Passed:
     """One pass of wrk."""
     used_s = server.used_s()
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "--latency"]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{max(1, round(seconds))}s",
+        "--latency",
+        "--timeout",
+        "30s",
+    ]
     command += ["-s", str(script), f"http://127.0.0.1:{server.port}"]
     told = subprocess.run(
         command,

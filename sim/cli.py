@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rgd.core.exchange.shards import SHARDS_MAX
 from sim.jobs import Journal
 from sim.output import draw_rounds, write_rounds, write_summary
 from sim.policies import POLICIES
@@ -90,12 +91,13 @@ def with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
     """
     given = {
         name: value
-        for name in ("daemons", "groups", "rounds", "burst_ms", "delay_ms", "loss")
+        for name in ("daemons", "groups", "shards", "rounds", "burst_ms", "delay_ms", "loss")
         if (value := getattr(options, name)) is not None
     }
     for name, value in given.items():
         least = 0 if name in ("burst_ms", "delay_ms", "loss") else 1
-        if value < least or (name == "loss" and value > 1):
+        most = {"loss": 1, "shards": SHARDS_MAX}.get(name, value)
+        if not least <= value <= most:
             raise ValueError(f"--{name.replace('_', '-')}: {value} is out of range")
     if options.retries is not None:
         if options.retries < 0:
@@ -119,6 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--seeds", type=_range, metavar="A:B", help="run the seeds from A up to but not at B")
     add("--daemons", type=int)
     add("--groups", type=int)
+    add("--shards", type=int, help="topics over which rows are spread by group")
     add("--rounds", type=int, help="rounds that are measured")
     add("--burst-ms", type=int)
     add("--retries", type=int, metavar="K", help="refused work comes back up to K times")

@@ -60,6 +60,7 @@ class Cluster:
             Sender("", 0),
             round_ns=scenario.round_ns,
             burst_ns=scenario.burst_ms * NS_PER_MS,
+            shards=scenario.shards,
         )
         self.names = [f"broker-{place:03}" for place in range(scenario.daemons)]
         #: By place: its broker's name, which a twin has from another place.

@@ -122,7 +122,10 @@ class CoreBrain:
         return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
-        return self.broker.shares(key) if self.broker.mode is Mode.LIVE else None
+        reader = self.broker.shard_reader
+        if self.broker.mode is not Mode.LIVE or not reader.is_warm(key.group):
+            return None
+        return self.broker.shares(key)
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
         return tokens_in(self.limiter, key, now)

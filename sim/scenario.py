@@ -116,6 +116,8 @@ class Scenario:
     is_poisson: bool = False
     #: Requests of all loads at one broker, together.
     asks_per_s: float = 200.0
+    #: Topics over which rows are spread by group.
+    shards: int = 1
     delay_min_ms: float = 1.0
     delay_ms: float = 50.0
     loss: float = 0.0

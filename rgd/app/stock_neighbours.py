@@ -59,7 +59,7 @@ class StockParts:
     brokers: StockBrokers
     #: The configured period of stock reports, in seconds.
     period_s: int
-    #: Makes Pulsar's own namespace where it is missing; raises ExchangeDown.
+    #: Makes Pulsar's own namespace where it is missing, if that is permitted; it may raise ExchangeDown.
     prepare: Callable[[], Awaitable[None]]
 
 

@@ -4,16 +4,15 @@ Law: only here settings become what it and its adapters take.
 """
 
 from dataclasses import replace
-from functools import partial
 
 from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.stock.broker_list import StockBrokerList
 from rgd.adapters.stock.client import StockClient
-from rgd.app.access import make_namespace, pulsar_settings, stock_settings
+from rgd.app.access import pulsar_settings, stock_settings
+from rgd.app.policies.choose import prepare_exchange
 from rgd.app.stock_neighbours import StockParts
 from rgd.config.settings import Settings
 from rgd.core.exchange.dialects import STOCK_TOPIC
-from rgd.core.policies.names import namespace_of_topic
 
 
 def stock_parts(settings: Settings, url: str) -> StockParts | None:
@@ -22,7 +21,7 @@ def stock_parts(settings: Settings, url: str) -> StockParts | None:
     if not exchange.has_stock_brokers:
         return None
     access = replace(pulsar_settings(exchange), is_compressed=True)
-    prepare = partial(make_namespace, exchange, namespace_of_topic(STOCK_TOPIC))
+    prepare = prepare_exchange(settings, STOCK_TOPIC)
     return StockParts(
         # A client of its own: Pulsar pauses a whole connection where it throttles a producer.
         PulsarExchange(url, STOCK_TOPIC, settings=access, prepare=prepare),

@@ -114,6 +114,8 @@ def _of_group(figures: GroupFigures) -> Iterator[Sample]:
     yield from map(Sample, repeat("rgd_wanted"), labels, map(to_units, figures.wanted))
     if figures.shadow_refused is not None:
         yield from map(Sample, repeat("rgd_shadow_refused_total"), labels, figures.shadow_refused)
+    if figures.over is not None:
+        yield from map(Sample, repeat("rgd_over_total"), labels, figures.over)
 
 
 def _rates(name: str, labels: tuple[tuple[str, ...], ...], rates: Rates) -> Iterator[Sample]:

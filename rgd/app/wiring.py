@@ -186,7 +186,7 @@ def build(settings: Settings, url: str) -> tuple[RgdDaemon, Exposition]:
         on_alarm=_tell_log_alarm,
         on_trimmed=_tell_log_trimmed,
     )
-    prepare = prepare_exchange(settings)
+    prepare = prepare_exchange(settings, settings.exchange.topic)
     keeper = log_keeper(settings, folder, usage_log, clock)
     poller = backlog_poller(settings, clock)
     parts = Parts(

@@ -24,6 +24,7 @@ from rgd.config.policies_hash import policies_hash
 from rgd.core.policies.model import Attachments, Group, SharePolicyName, TopicSplit
 from rgd.core.policies.names import check_entity, parse_namespace, parse_topic
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.shares.model import PPM
 
 __all__ = ["TOP_KEYS", "load_groups", "policies_hash", "snapshot_of"]
 
@@ -33,7 +34,7 @@ _TOP_KEYS_TEXT: Final = "groups, attach, limits or backlog_quotas"
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
-_GROUP_KEYS: Final = (*KIND_KEYS, "policy", "topic_split", "blocked", "shadow")
+_GROUP_KEYS: Final = (*KIND_KEYS, "policy", "topic_split", "blocked", "shadow", "soft")
 _ATTACH_CHECKS: Final[dict[str, Callable[[str], str]]] = {
     "tenants": partial(check_entity, field="tenant"),
     "namespaces": parse_namespace,
@@ -88,6 +89,7 @@ def _group(name: str, value: object, *, at: KeyPath) -> Group:
         quota=limit_of(entry, at),
         blocked=_flag(entry.get("blocked", False), at.below("blocked")),
         shadow=_flag(entry.get("shadow", False), at.below("shadow")),
+        soft_ppm=_part(entry, "soft", at=at),
         policy=_word(entry, "policy", SharePolicyName, at=at),
         topic_split=_word(entry, "topic_split", TopicSplit, at=at),
     )
@@ -98,6 +100,21 @@ def _word(
 ) -> _Choice | None:
     """One of a few choices, if the key is present."""
     return choice(entry[key], choices, at.below(key)) if key in entry else None
+
+
+def _part(entry: dict[str, object], key: str, *, at: KeyPath) -> int | None:
+    """A part in millionths, if the key is present."""
+    value = entry.get(key)
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        ppm = round(value * PPM) if 0 < value <= 1 else 0
+        if ppm:
+            return ppm
+    at.below(key).wrong(
+        f"expected a number above 0 and at most 1 (of the share), got {shown(value)}"
+    )
+    return None
 
 
 def _flag(value: object, at: KeyPath) -> bool:

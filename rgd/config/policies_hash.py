@@ -98,6 +98,7 @@ def _data_of_group(group: Group) -> _Data:
     flags = {
         "blocked": group.blocked,
         "shadow": group.shadow,
+        "soft_ppm": group.soft_ppm,
         "policy": group.policy,
         "topic_split": group.topic_split,
     }

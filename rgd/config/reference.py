@@ -50,6 +50,7 @@ groups:
     policy: max-min                         # default: shares.policy
     topic_split: shared                     # or even, proportional; default: shares.topic_split
     shadow: false                           # true: count what would be refused, refuse nothing
+    soft: 0.8                               # beyond this part of the share callers are told; default: not at all
   trial:
     publish: {messages: 50}
     blocked: false                          # true: grant nothing

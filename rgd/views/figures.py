@@ -33,6 +33,8 @@ class GroupFigures(NamedTuple):
     refused: list[tuple[tuple[Level, Dimension], int]]
     #: The work that a shadow group would have refused; None for other groups.
     shadow_refused: Pair | None
+    #: What was granted beyond its soft limit; None: it has none.
+    over: Pair | None
 
 
 def group_figures(broker: Broker) -> Iterator[GroupFigures]:
@@ -53,4 +55,5 @@ def _figures(state: GroupState, wanted: tuple[int, int]) -> GroupFigures:
         wanted,
         list(state.refused.items()),
         state.shadow_refused if state.shadow else None,
+        None if state.soft is None else state.soft.shadow_refused,
     )

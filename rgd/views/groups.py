@@ -16,6 +16,7 @@ from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS, Ints, rates
 from rgd.core.policies.model import Group, Rate, Rates
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
+from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
 from rgd.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
 
@@ -93,6 +94,7 @@ def _views(broker: Broker, groups: Sequence[tuple[Group, _Slots]], now: Nanos) -
                 tenants=tuple(attached.tenants),
                 namespaces=tuple(attached.namespaces),
                 topics=tuple(attached.topics),
+                soft=None if group.soft_ppm is None else group.soft_ppm / PPM,
             )
         )
     return views

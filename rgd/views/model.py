@@ -63,6 +63,8 @@ class GroupView:
     tenants: tuple[str, ...]
     namespaces: tuple[str, ...]
     topics: tuple[str, ...]
+    #: The part of a share beyond which callers are told; None: no part.
+    soft: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value
+from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, QUOTA_MAX, Milli
 from rgd.wire.checks import check_broker, check_group
 from rgd.wire.errors import Malformed, Oversize, Reason, UnknownVersion
@@ -58,7 +59,15 @@ PERIOD_S_MAX: Final = (1 << 31) - 1
 _SIZE_BYTES: Final = (-(1 << 63), (1 << 63) - 1)
 _AGE_S: Final = (-(1 << 31), (1 << 31) - 1)
 
-_GROUP_FIELDS: Final = ("publish", "dispatch", "blocked", "shadow", "policy", "topic_split")
+_GROUP_FIELDS: Final = (
+    "publish",
+    "dispatch",
+    "blocked",
+    "shadow",
+    "soft_ppm",
+    "policy",
+    "topic_split",
+)
 _LIMIT_FIELDS: Final = ("publish", "dispatch", "dispatch_period_s", "dispatch_relative")
 _BACKLOG_FIELDS: Final = ("size", "age")
 _QUOTA_FIELDS: Final = ("size_bytes", "age_s", "action")
@@ -213,6 +222,8 @@ def _group_text(group: Group) -> str:
         texts["blocked"] = "true"
     if group.shadow:
         texts["shadow"] = "true"
+    if group.soft_ppm is not None:
+        texts["soft_ppm"] = str(group.soft_ppm)
     if group.policy is not None:
         texts["policy"] = json.dumps(group.policy.value)
     if group.topic_split is not None:
@@ -317,9 +328,20 @@ def _read_value(key: str, shape: _Shape, value: object) -> Value:
         quota=_read_limit(fields),
         blocked=_flag(fields, "blocked"),
         shadow=_flag(fields, "shadow"),
+        soft_ppm=_read_ppm(fields, "soft_ppm"),
         policy=_read_choice(fields, "policy", SharePolicyName),
         topic_split=_read_choice(fields, "topic_split", TopicSplit),
     )
+
+
+def _read_ppm(fields: dict[str, object], name: str) -> int | None:
+    """A part in millionths, above 0; absent is none."""
+    if name not in fields:
+        return None
+    ppm = _integer(fields[name], name)
+    if not 0 < ppm <= PPM:
+        raise Malformed(Reason.BAD_STRUCTURE, f"{name}: expected a whole number from 1 to {PPM}")
+    return ppm
 
 
 def _read_limit(fields: dict[str, object]) -> Limit:

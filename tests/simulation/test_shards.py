@@ -17,6 +17,8 @@ from rgd.core.units import MILLI, NS_PER_S, Kind, to_milli
 from sim.load import Load
 from sim.member import Member
 from sim.network import Network
+from sim.run import run
+from sim.scenarios import SCENARIOS
 from sim.world import World
 
 #: Groups of 100 messages a second each, in several of four shards.
@@ -157,6 +159,17 @@ def test_a_late_group_is_granted_from_the_floor_until_its_shard_is_warm() -> Non
     assert late.shards == {shard}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["newcomer", "spare", "mix"])
+def test_a_scenario_has_the_same_figures_with_shards(name: str) -> None:
+    scenario = replace(SCENARIOS[name], daemons=4, groups=4, rounds=16)
+    whole, sharded = (run(replace(scenario, shards=shards), seed=5) for shards in (1, 4))
+    assert not sharded.violations
+    assert sharded.figures.rounds_to_fair == whole.figures.rounds_to_fair
+    assert sharded.figures.utilisation == pytest.approx(whole.figures.utilisation, abs=0.01)
+    assert sharded.figures.overshoot_round == pytest.approx(whole.figures.overshoot_round, abs=0.02)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_lost_reports_of_a_shard_are_repaired(
     seed: int, without: Mapping[str, Mapping[str, float]]
@@ -184,10 +197,11 @@ def test_a_last_report_that_is_lost_is_missed() -> None:
     house.world.network.down = {shard}
     for load in house.loads["broker-1"]:
         load.set_rate(0)
-    # Long enough to be taken back, too short for the shard to count as cut off.
-    house.run_s(1.5)
+    # Long enough for all of it to be taken back, too short for the shard to count as cut off.
+    house.run_s(2.9)
     house.world.network.down = set()
-    house.run_s(4)
+    # Before the sender notices by itself that its report did not come back.
+    house.run_s(1.6)
     _assert_held(house)
     assert house.members[0].broker.usage.rows_of("broker-1") == {}
     assert house.shares("gold")["broker-0"] >= 80

@@ -67,12 +67,14 @@ class Cluster:
     def __init__(self, daemons: Sequence[Daemon], clients: Sequence[DaemonClient]) -> None:
         self._daemons = daemons
         self._clients = clients
+        #: Whether the load ends.
+        self.is_done = False
         #: Pairs of busy daemons, the present one first.
         self._pairs = deque([(0, 1), (0, 2), (1, 2)])
 
     async def load(self, place: int) -> None:
-        """Ask one daemon for more than the quota while it is busy; for ever."""
-        while True:
+        """Ask one daemon for more than the quota while it is busy, until all is done."""
+        while not self.is_done:
             if place in self._pairs[0]:
                 with contextlib.suppress(DaemonRefused, DaemonUnreachable):
                     await self._clients[place].acquire_all(_ASKED)
@@ -157,8 +159,8 @@ async def cluster_on(
         clients = [await stack.enter_async_context(DaemonClient(one.base)) for one in daemons]
         cluster = Cluster(daemons, clients)
         async with asyncio.TaskGroup() as tasks:
-            loads = [tasks.create_task(cluster.load(place)) for place in range(len(NAMES))]
+            for place in range(len(NAMES)):
+                tasks.create_task(cluster.load(place))
             await cluster.until_fair()
             yield cluster
-            for load in loads:
-                load.cancel()
+            cluster.is_done = True

@@ -116,7 +116,7 @@ class Acquire:
     def answer(self, call: Call) -> Answering:
         """Answer an object with an answer, an array with an array of answers."""
         body = call.body
-        if is_array(body):
+        if body[:1] != b"{" and is_array(body):
             return self._answer_many(body)
         return self.reply_to(_one.decode(body))
 
@@ -128,6 +128,7 @@ class Acquire:
             and answer.granted
             and answer.limited_by is None
             and answer.governed
+            and not answer.over
         ):
             return _granted_reply[answer.messages, answer.bytes]
         if self._shadow is not None:
@@ -330,8 +331,12 @@ def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None
         return None
     together = Together(tuple(name))
     together.count = len(amounts)
-    together.messages = sum(1 if messages is UNSET else messages for messages, _ in amounts)
-    together.bytes = sum(size or 0 for _, size in amounts)
+    messages, sizes = zip(*amounts, strict=True)
+    try:
+        together.messages, together.bytes = sum(messages), sum(sizes)
+    except TypeError:  # one of them was not said
+        together.messages = sum(1 if one is UNSET else one for one in messages)
+        together.bytes = sum(size or 0 for size in sizes)
     return together
 
 

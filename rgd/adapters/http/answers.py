@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.errors import status_of
-from rgd.adapters.http.reply import Reply, encode, json_reply
+from rgd.adapters.http.reply import NO_HEADERS, Reply, encode, json_reply
 from rgd.adapters.http.shown import cut_reason
 from rgd.core.backlog.model import QuotaType
 from rgd.core.buckets.decision import Decision, Level, OverBacklog, PoliciesUnknown, TooLarge
@@ -43,6 +43,8 @@ class AcquireAnswer(Struct, omit_defaults=True, gc=False):
     #: Where `limited_by` is `backlog`: which limit of the quota, and whether to hold and ask again.
     quota_type: QuotaType | None = None
     held: bool | None = None
+    #: Granted beyond the soft limit of a group, which is `group` unless that one lowered the answer.
+    over: bool = False
     #: Only where the daemon is a shadow: what would have been answered instead.
     shadow: str | None = None
 
@@ -105,7 +107,14 @@ def item_reason(error: RgdError) -> ItemReason:
 def answer_of(decision: Decision) -> AcquireAnswer:
     """The answer to one question."""
     if decision.limited_by is None:
-        return AcquireAnswer(decision.granted, decision.messages, decision.bytes, decision.governed)
+        return AcquireAnswer(
+            decision.granted,
+            decision.messages,
+            decision.bytes,
+            decision.governed,
+            group=decision.group,
+            over=decision.over,
+        )
     return AcquireAnswer(
         decision.granted,
         decision.messages,
@@ -114,14 +123,20 @@ def answer_of(decision: Decision) -> AcquireAnswer:
         group=decision.group,
         dimension=decision.dimension,
         retry_after_ms=decision.retry_after_ms,
+        over=decision.over,
     )
+
+
+def over_headers(decision: Decision) -> Mapping[str, str]:
+    """The header of a grant beyond a soft limit."""
+    return {"X-Rgd-Over": decision.group or ""} if decision.over else NO_HEADERS
 
 
 def decision_reply(decision: Decision, kind: Kind) -> Reply:
     """The reply to a single question: 200, or 429 with the headers of a refusal."""
     body = encode(answer_of(decision))
     if decision.granted:
-        return Reply(200, body)
+        return Reply(200, body, over_headers(decision))
     return Reply(429, body, refusal_headers(decision, kind))
 
 

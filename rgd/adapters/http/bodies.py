@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from rgd.core.backlog.model import TIME_MS_MAX
 from rgd.core.leases.model import TTL_MAX_NS, TTL_MIN_NS
 from rgd.core.policies.model import SharePolicyName, TopicSplit
+from rgd.core.shares.model import PPM
 from rgd.core.units import COUNT_MAX, NS_PER_MS, Kind
 
 Name = Annotated[str, Meta(description="a string")]
@@ -52,6 +53,13 @@ ATtl = Annotated[
     int,
     Meta(ge=_TTL_MS[0], le=_TTL_MS[1], description="milliseconds from {} to {}".format(*_TTL_MS)),
 ]
+
+_PART: Final = "null, or a number of at least 0.000001 and at most 1, a part of the share"
+APart = (
+    Annotated[int, Meta(ge=1, le=1, description=_PART)]
+    | Annotated[float, Meta(ge=1 / PPM, le=1.0)]
+    | None
+)
 
 _TIME: Final = f"null or milliseconds since 1970, from 0 to {TIME_MS_MAX}"
 ATime = Annotated[int, Meta(ge=0, le=TIME_MS_MAX, description=_TIME)] | None
@@ -195,4 +203,5 @@ class GroupBody(Struct, forbid_unknown_fields=True, frozen=True):
     policy: APolicy | None = None
     topic_split: ATopicSplit | None = None
     shadow: Flag = False
+    soft: APart = None
     blocked: Flag = False

@@ -83,7 +83,7 @@ def check_endpoints(check: Check) -> tuple[Endpoint, ...]:
     )
     refused = AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason))
     answers = {
-        200: ResponseSpec("It may.", AcquireAnswer),
+        200: ResponseSpec("It may.", AcquireAnswer, headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over")),
         400: ResponseSpec("A name or an amount is malformed; it is named.", Reason),
         403: ResponseSpec(
             "No limit applies and http.ungoverned is deny; the token lacks the scope; or deny=403.",

@@ -130,6 +130,9 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._guard is not None:
             self._guard.lost()
+        for message, _ in self._messages:
+            _forget_story(getattr(message, "exc", None))
+        self._messages.clear()
         super().connection_lost(exc)
 
     @override
@@ -192,6 +195,7 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer bytes that are no request, and close."""
+        _forget_story(exc)
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
             # Nobody is left to be told; aiohttp closes in silence for this one.
             raise ConnectionResetError from exc
@@ -200,6 +204,16 @@ class Connection(web.RequestHandler):
         response = response_of(reply)
         response.force_close()
         return response
+
+
+def _forget_story(error: BaseException | None) -> None:
+    """Let go of the frames that an error of aiohttp's parser refers to, and they to it.
+
+    Such a cycle would stay until the next collection of the oldest generation, which is rare; and
+    everybody can cause as many errors as he likes.
+    """
+    if error is not None:
+        error.__traceback__ = None
 
 
 class _LargeBody(Payload):

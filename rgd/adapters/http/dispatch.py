@@ -90,6 +90,8 @@ class Dispatcher:
             raise ConnectionResetError from exc
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
             reply = gate.reply_to(exc, request.method, path)
+            # The router's errors are kept by what was found, which is kept by this frame.
+            exc.__traceback__ = None
         gate.observe(path, reply.status, gate.clock() - began)
         response = response_of(reply)
         if gate.draining or not request.content.is_eof() or _is_last(request, reply):

@@ -40,6 +40,9 @@ PIPELINED_MAX: Final = 32
 HEADS_KEPT: Final = 8
 HEAD_KEPT_BYTES: Final = 1 << 10
 
+#: How often the guard is told that a connection asked, at most: so exact is the order in which idle ones go.
+NOTED_S: Final = 0.1
+
 _HEAD_END: Final = b"\r\n\r\n"
 
 # Why nothing is answered now; several may hold at once.
@@ -67,6 +70,7 @@ class Lane(asyncio.Protocol):
         "_left_bytes",
         "_loop",
         "_needed_bytes",
+        "_noted_until",
         "_transport",
         "_why_not",
     )
@@ -88,7 +92,7 @@ class Lane(asyncio.Protocol):
         #: The budget's bytes of a large body, and the time it has, while it is incomplete.
         self._body: HeldBody | None = None
         self._body_timer: asyncio.TimerHandle | None = None
-        self._active_at = 0.0
+        self._active_at = self._noted_until = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
 
     # What the transport calls.
@@ -298,11 +302,16 @@ class Lane(asyncio.Protocol):
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
             self._end_with(head, gate.reply_to(exc, head.method, head.route))
             return
-        self._guard.request_began()
+        self._begin_request()
         self._is_partial = True
         self._left.append(left)
         self._left_bytes, self._needed_bytes = len(left), needed_bytes
         self._body_timer = self._loop.call_later(lanes.request_timeout_s, self._body_is_late, head)
+
+    def _begin_request(self) -> None:
+        """A request takes longer than this turn: its connection cannot make room meanwhile."""
+        self._guard.request_began()
+        self._noted_until = 0.0
 
     def _end_partial(self) -> None:
         """What was incomplete is whole, or the body of a head is still missing."""
@@ -341,7 +350,7 @@ class Lane(asyncio.Protocol):
         if type(answer) is Reply:
             self._tell(head, answer, began)
         else:
-            self._guard.request_began()
+            self._begin_request()
             self._why_not |= _IN_WORK
             self._lanes.start(self._reply_later(head, cast("Awaitable[Reply]", answer), began))
 
@@ -367,7 +376,9 @@ class Lane(asyncio.Protocol):
             self._write(head, reply, is_last=gate.draining)
         else:
             self._transport.write(self._lanes.answers.usual(reply.body))
-        self._guard.answered_at_once()
+        if self._active_at >= self._noted_until:
+            self._guard.answered_at_once()
+            self._noted_until = self._active_at + NOTED_S
 
     def _write(self, head: Head, reply: Reply, *, is_last: bool) -> None:
         answers = self._lanes.answers

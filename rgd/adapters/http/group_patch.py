@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rgd.adapters.http.bodies import APolicy, ARate, ATopicSplit, Flag
+from rgd.adapters.http.bodies import APart, APolicy, ARate, ATopicSplit, Flag
 from rgd.adapters.http.endpoint import Endpoint, ResponseSpec
 from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.strict import BodyDecoder
@@ -21,6 +21,7 @@ from rgd.adapters.http.usual import BAD_BODY, NOT_NOW
 from rgd.core.policies.model import Group, Limit, Rate, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP, Value
+from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 from rgd.views.model import GroupView
@@ -41,6 +42,7 @@ class GroupPatchBody(Struct, forbid_unknown_fields=True, frozen=True):
     policy: APolicy | UnsetType | None = UNSET
     topic_split: ATopicSplit | UnsetType | None = UNSET
     shadow: Flag | UnsetType = UNSET
+    soft: APart | UnsetType = UNSET
     blocked: Flag | UnsetType = UNSET
 
 
@@ -102,9 +104,14 @@ def patched(group: Group, body: GroupPatchBody) -> Group:
         ),
         policy=group.policy if policy is UNSET else policy,
         topic_split=group.topic_split if topic_split is UNSET else topic_split,
+        soft_ppm=group.soft_ppm if body.soft is UNSET else _ppm(body.soft),
         shadow=group.shadow if body.shadow is UNSET else body.shadow,
         blocked=group.blocked if body.blocked is UNSET else body.blocked,
     )
+
+
+def _ppm(part: float | None) -> int | None:
+    return None if part is None else round(part * PPM)
 
 
 def _patched_rates(rates: Rates, body: RatesPatch) -> Rates:

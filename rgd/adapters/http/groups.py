@@ -26,6 +26,7 @@ from rgd.adapters.http.turns import Turns
 from rgd.core.policies.model import Group, Limit, Rates, rate_of
 from rgd.core.policies.names import check_entity
 from rgd.core.policies.records import GROUP
+from rgd.core.shares.model import PPM
 from rgd.ports.daemon import Daemon
 
 GROUPS: Final = "/v1/groups"
@@ -107,6 +108,7 @@ def group_of(name: str, body: GroupBody) -> Group:
         quota=Limit(_rates_of(body.publish), _rates_of(body.dispatch)),
         blocked=body.blocked,
         shadow=body.shadow,
+        soft_ppm=None if body.soft is None else round(body.soft * PPM),
         policy=body.policy,
         topic_split=body.topic_split,
     )

@@ -11,7 +11,7 @@ keeps its guard, with the timers that run.
 """
 
 import asyncio
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rgd.adapters.http.byte_limits import UnreadAnswers
 from rgd.adapters.http.connection_limits import Admission, Closed, ConnectionLimits, caller_of
@@ -32,6 +32,16 @@ class Owner(Protocol):
 
     def force_close(self) -> None:
         """Answer nothing more and close the transport."""
+
+
+class _Nobody:
+    """The road of a connection that is gone."""
+
+    def force_close(self) -> None:
+        """Nothing is open."""
+
+
+_NOBODY: Final = _Nobody()
 
 
 class Guard:
@@ -139,6 +149,8 @@ class Guard:
             self.admission = None
         self.head_is_whole()
         self.writing_resumed()
+        # Otherwise road and guard would keep each other until the next collection, which is rare.
+        self.owner = _NOBODY
 
     def _make_room(self) -> None:
         self.owner.force_close()

@@ -19,6 +19,7 @@ from rgd.adapters.http.answers import (
     UnknownAnswer,
     backlog_reply,
     decision_reply,
+    over_headers,
     unknown_reply,
 )
 from rgd.adapters.http.bodies import LeaseBody, ReleaseBody, RenewBody
@@ -69,6 +70,8 @@ class LeaseView(Struct, omit_defaults=True, gc=False):
     dimension: Dimension | None = None
     #: Only where nothing could be added.
     retry_after_ms: int | None = None
+    #: Taken beyond the soft limit of a group.
+    over: bool = False
     #: Only where the daemon is a shadow: what would have been answered instead.
     shadow: str | None = None
 
@@ -180,6 +183,7 @@ _REFUSED: Final = ResponseSpec(
 )
 
 
+_TOLD: Final = (HEADER, "X-Rgd-Over")
 _MALFORMED: Final = ResponseSpec("The body is malformed; the field is named.", Reason)
 _TOO_LARGE: Final = ResponseSpec("The body is too large.", Reason)
 _UNKNOWN: Final = ResponseSpec("There is no such lease: it has expired or was released.", Reason)
@@ -211,7 +215,11 @@ def lease_endpoints(leases: Leases) -> tuple[Endpoint, ...]:
             summary="Take tokens in advance, to spend them without asking.",
             body=LeaseBody,
             answers={
-                200: ResponseSpec("The lease, perhaps with less than was wanted.", LeaseView),
+                200: ResponseSpec(
+                    "The lease, perhaps with less than was wanted.",
+                    LeaseView,
+                    headers_if_any=_TOLD,
+                ),
                 404: ResponseSpec("There is no such group.", Reason),
                 **_TAKING,
             },
@@ -263,7 +271,7 @@ def _holder(call: Call) -> str:
 
 def _reply(answer: LeaseAnswer | Answer, kind: Kind) -> Reply:
     if isinstance(answer, LeaseAnswer):
-        return json_reply(_view(answer))
+        return json_reply(_view(answer), headers=over_headers(answer.decision))
     if isinstance(answer, OverBacklog):
         return backlog_reply(answer)
     if isinstance(answer, PoliciesUnknown):
@@ -286,6 +294,7 @@ def _view(answer: LeaseAnswer) -> LeaseView:
         group=decision.group,
         dimension=decision.dimension,
         retry_after_ms=None if decision.granted else decision.retry_after_ms,
+        over=decision.over,
     )
 
 

@@ -91,6 +91,12 @@ METRICS: Final = (
         "Messages or bytes that leases have taken and may not have spent, at most; no series without leases.",
         _GROUP,
     ),
+    Metric(
+        "rgd_over_total",
+        MetricType.COUNTER,
+        "Messages or bytes granted beyond the soft limit of a group; no series without one. A changed soft limit starts at 0.",
+        _GROUP,
+    ),
     # What throttles the dispatch of subscriptions.
     *(
         Metric(

@@ -133,9 +133,9 @@ def _prepare(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
     return prepare
 
 
-def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
-    """Create the namespace of the usage topic, if permitted; otherwise it must exist already."""
-    prepare = _prepare(settings, settings.exchange.topic)
+def prepare_exchange(settings: Settings, topic: str) -> Callable[[], Awaitable[None]]:
+    """Create the namespace of a usage topic, if permitted; otherwise it must exist already."""
+    prepare = _prepare(settings, topic)
     logged: set[str] = set()
 
     async def try_to_prepare() -> None:
@@ -143,7 +143,7 @@ def prepare_exchange(settings: Settings) -> Callable[[], Awaitable[None]]:
             await prepare()
         except ExchangeDown as error:
             if str(error) not in logged:
-                _log.warning("did not prepare the exchange", reason=str(error))
+                _log.warning("did not prepare the exchange", topic=topic, reason=str(error))
             logged.add(str(error))
 
     return try_to_prepare

@@ -27,7 +27,7 @@ from rgd.core.exchange.columns import Codes, Ints
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Report
 from rgd.core.exchange.peers import REACH_SLACK, Peers
-from rgd.core.exchange.shards import SHARDS_VERSION, Shard, numbers_of
+from rgd.core.exchange.shards import SHARDS_VERSION, Shard, numbers_of, shard_of
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
 from rgd.core.units import Nanos
 
@@ -124,6 +124,13 @@ class ShardReader:
         """Whether a peer's rows are read on the exchange's own topic."""
         peer = self._peers.get(broker)
         return not self.is_used or (peer is not None and peer.version < SHARDS_VERSION)
+
+    def is_warm(self, group: str) -> bool:
+        """Whether the usage map holds what the peers advertise of a group."""
+        if not self.is_used:
+            return True
+        one = self.joined.get(shard_of(group, self._settings.shards).number)
+        return one is not None and one.phase is Phase.WARM
 
     # Joining and leaving.
 

@@ -35,7 +35,10 @@ from rgd.core.stock.steering import USAGE_MAX, rate_of
 from rgd.core.units import Nanos, Pair
 
 #: Entries of a report, or rows, that one slice takes in: under 2 ms of one core.
-SLICE_ENTRIES: Final = 96
+SLICE_ENTRIES: Final = 64
+
+#: Rows of which one slice looks whether their group is still registered.
+SLICE_KEYS: Final = 2_048
 
 #: Groups whose entries one slice computes.
 SLICE_GROUPS: Final = 32
@@ -151,8 +154,14 @@ class StockWork:
         """Report zeros, because this broker is leaving."""
         if not self.reports_sent:
             return []
-        zeros = nothing_used(self.members.groups())
-        return [SendStockReport(part) for part in in_parts(self._own_name, zeros)]
+        groups = self.members.groups()
+        return [
+            SendStockReport(part)
+            for begin in range(0, len(groups), REPORT_GROUPS)
+            for part in in_parts(
+                self._own_name, nothing_used(groups[begin : begin + REPORT_GROUPS])
+            )
+        ]
 
     # Details.
 
@@ -198,14 +207,16 @@ class StockWork:
 
     def _drop(self, name: str, kept: Collection[str] = ()) -> Iterator[None]:
         """Remove a broker's rows of all groups but these."""
-        keys = self.members.keys_of(name)
-        for begin in range(0, len(keys), SLICE_ENTRIES):
-            some = [key for key in keys[begin : begin + SLICE_ENTRIES] if key.group not in kept]
-            for key in some:
+        dropped: list[GroupKey] = []
+        for seen, key in enumerate(self.members.keys_of(name), 1):
+            if key.group not in kept:
                 self.members.drop(name, key)
-            self._apply(name, [(key, Pair()) for key in some])
-            if some:
+                dropped.append(key)
+            if len(dropped) == SLICE_ENTRIES or seen % SLICE_KEYS == 0:
+                self._apply(name, [(key, Pair()) for key in dropped])
+                dropped = []
                 yield
+        self._apply(name, [(key, Pair()) for key in dropped])
 
     def _welcome(self, name: str) -> None:
         self._sharing.refresh_all(self._now)

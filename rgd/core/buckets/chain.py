@@ -15,6 +15,7 @@ from rgd.core.backlog.quota import Blocked
 from rgd.core.buckets.bucket import NEVER
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState
+from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.split import TopicPart
 from rgd.core.buckets.unsettled import RECENT_NS, Unsettled
 from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
@@ -60,6 +61,7 @@ class Chain:
         "refused_ms",
         "refused_of",
         "shadows",
+        "softs",
         "throttled_name",
         "unmet",
         "unsettled",
@@ -83,6 +85,8 @@ class Chain:
         self.deciding = levels
         if self.shadows:
             self.deciding = tuple(level for level in levels if not level.shadow)
+        #: Those of the shadows that are soft limits.
+        self.softs = tuple(level for level in self.shadows if isinstance(level, SoftState))
         #: The levels that replace a group whose share is divided over topics.
         self.parts = tuple(level for level in levels if isinstance(level, TopicPart))
         #: What may be given back (`rgd.core.buckets.settle`); None: its grants are not counted.

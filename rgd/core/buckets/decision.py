@@ -81,6 +81,8 @@ class Decision(NamedTuple):
     quota: int = 0
     #: Whole units left in this broker's bucket of that limit.
     remaining: int = 0
+    #: Granted beyond the soft limit of a group (`group`, unless another one lowered the grant).
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

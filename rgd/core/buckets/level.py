@@ -249,6 +249,7 @@ class GroupState(LevelState):
         "refused_bytes",
         "refused_messages",
         "reported",
+        "soft",
     )
 
     def __init__(
@@ -260,6 +261,8 @@ class GroupState(LevelState):
         self.generation = 0
         #: The counters that requests add to.
         self.counters = Counters(now, Touched() if touched is None else touched, self)
+        #: Its soft limit, a shadow level (`rgd.core.buckets.soft`); None: it has none.
+        self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.
         self.reported = False
         #: Whole units of this group refused by other levels since the start, indexed by their

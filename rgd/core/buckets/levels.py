@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
+from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.split import SplitShare
 from rgd.core.buckets.throttled import ThrottledTable
 from rgd.core.demand.counters import Touched
@@ -299,6 +300,7 @@ class Levels:
             # A part that is not up to date would miss a depth that changes twice.
             split.parts(now)
         state.shadow = group.shadow
+        self._soften(state, group)
         state.burst_ns = self._group_burst_ns
         change = self._group_change
         if state.generation != change.generation:
@@ -312,8 +314,17 @@ class Levels:
         # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
 
+    def _soften(self, state: GroupState, group: Group) -> None:
+        """Give a group the soft limit of its policy, or none; its rates follow."""
+        if group.soft_ppm is None:
+            state.soft = None
+        elif not isinstance(state.soft, SoftState) or state.soft.ppm != group.soft_ppm:
+            state.soft = SoftState(self._settings, group.name, group.soft_ppm)
+
     def _set_rates(self, state: GroupState, quota: Rates, share: Rates, now: Nanos) -> None:
         state.set_rates(quota, share, now)
+        if isinstance(state.soft, SoftState):
+            state.soft.follow(share, state.burst_ns, now)
         if (split := self._splits.get(state.key)) is not None:
             split.redivide(now)
 

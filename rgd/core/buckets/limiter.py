@@ -33,6 +33,7 @@ from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
 from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
 from rgd.core.buckets.settle import settle
+from rgd.core.buckets.soft import told
 from rgd.core.buckets.together import grant_together
 from rgd.core.buckets.unsettled import Unsettled
 from rgd.core.errors import UnknownGroup
@@ -148,6 +149,8 @@ class Limiter(Levels):
                     note(chain, messages, size, topic, now)
         else:
             charge(chain, messages, size, topic, attempt, now)
+            if chain.softs:
+                return self._told(chain, messages, size, now)
         chain.granted_at = now
         if messages != chain.messages or size != chain.bytes:
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
@@ -236,6 +239,12 @@ class Limiter(Levels):
         too_large = (level.too_large(asked.messages, asked.bytes) for level in chain.deciding)
         return next(filter(None, too_large))
 
+    def _told(self, chain: Chain, messages: int, size: int, now: Nanos) -> Decision:
+        """The answer to a whole grant of a name with soft limits."""
+        chain.granted_at, chain.messages, chain.bytes = now, messages, size
+        chain.granted = Decision(granted=True, messages=messages, bytes=size)
+        return told(chain.granted, chain.softs)
+
     def _decide_unknown(self, messages: int, size: int) -> Answer:
         """Answer while no policies are known."""
         if self.unknown is OnUnknown.DENY:
@@ -281,7 +290,7 @@ class Limiter(Levels):
             if (split := self.split_of(state.key)) is not None:
                 step = part = split.part(topic, now)
                 part.ask(attempt, held, now)
-            levels.append(step)
+            levels += (step, state.soft)
         if topic is not None:
             levels.append(self.limit_of(LimitKey(kind, Level.TOPIC, topic), now))
             if subscription is not None:

@@ -17,6 +17,7 @@ from rgd.core.buckets.charge import charge, give_back
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
+from rgd.core.buckets.soft import told
 from rgd.core.buckets.throttled import lowered, lowering
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
@@ -153,7 +154,7 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
     chain.unmet = ()
     if limiting is None:
         charge(chain, messages, size, topic, attempt, now)
-        return Decision(granted=True, messages=messages, bytes=size)
+        return told(Decision(granted=True, messages=messages, bytes=size), chain.softs)
     # Such a caller can retry as soon as there is one unit of what it needs.
     needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
     longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
@@ -175,7 +176,8 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
                 wait_ms,
                 now,
             )
-        return _decision(limiting, dimension, messages, size, wait_ms, now)
+        decision = _decision(limiting, dimension, messages, size, wait_ms, now)
+        return told(decision, chain.softs) if messages or size else decision
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -235,8 +237,9 @@ def grant_lease(  # noqa: PLR0917 -- as `refuse`
     _, _, topic, attempt = asked
     if messages or size:
         charge(chain, messages, size, topic, attempt, now, settles=False)
+    softs = chain.softs if messages or size else ()
     if limiting is None:
-        return Decision(granted=True, messages=messages, bytes=size)
+        return told(Decision(granted=True, messages=messages, bytes=size), softs)
     try:
         longest, wait_ms, waits_for = _longest_wait(
             chain.deciding, asked.messages, asked.bytes, now
@@ -251,7 +254,7 @@ def grant_lease(  # noqa: PLR0917 -- as `refuse`
             if chain.throttled_name is not None:
                 lacking = unmet.messages - messages, unmet.bytes - size
                 levels.throttled.count(chain.throttled_name, mask, *lacking, wait_ms, now)
-        return _decision(limiting, dimension, messages, size, wait_ms, now)
+        return told(_decision(limiting, dimension, messages, size, wait_ms, now), softs)
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -381,5 +384,6 @@ def _decision(  # noqa: PLR0917 -- as `refuse`
         wait_ms or 1,
         quota // MILLI if quota else 0,
         level.remaining(dimension, now),
+        False,
     )
     return _new_decision(Decision, fields)

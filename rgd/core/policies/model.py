@@ -108,6 +108,8 @@ class Group:
     blocked: bool = False
     #: Count what would be refused, refuse nothing.
     shadow: bool = False
+    #: The part of each broker's share, in millionths, beyond which callers are told; None: no part.
+    soft_ppm: int | None = None
     #: None: the daemon's `shares.policy`.
     policy: SharePolicyName | None = None
     #: None: the daemon's `shares.topic_split`.

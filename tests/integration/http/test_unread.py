@@ -142,3 +142,23 @@ async def test_a_body_that_ends_early_gives_its_bytes_back(door: Door) -> None:
     writer.transport.abort()
 
     await until(lambda: figure(door, "rgd_http_body_bytes") == 0)
+
+
+async def test_arrays_whose_answers_nobody_reads_wait(door: Door) -> None:
+    body = b"[" + b",".join([b'{"group":"idle"}'] * 1000) + b"]"
+    count = 200
+    async with deaf(door) as (reader, writer):
+        writer.write((HEAD % len(body) + body) * count)
+        await until(lambda: unread(door) > 0)
+        answered = len(door.observed)
+        assert answered < count
+        for _ in range(20):
+            assert (await door.call("GET", "/healthz")).status == 200
+        assert len(door.observed) == answered + 20
+        assert unread(door) <= 1_000_000
+
+        reader._transport.resume_reading()  # type: ignore[attr-defined]  # what `deaf` paused
+        async with asyncio.timeout(30):
+            for _ in range(count):
+                assert len((await read_answer(reader)).json) == 1000
+    await until(lambda: unread(door) == 0)

@@ -55,7 +55,7 @@ OLD_BOOK = PolicySnapshot(
     ),
 )
 
-EVERYTHING = f"""{OLD}
+EVERYTHING = f"""{OLD.replace("shadow: true", "shadow: true, soft: 0.75")}
   namespaces: {{acme/orders: {{publish: {{messages: 30}}, dispatch: {{}}}}}}
   namespace_subscriptions: {{acme/orders: {{dispatch: {{messages: 6}}}}}}
   topic_subscriptions: {{"persistent://acme/orders/eu": {{dispatch: {{bytes: 7}}}}}}
@@ -70,6 +70,10 @@ backlog_quotas:
 
 BOOK = replace(
     OLD_BOOK,
+    groups={
+        **OLD_BOOK.groups,
+        "frozen": replace(OLD_BOOK.groups["frozen"], soft_ppm=750_000),
+    },
     limits=replace(
         OLD_BOOK.limits,
         namespaces={"acme/orders": LocalLimit(Rates(30_000, None), UNLIMITED)},

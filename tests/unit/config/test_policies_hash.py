@@ -77,6 +77,7 @@ def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
         EVERYTHING.replace("policy: max-min", "policy: max-min, topic_split: shared"),
         EVERYTHING.replace("blocked: false", "blocked: true"),
         EVERYTHING.replace("shadow: true", "shadow: false"),
+        EVERYTHING.replace("soft: 0.75", "soft: 0.7"),
         EVERYTHING.replace("acme: gold", "acme: trial"),
         EVERYTHING.replace("acme/orders: trial", "acme/other: trial"),
         EVERYTHING.replace('eu": gold', 'us": gold'),

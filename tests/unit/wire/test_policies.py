@@ -42,6 +42,7 @@ GOLD = Group(
     "gold",
     Limit(Rates(1_000_000, 5_000_000_500), Rates(messages=1)),
     shadow=True,
+    soft_ppm=800_000,
     policy=SharePolicyName.STEAL,
 )
 
@@ -53,7 +54,7 @@ GOLD = Group(
             "group:gold",
             GOLD,
             '{"publish":{"messages":1000,"bytes":5000000.5},"dispatch":{"messages":0.001},'
-            '"shadow":true,"policy":"steal"}',
+            '"shadow":true,"soft_ppm":800000,"policy":"steal"}',
             id="group",
         ),
         pytest.param("group:gold", Group("gold", blocked=True), '{"blocked":true}', id="blocked"),

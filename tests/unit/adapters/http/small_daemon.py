@@ -33,6 +33,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.records import GROUP, Change, PolicyRecords, Value, records_of
 from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.shares.model import PPM
 from rgd.core.units import NS_PER_MS, Kind, Nanos, Pair, to_units
 from rgd.ports.daemon import Health
 from rgd.ports.exchange import ExchangeDown
@@ -165,6 +166,7 @@ class SmallDaemon:
             group=name,
             blocked=group.blocked,
             shadow=group.shadow,
+            soft=None if group.soft_ppm is None else group.soft_ppm / PPM,
             policy=group.policy or "max-min",
             topic_split=group.topic_split or "shared",
             state="live",

@@ -83,6 +83,27 @@ def test_it_is_led_to_its_part_at_once_and_every_period(desk: Desk) -> None:
     assert idle(desk, 2020, 2020 + PERIOD_MS) == [told(700)]
 
 
+def test_one_that_uses_little_is_led_to_all_that_it_may_have(desk: Desk) -> None:
+    desk.hold_own(report("b1", usage(500), sequence=100), 2010)
+    assert told(140) in stock(desk, 2020, used(100))
+    assert desk.share() == rates(80)
+
+
+def test_weights_count_beside_stock_brokers(seat: Seat) -> None:
+    desk = seat(stock_period_ns=5 * NS_PER_S, weight=3000)
+    desk.go_live()
+    desk.hold_own(report("b1", usage(500), sequence=100, weight=3000), 2010)
+    stock(desk, 2020, used(500))
+    assert desk.share().messages == pytest.approx(74_750, abs=2)
+
+
+def test_a_recovery_keeps_what_stock_brokers_use(desk: Desk) -> None:
+    stock(desk, 2020, used(500))
+    desk.broker._recovery.recover(ms(2030), only_advertised=False)
+    assert S1 in desk.broker.usage.rows(key())
+    assert S1 in desk.broker.sharing.brokers
+
+
 def test_a_burst_of_reports_is_answered_once_an_interval(desk: Desk) -> None:
     stock(desk, 2020, used(500))
     assert stock(desk, 2030, used(600)) == []

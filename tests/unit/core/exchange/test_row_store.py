@@ -50,7 +50,8 @@ def test_what_is_written_into_rows_is_in_those_rows_alone(rows: Places, order: s
         expected: Ints = before.copy()
         for place in range(count):
             expected[numbers[place]] = getattr(amounts, name)[place]
-        assert getattr(written, name)[:COUNT].tolist() == expected.tolist()
+        # Topics are one column, rates are two: [2, rows].
+        assert getattr(written, name).T[:COUNT].tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 2])])

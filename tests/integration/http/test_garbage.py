@@ -1,0 +1,46 @@
+"""Connections and malformed requests leave no reference cycles: those are collected rarely (`wiring.GC_THRESHOLDS`)."""
+
+import gc
+import random
+from collections import Counter
+
+import pytest
+
+from bench.hostile_requests import hostile, send
+from rgd.adapters.http.settings import HttpSettings
+from tests.integration.http.door import open_door
+from tests.integration.http.test_connections import figure, until
+from tests.integration.http.test_roads import BODY, LAST, post
+
+#: Objects a connection; before cycles were broken there were some 30, and each frame keeps what it refers to.
+LEFT_MAX = 1.0
+
+
+@pytest.mark.parametrize("what", ["sound", "hostile"])
+async def test_what_a_connection_leaves_is_freed_without_the_collector(what: str) -> None:
+    dice = random.Random(1)
+    count = 60
+    given = HttpSettings(port=0, request_timeout_s=0.02, idle_timeout_s=0.05)
+    async with open_door(given) as door:
+
+        async def attack(times: int) -> None:
+            for _ in range(times):
+                sent = hostile(dice) if what == "hostile" else post(BODY) + LAST
+                await send(door.server.port, [sent], Counter())
+            await until(lambda: figure(door, "rgd_http_connections") == 0)
+
+        await attack(10)
+        gc.collect()
+        gc.disable()
+        try:
+            await attack(count)
+            ours = Counter(
+                type(one).__name__
+                for one in gc.get_objects()
+                if type(one).__name__ in {"Guard", "Lane", "Connection", "_ErrInfo"}
+            )
+            left = gc.collect()
+        finally:
+            gc.enable()
+    assert sum(ours.values()) <= 10, ours
+    assert left / count <= LEFT_MAX

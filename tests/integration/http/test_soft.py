@@ -1,0 +1,48 @@
+"""Soft limits over HTTP: how they are set and shown, and how a caller is told.
+
+Not covered: when (tests/unit/core/buckets/test_soft.py).
+"""
+
+import pytest
+
+from tests.integration.http.door import Door
+
+GROUP = "/v1/groups/gold"
+ORDERS = {"tenant": "acme", "namespace": "orders"}
+
+
+async def test_it_is_set_shown_changed_and_removed(door: Door) -> None:
+    assert (await door.call("GET", GROUP)).json["soft"] is None
+    assert (await door.call("PATCH", GROUP, {"soft": 0.8})).json["soft"] == 0.8
+    assert (await door.call("PATCH", GROUP, {"shadow": False})).json["soft"] == 0.8
+    assert (await door.call("PATCH", GROUP, {"soft": None})).json["soft"] is None
+    body = {"publish": {"messages": 1000}, "soft": 0.5}
+    assert (await door.call("PUT", GROUP, body)).json["soft"] == 0.5
+
+
+@pytest.mark.parametrize("soft", [0, -1, 1.5, 2, "0.8", True])
+async def test_a_part_that_is_none_is_400(door: Door, soft: object) -> None:
+    answer = await door.call("PATCH", GROUP, {"soft": soft})
+    assert answer.status == 400
+    assert answer.reason.startswith("soft: expected null, or a number")
+
+
+async def test_callers_are_told(door: Door) -> None:
+    await door.call("PATCH", GROUP, {"soft": 0.8})
+    within = await door.call("POST", "/v1/acquire", ORDERS | {"messages": 200})
+    assert within.json == {"granted": True, "messages": 200, "bytes": 0}
+    beyond = await door.call("POST", "/v1/acquire", ORDERS | {"messages": 10})
+    assert beyond.json == {
+        "granted": True,
+        "messages": 10,
+        "bytes": 0,
+        "group": "gold",
+        "over": True,
+    }
+    assert (beyond.status, beyond.headers["X-Rgd-Over"]) == (200, "gold")
+    items = await door.call("POST", "/v1/acquire", [ORDERS, ORDERS | {"tenant": "nobody"}])
+    assert [item.get("over", False) for item in items.json] == [True, False]
+    check = await door.call("GET", "/v1/check?tenant=acme&namespace=orders")
+    assert (check.status, check.headers["X-Rgd-Over"]) == (200, "gold")
+    lease = await door.call("POST", "/v1/leases", ORDERS | {"wants_messages_per_s": 9})
+    assert (lease.json["over"], lease.headers["X-Rgd-Over"]) == (True, "gold")

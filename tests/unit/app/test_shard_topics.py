@@ -1,0 +1,124 @@
+"""The topics of shards: each is reached by itself, written to from the first message on, and left."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+import pytest
+
+from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.app import shard_topics as shard_topics_module
+from rgd.app.shard_topics import ShardTopics
+from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.messages import Message, Report, Sender
+from rgd.core.exchange.shards import Shard
+from rgd.ports.exchange import Exchange, ExchangeDown
+from rgd.wire.codec import decode
+from rgd.wire.name_dictionary import NameDecoders
+from tests.support.errors import no_end
+from tests.unit.core.values import usage
+
+HERE, DOWN, OTHER = Shard(0, 4), Shard(1, 4), Shard(7, 8)
+TIMEOUT_S = 10
+
+
+class UnreachableExchange(MemoryExchange):
+    async def open(self) -> None:
+        raise ExchangeDown("nobody is there")
+
+
+class Place:
+    """A bus for each shard, and what the topics told."""
+
+    def __init__(self) -> None:
+        self.buses: defaultdict[Shard, MemoryBus] = defaultdict(MemoryBus)
+        self.taken: asyncio.Queue[bytes] = asyncio.Queue()
+        self.opened: asyncio.Queue[Shard] = asyncio.Queue()
+        self.topics = ShardTopics(
+            self._make, take=self.taken.put, opened=self.opened.put_nowait, errors=no_end()
+        )
+
+    def _make(self, shard: Shard) -> Exchange:
+        kind = UnreachableExchange if shard == DOWN else MemoryExchange
+        return kind(self.buses[shard])
+
+    async def member(self, shard: Shard) -> MemoryExchange:
+        """Somebody else who reads a shard."""
+        member = MemoryExchange(self.buses[shard])
+        await member.open()
+        return member
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    made = Place()
+    async with asyncio.timeout(TIMEOUT_S):
+        yield made
+        await made.topics.close()
+    assert not any(bus.inboxes for bus in made.buses.values())
+
+
+def report(sequence: int, shard: Shard) -> Report:
+    rows = UsageColumns.of(usage(5))
+    return Report(Sender("b1", 1), sequence, 10**9, rows, shard=shard)
+
+
+async def test_a_topic_that_is_unreachable_holds_up_no_other(place: Place) -> None:
+    place.topics.listen({HERE, DOWN})
+    assert await place.opened.get() == HERE
+    place.topics.post(report(1, DOWN), DOWN)
+    place.topics.post(report(1, HERE), HERE)
+    assert decode(await place.taken.get()) == report(1, HERE)
+    assert place.opened.empty()
+    assert place.topics.trouble == "shard 1 of 4: nobody is there"
+    place.topics.listen({HERE})
+    assert place.topics.trouble is None
+
+
+async def test_what_waits_for_a_topic_is_sent_when_it_is_reached(place: Place) -> None:
+    reader = await place.member(OTHER)
+    for sequence in (1, 2):
+        place.topics.post(report(sequence, OTHER), OTHER)
+    names = NameDecoders()
+    heard: list[Message] = []
+    while len(heard) < 2:
+        heard += [decode(payload, names) for payload in await reader.receive()]
+    assert heard == [report(1, OTHER), report(2, OTHER)]
+    # It is only written to: what comes back is not taken, and nobody hears of its opening.
+    assert place.taken.empty()
+    assert place.opened.empty()
+    await reader.close()
+
+
+async def test_a_topic_that_was_left_numbers_names_anew(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_topics_module, "IDLE_S", -1.0)
+    reader, names = await place.member(OTHER), NameDecoders()
+    place.topics.post(report(1, OTHER), OTHER)
+    first = decode((await reader.receive())[0], names)
+    # Any message for a shard without a topic is an occasion to leave idle ones.
+    place.topics.post(report(1, DOWN), DOWN)
+    other = Report(Sender("b1", 1), 2, 10**9, UsageColumns.of(usage(5, group="iron")), shard=OTHER)
+    place.topics.post(other, OTHER)
+    second = decode((await reader.receive())[0], names)
+    assert (first, second) == (report(1, OTHER), other)
+    await reader.close()
+
+
+async def test_what_is_dropped_is_counted_also_of_topics_that_were_left(place: Place) -> None:
+    place.topics.listen({HERE})
+    await place.opened.get()
+    bad = Report(Sender("b1", 1), 1, 1, UsageColumns.of(usage(5, group="no name")), shard=HERE)
+    place.topics.post(bad, HERE)
+    place.topics.post(report(1, HERE), HERE)
+    await place.taken.get()
+    assert place.topics.dropped["unsent"] == 1
+    place.topics.listen(())
+    assert place.topics.dropped["unsent"] == 1
+
+
+async def test_nothing_is_joined_after_the_end(place: Place) -> None:
+    await place.topics.close()
+    place.topics.post(report(1, HERE), HERE)
+    assert place.topics.dropped["unsent"] == 1

@@ -1,0 +1,224 @@
+"""Shards at one broker: joining, asking, what counts and what is refused, and members of the release before.
+
+Not covered: several brokers (tests/simulation/test_shards.py) and topics (tests/contract/exchange/test_shards.py).
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rgd.core.broker.broker import Broker
+from rgd.core.broker.effects import Listen, Publish
+from rgd.core.broker.events import ShardOpened
+from rgd.core.broker.shard_phase import Phase
+from rgd.core.exchange.messages import Ask, Hello, Message, Report, Sender
+from rgd.core.exchange.peers import REACH_SLACK
+from rgd.core.exchange.shards import LAYOUTS_MAX, WHOLE, Shard, shard_of
+from rgd.core.exchange.usage_map import UsageMap
+from rgd.wire.codec import NEWER_VERSION, OLDER_VERSION, decode, encode
+from rgd.wire.name_dictionary import NameDecoders
+from tests.unit.core.broker.conftest import Seat
+from tests.unit.core.broker.desk import ME, Desk, Effects, reports
+from tests.unit.core.values import key, ms, report, usage
+
+OF_GOLD = shard_of("gold", 4)
+ELSEWHERE = next(f"g{place}" for place in range(99) if shard_of(f"g{place}", 4) != OF_GOLD)
+PEER = Sender("b2", 1)
+RECORDED = json.loads(
+    (Path(__file__).resolve().parents[3] / "data" / "wire_version_1.json").read_text()
+)
+
+
+def heartbeat(sequence: int, *sequences: int, shards: int = 4) -> Report:
+    """A peer's report on the exchange's topic, which says what it sent in each shard."""
+    said = (tuple(sequences),) if sequences else ()
+    return Report(PEER, sequence, 10**9, version=2, shards=shards, shard_sequences=said)
+
+
+def in_shard(report_: Report, shard: Shard = OF_GOLD) -> Report:
+    return replace(report_, shard=shard)
+
+
+def said_of_gold(sequence: int) -> tuple[int, ...]:
+    return tuple(sequence if number == OF_GOLD.number else 0 for number in range(4))
+
+
+def asks(effects: Effects) -> list[Ask]:
+    said = [effect.message for effect in effects if isinstance(effect, Publish)]
+    return [message for message in said if isinstance(message, Ask)]
+
+
+@pytest.fixture
+def joined(seat: Seat) -> Desk:
+    """A live broker with the peer b2 that reads the shard of gold; it is 2300 ms old."""
+    desk = seat(shards=4)
+    desk.go_live()
+    desk.hear(heartbeat(1, *said_of_gold(0)), 2010)
+    desk.ask(5, 2020)
+    effects = desk.wake(2030)
+    assert Listen(frozenset({OF_GOLD})) in effects
+    opened = desk.handle(ShardOpened(ms(2040), OF_GOLD))
+    assert asks(opened) == [Ask(ME, "b1", shard=OF_GOLD)]
+    desk.run(2040, 2300)
+    return desk
+
+
+def phase(desk: Desk) -> Phase:
+    return desk.broker.shard_reader.joined[OF_GOLD.number].phase
+
+
+def test_a_shard_is_warm_when_own_and_peers_rows_are_held(joined: Desk) -> None:
+    # The peer said that it never sent anything in the shard once it was open.
+    assert phase(joined) is Phase.COLD
+    joined.hear(heartbeat(2, *said_of_gold(0)), 2310)
+    joined.wake(2311)
+    assert phase(joined) is Phase.WARM
+
+
+def test_rows_come_from_the_shard_and_not_from_the_exchanges_topic(joined: Desk) -> None:
+    row = usage(20)
+    joined.hear(replace(report("b2", row, sequence=2), version=2), 2310)
+    assert not joined.broker.usage.rows_of("b2")
+    joined.hear(in_shard(report("b2", row)), 2320)
+    assert set(joined.broker.usage.rows_of("b2")) == {key()}
+
+
+def test_a_sequence_that_does_not_arrive_is_asked_for_once_a_round(joined: Desk) -> None:
+    joined.hear(in_shard(report("b2", usage(20))), 2310)
+    assert not asks(joined.hear(heartbeat(2, *said_of_gold(2)), 2320))
+    assert not asks(joined.hear(heartbeat(3, *said_of_gold(2)), 2400))
+    ask = Ask(ME, "b2", shard=OF_GOLD)
+    # All were asked when the shard was opened, 1000 ms before.
+    assert asks(joined.hear(heartbeat(4, *said_of_gold(2)), 3100)) == [ask]
+    assert not asks(joined.hear(heartbeat(5, *said_of_gold(2)), 3300))
+    joined.hear(in_shard(report("b2", usage(30), sequence=2)), 3310)
+    assert not asks(joined.hear(heartbeat(6, *said_of_gold(2)), 4200))
+
+
+def test_another_hash_is_asked_about(joined: Desk) -> None:
+    joined.hear(heartbeat(2, *said_of_gold(0)), 2310)
+    effects = joined.hear(in_shard(report("b2", usage(20), rows_hash=7)), 3100)
+    assert asks(effects) == [Ask(ME, "b2", shard=OF_GOLD)]
+
+
+def test_a_report_of_no_member_or_another_incarnation_does_not_count(joined: Desk) -> None:
+    for stranger in (report("b3", usage(9)), report("b2", usage(9), incarnation=5)):
+        assert joined.hear(in_shard(stranger), 2310) == ()
+    assert not joined.broker.usage.rows_of("b2")
+    assert joined.broker.peers.names() == ["b2"]
+
+
+def test_a_report_of_a_shard_that_is_not_read_does_not_count(joined: Desk) -> None:
+    other = Shard((OF_GOLD.number + 1) % 4, 4)
+    for shard in (other, Shard(OF_GOLD.number, 8)):
+        assert joined.hear(in_shard(report("b2", usage(9)), shard), 2310) == ()
+    assert not joined.broker.usage.rows_of("b2")
+
+
+def test_a_forged_sequence_is_given_up_when_no_heartbeat_says_it(joined: Desk) -> None:
+    joined.hear(in_shard(report("b2", usage(20))), 2310)
+    joined.hear(in_shard(report("b2", usage(90), sequence=900)), 2320)
+    joined.hear(heartbeat(2, *said_of_gold(1)), 2330)
+    genuine = in_shard(report("b2", usage(30), sequence=2))
+    joined.hear(genuine, 2400)
+    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 90_000
+    assert asks(joined.hear(heartbeat(3, *said_of_gold(2)), 3400))
+    joined.hear(in_shard(report("b2", usage(30), sequence=3, full=True)), 3500)
+    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 30_000
+
+
+def test_a_sequence_too_far_ahead_counts_once_a_heartbeat_says_it(joined: Desk) -> None:
+    far = REACH_SLACK + 50
+    joined.hear(in_shard(report("b2", usage(20))), 2310)
+    late = in_shard(report("b2", usage(30), sequence=far, full=True))
+    joined.hear(late, 2320)
+    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 20_000
+    joined.hear(heartbeat(2, *said_of_gold(far)), 2330)
+    joined.hear(heartbeat(3, *said_of_gold(far)), 3200)
+    joined.hear(late, 3300)
+    assert joined.broker.usage.rows(key())["b2"].wanted.messages == 30_000
+
+
+def test_a_group_of_another_shard_is_dropped() -> None:
+    usage_map = UsageMap()
+    usage_map.apply(in_shard(report("b2", usage(20), usage(5, group=ELSEWHERE), full=True)))
+    assert set(usage_map.rows_of("b2")) == {key()}
+    assert usage_map.is_partial("b2")
+    usage_map.apply(in_shard(report("b2", usage(7, group=ELSEWHERE)), shard_of(ELSEWHERE, 4)))
+    assert usage_map.count_of("b2") == 2
+    usage_map.validate()
+    usage_map.remove_shard("b2", OF_GOLD)
+    assert set(usage_map.rows_of("b2")) == {key(ELSEWHERE)}
+
+
+def test_a_shard_that_stays_unreached_gives_equal_parts(seat: Seat) -> None:
+    desk = seat(shards=4, expected_brokers=4)
+    desk.go_live()
+    assert desk.share().messages == 250
+    desk.wake(2030)
+    desk.run(2030, 4100)
+    assert phase(desk) is Phase.CUT_OFF
+    assert desk.share().messages == 25_000
+
+
+def test_an_own_report_that_is_forged_makes_another_incarnation(joined: Desk) -> None:
+    forged = Report(ME, 99, 10**9, shard=OF_GOLD)
+    joined.hear(forged, 2310)
+    assert joined.broker.identity.sender != ME
+
+
+def test_layouts_that_are_sent_are_bounded(joined: Desk) -> None:
+    for place, layout in enumerate(range(5, 20)):
+        joined.hear(Hello(Sender(f"c{place}", 1), shards=layout), 2310)
+    assert len(joined.broker.shards.layouts) == LAYOUTS_MAX
+    assert joined.broker.shards.layouts[0] == 4
+
+
+# A member of the release before, which reads and writes version 1 alone.
+
+
+def _recorded() -> dict[str, Message]:
+    names = NameDecoders()
+    return {what: decode(bytes.fromhex(data), names) for what, data in RECORDED["messages"].items()}
+
+
+def _sent_whole(broker: Broker, effects: Effects) -> list[Report]:
+    assert broker.shards.is_whole
+    return [each for each in reports(effects) if each.shard == WHOLE]
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_an_older_member_is_heard_and_answered_in_its_version(seat: Seat, shards: int) -> None:
+    desk, old = seat(shards=shards), _recorded()
+    desk.go_live()
+    desk.ask(5, 2010)
+    desk.hear(old["hello"], 2020)
+    desk.hear(old["full"], 2030)
+    desk.hear(old["changed"], 2040)
+    rows = desk.broker.usage.rows_of("broker-old")
+    assert [row.wanted.messages for row in rows.values()] == [30_000, 12_345, 1_000]
+    # Its hello is answered with all rows, in bytes of its version.
+    answers = [
+        each for at in range(2050, 3100, 50) for each in _sent_whole(desk.broker, desk.wake(at))
+    ]
+    assert any(each.full for each in answers)
+    assert [row.group for each in answers for row in each.rows] == ["gold"]
+    assert all(encode(each)[0] == OLDER_VERSION for each in answers)
+    # Its last heartbeat has the hash of just these rows: nothing is asked for.
+    assert not asks(desk.hear(old["heartbeat"], 3110))
+    desk.hear(old["goodbye"], 3120)
+    assert not desk.broker.usage.rows_of("broker-old")
+    assert desk.broker.shards.is_whole == (shards == 1)
+
+
+def test_members_of_this_release_are_sent_the_newer_version(seat: Seat) -> None:
+    desk = seat()
+    desk.go_live()
+    desk.ask(5, 2010)
+    desk.hear(Hello(PEER), 2020)
+    answers = [each for at in range(2050, 3100, 50) for each in reports(desk.wake(at))]
+    with_row = next(each for each in answers if len(each.rows))
+    assert encode(with_row)[0] == NEWER_VERSION
+    assert with_row.version == NEWER_VERSION
