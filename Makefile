@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The interpreter that creates .venv: the first of these that runs, is new enough and has venv.
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
-CODE := rgd sim tests proto $(if $(wildcard bench/*.py),bench)
+CODE := rgd sim tests proto examples $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
 PYTEST := $(BIN)/python -m pytest
 

@@ -1,0 +1,18 @@
+"""What middleware answers in place of the application that is limited."""
+
+import json
+
+from rgd.client.answers import AMOUNT_MAX, Answer
+
+
+def refusal(answer: Answer) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a 429: when to come back (whole seconds, rounded up), and the limit."""
+    wait_s = max(1, -(-(answer.retry_after_ms or 0) // 1000))
+    headers = {"Content-Type": "application/json", "Retry-After": str(wait_s)}
+    limit = answer.limited_by or answer.reason or "the rate limiter does not answer"
+    return headers, json.dumps({"reason": f"too many requests: {limit}"}).encode()
+
+
+def length_of(header: bytes | str) -> int:
+    """The size that a `Content-Length` says; 0 where it says none."""
+    return min(int(header), AMOUNT_MAX) if header.isdigit() else 0
