@@ -28,7 +28,7 @@ GROUP: Final = "gold"
 NAMESPACE: Final = "acme/orders"
 
 #: Messages of one request: fewer and larger requests than callers make, for speed.
-REQUEST: Final = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/eu", messages=100)
+REQUEST: Final = Request(namespace=NAMESPACE, topic=f"persistent://{NAMESPACE}/eu", messages=50)
 
 #: Stock periods of a step, and how many of them at its end are measured.
 PERIODS: Final = 24

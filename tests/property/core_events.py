@@ -81,7 +81,7 @@ rates: st.SearchStrategy[Rate] = st.sampled_from(
 pairs_of_rates = st.builds(Rates, rates, rates)
 groups = st.builds(
     lambda name, publish, dispatch, blocked, shadow, policy, split: Group(
-        name, Limit(publish, dispatch), blocked, shadow, policy, split
+        name, Limit(publish, dispatch), blocked, shadow, policy=policy, topic_split=split
     ),
     st.sampled_from(GROUPS),
     pairs_of_rates,
