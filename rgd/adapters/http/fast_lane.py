@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from rgd.adapters.http.byte_limits import FREE_BYTES, HeldBody
 from rgd.adapters.http.connection import (
+    LINGER_S,
     READ_AHEAD_BYTES,
     UNCOUNTED_UNREAD_BYTES,
     refuse_connection,
@@ -123,6 +124,7 @@ class Lane(asyncio.Protocol):
         self._lanes.answers.at(now)
         if self._why_not or self._left:
             if self._why_not & _CLOSED:
+                self._pass_over(len(data))
                 return
             self._left.append(data)
             self._left_bytes += len(data)
@@ -285,7 +287,9 @@ class Lane(asyncio.Protocol):
 
     def _no_head(self, left: bytes, *, is_whole: bool) -> None:
         """A head that is not whole, or one for aiohttp."""
-        if is_whole or len(left) >= HEAD_BYTES_MAX or not may_become_hot(left):
+        # After a bare line feed the end of this head may never come.
+        is_odd = left.count(b"\n") != left.count(b"\r\n") or not may_become_hot(left)
+        if is_whole or len(left) >= HEAD_BYTES_MAX or is_odd:
             self._hand_over(left)
             return
         self._guard.head_began()
@@ -300,6 +304,7 @@ class Lane(asyncio.Protocol):
             gate.authorise(head.scope, head.authorization)
             self._hold_body(head.length)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
+            self._needed_bytes = needed_bytes - len(left)
             self._end_with(head, gate.reply_to(exc, head.method, head.route))
             return
         self._begin_request()
@@ -324,6 +329,7 @@ class Lane(asyncio.Protocol):
     def _body_is_late(self, head: Head) -> None:
         self._body_timer = None
         late = BodyTooSlow(self._lanes.request_timeout_s)
+        self._needed_bytes -= self._left_bytes
         self._end_with(head, self._lanes.gate.reply_to(late, head.method, head.route))
 
     def _end_with(self, head: Head, reply: Reply) -> None:
@@ -331,8 +337,19 @@ class Lane(asyncio.Protocol):
         self._end_partial()
         self._free_body()
         self._left.clear()
-        self._lanes.gate.observe(head.route, reply.status, 0.0)
-        self._write(head, reply, is_last=True)
+        lanes = self._lanes
+        lanes.gate.observe(head.route, reply.status, 0.0)
+        self._transport.write(lanes.answers.other(reply, is_head=head.is_head, is_last=True))
+        self._end_timers()
+        self._why_not |= _CLOSED
+        self._idle_timer = self._loop.call_later(LINGER_S, self.force_close)
+
+    def _pass_over(self, count: int) -> None:
+        """A part of a refused body came: the connection ends with it, for a reset could overtake the answer."""
+        if self._needed_bytes > 0:
+            self._needed_bytes -= count
+            if self._needed_bytes <= 0:
+                self.force_close()
 
     def _reply(self, head: Head, body: bytes) -> None:
         """Answer one request, now or later."""
