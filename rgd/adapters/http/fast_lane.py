@@ -36,9 +36,11 @@ from rgd.adapters.http.reply import JSON, NO_HEADERS, Call, Reply
 #: Requests of one connection that are answered before others get their turn.
 PIPELINED_MAX: Final = 32
 
-#: Heads that a connection has read already, and the longest that is kept.
+#: Heads that a connection has read already and that were let pass, and the longest that is kept: together at most
+#: some 50 KB a connection.
 HEADS_KEPT: Final = 8
 HEAD_KEPT_BYTES: Final = 1 << 10
+HEAD_KEPT_HEADERS: Final = 16
 
 #: How often the guard is told that a connection asked, at most: so exact is the order in which idle ones go.
 NOTED_S: Final = 0.1
@@ -279,7 +281,9 @@ class Lane(asyncio.Protocol):
         if len(head_bytes) < len(_HEAD_END):
             return None
         head = read_head(head_bytes, self._lanes.routes, self._lanes.body_max_bytes)
-        if head is not None and len(head_bytes) <= HEAD_KEPT_BYTES:
+        if head is None:
+            return None
+        if len(head_bytes) <= HEAD_KEPT_BYTES and len(head.headers) <= HEAD_KEPT_HEADERS:
             if len(self._heads) >= HEADS_KEPT:
                 self._heads.clear()
             self._heads[head_bytes] = head
@@ -366,6 +370,9 @@ class Lane(asyncio.Protocol):
                 _new_call(Call, (head.path, head.headers, body, head.query, head.raw_path))
             )
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
+            if head.tokens is not gate.tokens:
+                # Nothing is kept of who was not let pass.
+                self._heads.clear()
             answer = gate.reply_to(exc, head.method, head.route)
         if type(answer) is Reply:
             self._tell(head, answer, began)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rgd.adapters.http import lane_heads
 from rgd.adapters.http.connection import Connection
-from rgd.adapters.http.fast_lane import HEADS_KEPT, PIPELINED_MAX, Lane
+from rgd.adapters.http.fast_lane import HEAD_KEPT_HEADERS, HEADS_KEPT, PIPELINED_MAX, Lane
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope, digest_of
@@ -248,6 +248,26 @@ async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) 
             )
             assert (await read_answer(reader)).status == 200
     writer.close()
+
+
+async def test_a_connection_keeps_only_short_heads_of_who_was_let_pass() -> None:
+    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        kept = []
+        for headers in (
+            b"",
+            b"Authorization: Bearer query-token\r\n",
+            b"Authorization: Bearer query-token\r\n"
+            + b"".join(b"X-%d: a\r\n" % number for number in range(HEAD_KEPT_HEADERS)),
+        ):
+            writer.write(post(BODY, headers=headers))
+            await read_answer(reader)
+            assert door.server._lanes is not None
+            (lane,) = door.server._lanes.open
+            assert isinstance(lane, Lane)
+            kept.append(len(lane._heads))
+        assert kept == [0, 1, 1]
+        writer.close()
 
 
 async def test_a_flood_of_pipelined_requests_leaves_others_their_turn(door: Door) -> None:
