@@ -14,6 +14,9 @@ from rgd.adapters.http.listening import BACKLOG
 #: Reserved for the usage log, the exchange's sessions, pipes, certificates and the interpreter.
 FILES_RESERVED: Final = 128
 
+#: Reserved for each shard: 7 for its session, and as many while another one replaces it.
+FILES_PER_SHARD: Final = 14
+
 #: The highest limit that is requested, because more is never needed and some systems refuse "unlimited".
 OPEN_FILES_MAX: Final = 1 << 20
 
@@ -33,9 +36,14 @@ def raise_open_files() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def connections_room(open_files: int) -> int:
+def connections_room(open_files: int, shards: int = 1) -> int:
     """The number of ordinary connections for a limit of open files.
 
     The reserves include connections that were accepted at once and are not refused yet.
+
+    Args:
+        open_files: the limit.
+        shards: how many topics this daemon may read beside `exchange.topic`; 1: none.
     """
-    return max(CONNECTIONS_MIN, open_files - FILES_RESERVED - PROBES_RESERVED - BACKLOG)
+    exchange = FILES_RESERVED + (FILES_PER_SHARD * shards if shards > 1 else 0)
+    return max(CONNECTIONS_MIN, open_files - exchange - PROBES_RESERVED - BACKLOG)

@@ -270,7 +270,7 @@ def core_settings(
 def http_settings(settings: Settings, *, insecure: bool) -> HttpSettings:
     """The door's settings; where the process may open few files, with fewer connections."""
     http = settings.http
-    room = connections_room(raise_open_files())
+    room = connections_room(raise_open_files(), settings.exchange.shards)
     if room < http.connections_max:
         _log.warning("few open files: fewer connections than http.connections_max", most=room)
     tokens = Tokens() if http.tokens_file is None else tokens_of(http.tokens_file)

@@ -200,10 +200,14 @@ class Hold:
         return left
 
     def left(self) -> tuple[int, int]:
-        """What could be given back: everything in the balance that is limited."""
+        """What could be given back: everything in the balance that is limited.
+
+        Whole numbers, also after a caller has spent half a message, which `take` does not check for
+        speed: the daemon refuses calls with fractions, and the name would lose its lease.
+        """
         return (
-            0 if self.free_messages else self.messages + self.reserve_messages,
-            0 if self.free_bytes else self.bytes + self.reserve_bytes,
+            0 if self.free_messages else int(self.messages + self.reserve_messages),
+            0 if self.free_bytes else int(self.bytes + self.reserve_bytes),
         )
 
     def count_spent(self) -> None:

@@ -158,10 +158,6 @@ class Leases:
             if not hold.sent:
                 self._due.append(hold)
 
-    def has_due(self) -> bool:
-        """Whether a call is due."""
-        return bool(self._due)
-
     def refresh_at(self) -> int | None:
         """When the next lease is to be renewed or given back, monotonic ns."""
         return self._refreshes[0][0] if self._refreshes else None

@@ -1,14 +1,17 @@
 """A producer of `pulsar-client` that asks before it sends, and gives back what was not sent.
 
-Law: a message that Pulsar did not take is settled, so it does not count against the quota. It imports no
-Pulsar: it is given a producer.
+Laws: a message that Pulsar did not take is settled, so it does not count against the quota. Pulsar's own
+answer always reaches the caller: nothing of this client raises in a callback of Pulsar's threads, which would
+end the process. It imports no Pulsar: it is given a producer.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from rgd.client.answers import Answer
 from rgd.client.blocking import BlockingLimiter
+from rgd.client.errors import ClientClosed
 from rgd.errors import RgdError
 
 #: What `send_async` tells of: a result of `pulsar.Result`, and the message's id.
@@ -62,7 +65,7 @@ class AskingProducer:
         try:
             return self._producer.send(content, **options)
         except BaseException:
-            self._limiter.settle(answer)
+            self._give_back(answer)
             raise
 
     def send_async(self, content: bytes, callback: OnSent, **options: Any) -> None:
@@ -75,13 +78,13 @@ class AskingProducer:
 
         def on_sent(result: Any, message_id: Any) -> None:
             if result.name != "Ok":
-                self._limiter.settle(answer)
+                self._give_back(answer)
             callback(result, message_id)
 
         try:
             self._producer.send_async(content, on_sent, **options)
         except BaseException:
-            self._limiter.settle(answer)
+            self._give_back(answer)
             raise
 
     def _ask(self, content: bytes) -> Answer:
@@ -89,3 +92,8 @@ class AskingProducer:
         if not answer.granted:
             raise Limited(answer)
         return answer
+
+    def _give_back(self, answer: Answer) -> None:
+        """Settle a message that was not sent; a client that is closed meanwhile cannot."""
+        with suppress(ClientClosed):
+            self._limiter.settle(answer)

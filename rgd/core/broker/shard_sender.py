@@ -43,7 +43,6 @@ class ShardSender:
         self.layouts: tuple[int, ...] = ()
         #: Whether rows are sent on the exchange's own topic.
         self.is_whole = True
-        self._readers: dict[int, int] = {}
         #: When the full state of a shard is due, and when it was sent last.
         self._due: dict[Shard, Nanos] = {}
         self._answered_at: dict[Shard, Nanos] = {}

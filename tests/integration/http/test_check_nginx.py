@@ -4,8 +4,10 @@ Not covered: what can be asked (test_check.py).
 """
 
 import re
+import socket as socketlib
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -56,17 +58,31 @@ async def behind() -> AsyncIterator[tuple[web.TCPSite, list[str]]]:
     await runner.cleanup()
 
 
+def snippets() -> list[str]:
+    """What the page has for nginx: the configuration, and the lines that let requests pass without a daemon."""
+    return re.findall(r"```nginx\n(.*?)```", SNIPPET.read_text(), re.DOTALL)
+
+
 @pytest.fixture
 def socket(door: Door, behind: tuple[web.TCPSite, list[str]], tmp_path: Path) -> Iterator[Path]:
-    """Where nginx listens; it runs until the test ends."""
+    """Where an nginx listens that asks the door; it runs until the test ends."""
+    yield from run_nginx(snippets()[0], door.server.port, behind[0], tmp_path)
+
+
+def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path) -> Iterator[Path]:
+    """Where an nginx with this configuration listens.
+
+    Args:
+        snippet: as on the page.
+        port: of the daemon that it asks.
+        site: what it protects.
+        tmp_path: its folder.
+    """
     nginx = components.nginx()
-    found = re.search(r"```nginx\n(.*?)```", SNIPPET.read_text(), re.DOTALL)
-    assert found is not None
     listening = tmp_path / "nginx.sock"
-    site_port = behind[0]._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+    site_port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
     servers = (
-        found[1]
-        .replace("127.0.0.1:7700", f"127.0.0.1:{door.server.port}")
+        snippet.replace("127.0.0.1:7700", f"127.0.0.1:{port}")
         .replace("127.0.0.1:8081", f"127.0.0.1:{site_port}")
         .replace("listen 8080", f"listen unix:{listening}")
         .replace("namespace=orders", "namespace=trial")
@@ -102,6 +118,33 @@ async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(
         door.daemon.advance(25)
         async with session.get("http://nginx/orders") as response:
             assert (response.status, await response.text()) == (200, "passed")
+
+
+@pytest.mark.parametrize(
+    ("is_open", "status"),
+    [pytest.param(False, 500, id="closed"), pytest.param(True, 200, id="open")],
+)
+async def test_without_a_daemon_nginx_does_what_the_page_says(
+    behind: tuple[web.TCPSite, list[str]], tmp_path: Path, *, is_open: bool, status: int
+) -> None:
+    configuration, lines = snippets()
+    if is_open:
+        asks = "proxy_pass http://rgd"
+        configuration = configuration.replace(asks, lines + asks).replace(
+            "location @limited", "location @open { return 204; }\n    location @limited"
+        )
+    # A port that is bound and not listened on refuses every connection.
+    with closing(socketlib.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        for listening in run_nginx(configuration, port, behind[0], tmp_path):
+            connector = aiohttp.UnixConnector(str(listening))
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get("http://nginx/orders") as response,
+            ):
+                assert response.status == status
+    assert len(behind[1]) == is_open
 
 
 async def test_what_traefik_and_envoy_send_is_understood() -> None:

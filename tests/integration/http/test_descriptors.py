@@ -102,7 +102,14 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "most"), [(1024, 608), (64, CONNECTIONS_MIN), (1 << 20, (1 << 20) - 416)]
+    ("files", "shards", "most"),
+    [
+        (1024, 1, 608),
+        (1024, 16, 384),
+        (1024, 64, CONNECTIONS_MIN),
+        (64, 1, CONNECTIONS_MIN),
+        (1 << 20, 1, (1 << 20) - 416),
+    ],
 )
-def test_connections_leave_room_for_everything_else(files: int, most: int) -> None:
-    assert connections_room(files) == most
+def test_connections_leave_room_for_everything_else(files: int, shards: int, most: int) -> None:
+    assert connections_room(files, shards) == most

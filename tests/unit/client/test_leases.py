@@ -85,6 +85,19 @@ def test_a_lease_answers_without_a_call_until_half_is_spent_then_is_renewed(leas
     assert leased.grants() == [True] * 6
 
 
+def test_a_fraction_that_a_caller_spends_does_not_reach_the_daemon(leased: Leased) -> None:
+    leased.ask()
+    leased.fill(10)
+    assert leased.hold.take(0.5, 0, MS)  # type: ignore[arg-type]  # a caller without a type checker
+    for _ in range(4):
+        leased.ask(now=MS)
+    body = leased.fill(4, now=MS)
+
+    assert (body["messages"], body["bytes"]) == (4, 0)
+    assert isinstance(body["messages"], int)
+    assert leased.hold.left() == (8, 0)
+
+
 def test_a_lease_that_was_used_is_renewed_at_its_refresh_time_and_given_back_when_not(
     leased: Leased,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rgd.client.answers import Answer
+from rgd.client.errors import ClientClosed
 from rgd.client.producer import AskingProducer, Limited
 
 
@@ -40,8 +41,9 @@ class FakePulsar:
 class Limiter:
     """Grants or refuses, and notes what goes back."""
 
-    def __init__(self, *, granted: bool = True) -> None:
+    def __init__(self, *, granted: bool = True, closed: bool = False) -> None:
         self.granted = granted
+        self.closed = closed
         self.asked: list[tuple[int, int]] = []
         self.settled: list[Answer] = []
 
@@ -50,6 +52,8 @@ class Limiter:
         return Answer(granted=self.granted, limited_by="topic", retry_after_ms=7)
 
     def settle(self, answer: Answer) -> None:
+        if self.closed:
+            raise ClientClosed("the client is not open")
         self.settled.append(answer)
 
 
@@ -73,6 +77,24 @@ def test_what_was_not_sent_goes_back(way: str, result: str) -> None:
     assert limiter.asked == [(1, 4)]
     assert len(limiter.settled) == (result != "Ok")
     assert told == ([] if (way, result) == ("send", "Ok") else [result])
+
+
+@pytest.mark.parametrize("way", ["send", "send_async"])
+@pytest.mark.parametrize("result", ["Timeout", "closed"])
+def test_pulsars_answer_reaches_the_caller_after_the_client_was_closed(
+    way: str, result: str
+) -> None:
+    asking = producer_of(FakePulsar(result), Limiter(closed=True))
+    told: list[str] = []
+    try:
+        if way == "send":
+            asking.send(b"x")
+        else:
+            asking.send_async(b"x", lambda got, _: told.append(got.name))
+    except OSError as error:
+        told.append(str(error))
+
+    assert told == [result]
 
 
 @pytest.mark.parametrize("way", ["send", "send_async"])
