@@ -87,6 +87,7 @@ UNKNOWN = (
     "/partitioned-stats",
     "/none/renew",
     "/none/release",
+    "/check/below",
 )
 TOPIC_BACKLOG = "/v1/topics/acme/orders/eu/backlog"
 CALLS.extend(

@@ -165,7 +165,7 @@ def test_a_rate_that_is_none_is_named_with_its_path(body: bytes, field: str, got
         (b'{"blocked":"yes"}', 'blocked: expected true or false, got "yes"'),
         (
             b'{"quota":1}',
-            "quota: unknown field; expected one of publish, dispatch, policy, topic_split, shadow, "
+            "quota: unknown field; expected one of publish, dispatch, policy, topic_split, shadow, soft, "
             "blocked",
         ),
     ],
