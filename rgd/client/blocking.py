@@ -116,6 +116,8 @@ class BlockingClient:
 
     def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
+        for one in questions:
+            check_amounts(one.messages, one.bytes)
         asked = [self._begin(question, None, None) for question in questions]
         return [self._end(reply, ticket) for reply, ticket in asked]
 

@@ -11,7 +11,7 @@ What it knows is `core`; this is the road to it from coroutines of one event loo
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Self
 
 from rgd.client import forks
@@ -94,6 +94,8 @@ class Client:
 
     async def ask_all(self, questions: Sequence[Question]) -> list[Answer]:
         """Ask several at once; an item at fault has `status` and `reason` in its answer."""
+        for one in questions:
+            check_amounts(one.messages, one.bytes)
         return list(await asyncio.gather(*(self._ask_once(one, None, None) for one in questions)))
 
     def settle(self, name: Name, messages: int = 0, bytes: int = 0) -> None:  # noqa: A002 -- as on the wire
@@ -139,7 +141,21 @@ class Client:
             return await told
         except asyncio.CancelledError:
             self._core.abandon(asked)
+            if not told.cancelled():
+                # It was answered in the same turn of the loop, and nobody hears of it.
+                with suppress(ClientClosed):
+                    self.take_back(question.name, hold, told.result(), None, None)
             raise
+
+    def take_back(
+        self, name: Name, hold: Hold | None, answer: Answer, messages: int | None, size: int | None
+    ) -> None:
+        """Give back what of an answer was not used; None: all."""
+        unused = unused_of(answer, messages, size)
+        if answer.source is Source.LEASE and hold is not None:
+            hold.put_back(*unused, now())
+        elif answer.source is Source.DAEMON and any(unused):
+            self.settle(name, *unused)
 
     def _opened(self) -> Pump:
         if self._pump is None:
@@ -205,8 +221,4 @@ class Limiter:
             messages: how many of them were not used; None: all.
             bytes: the same of its bytes.
         """
-        unused = unused_of(answer, messages, bytes)
-        if answer.source is Source.LEASE and self._hold is not None:
-            self._hold.put_back(*unused, now())
-        elif answer.source is Source.DAEMON:
-            self._client.settle(self.name, *unused)
+        self._client.take_back(self.name, self._hold, answer, messages, bytes)

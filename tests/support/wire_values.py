@@ -40,6 +40,7 @@ from rgd.core.policies.model import (
     TopicSplit,
 )
 from rgd.core.policies.records import REVISION_MAX, PolicyRecord, Value, subscription_name
+from rgd.core.shares.model import PPM
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import COUNT_MAX, MILLI, QUOTA_MAX, Kind, Pair
 from rgd.wire.frame import BrokerEntryMetadata, Entry
@@ -229,7 +230,8 @@ _POLICIES: dict[str, tuple[st.SearchStrategy[str], st.SearchStrategy[Value]]] = 
 def _groups(name: str) -> st.SearchStrategy[Group]:
     policies = st.none() | st.sampled_from(SharePolicyName)
     splits = st.none() | st.sampled_from(TopicSplit)
-    return st.builds(Group, st.just(name), limits, st.booleans(), st.booleans(), policies, splits)
+    flags, softs = st.booleans(), st.none() | st.integers(1, PPM)
+    return st.builds(Group, st.just(name), limits, flags, flags, softs, policies, splits)
 
 
 @st.composite

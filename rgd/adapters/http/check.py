@@ -10,6 +10,7 @@ Laws:
   With a query, headers are not looked at: a gateway passes on its caller's own headers. Below `/v1/check` the query
   is not looked at: Envoy appends its caller's path and query there. So a caller whose gateway sets the query, or
   the headers, cannot ask in another name or for less than it takes.
+- A header that comes twice is at fault: one of them may be the caller's.
 - The whole request passes, or nothing.
 """
 
@@ -42,6 +43,7 @@ _NAMES: Final = ("tenant", "namespace", "group", "topic", "subscription")
 _AMOUNTS: Final = ("messages", "bytes", "attempt")
 _FIELDS: Final = (*_NAMES, "kind", *_AMOUNTS, "deny")
 _HEADERS: Final = {name: f"X-Rgd-{name.capitalize()}" for name in _FIELDS}
+_FIELD_OF: Final = {header.lower(): name for name, header in _HEADERS.items()}
 
 _DIGITS: Final = re.compile(r"[0-9]{1,19}")
 
@@ -146,9 +148,16 @@ def _query(call: Call) -> Mapping[str, str]:
 
 def _headers(call: Call) -> Mapping[str, str]:
     """The fields that the headers say."""
-    get = call.headers.get
-    said = {name: get(header) for name, header in _HEADERS.items()}
-    return {name: value for name, value in said.items() if value is not None}
+    given: dict[str, str] = {}
+    for header, value in call.headers.items():
+        name = _FIELD_OF.get(header.lower())
+        if name is None:
+            continue
+        if name in given:
+            # The gateway's and its caller's: nobody knows which is which.
+            raise BadBody(f"{_HEADERS[name]}: expected once, got it twice")
+        given[name] = value
+    return given
 
 
 def _deny(given: Mapping[str, str]) -> int | None:

@@ -40,6 +40,9 @@ UNCOUNTED_UNREAD_BYTES: Final = 16 << 10
 #: Bytes of a body that are read ahead of whoever wants them; a connection holds at most twice as many.
 READ_AHEAD_BYTES: Final = 64 << 10
 
+#: How long an answered client may go on sending a body that nobody reads.
+LINGER_S: Final = 2.0
+
 #: What we say we are; aiohttp would tell its and Python's version.
 SERVER: Final = "rgd"
 

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from rgd.adapters.http.byte_limits import FREE_BYTES, HeldBody
 from rgd.adapters.http.connection import (
+    LINGER_S,
     READ_AHEAD_BYTES,
     UNCOUNTED_UNREAD_BYTES,
     refuse_connection,
@@ -35,9 +36,11 @@ from rgd.adapters.http.reply import JSON, NO_HEADERS, Call, Reply
 #: Requests of one connection that are answered before others get their turn.
 PIPELINED_MAX: Final = 32
 
-#: Heads that a connection has read already, and the longest that is kept.
+#: Heads that a connection has read already and that were let pass, and the longest that is kept: together at most
+#: some 50 KB a connection.
 HEADS_KEPT: Final = 8
 HEAD_KEPT_BYTES: Final = 1 << 10
+HEAD_KEPT_HEADERS: Final = 16
 
 #: How often the guard is told that a connection asked, at most: so exact is the order in which idle ones go.
 NOTED_S: Final = 0.1
@@ -123,6 +126,7 @@ class Lane(asyncio.Protocol):
         self._lanes.answers.at(now)
         if self._why_not or self._left:
             if self._why_not & _CLOSED:
+                self._pass_over(len(data))
                 return
             self._left.append(data)
             self._left_bytes += len(data)
@@ -277,7 +281,9 @@ class Lane(asyncio.Protocol):
         if len(head_bytes) < len(_HEAD_END):
             return None
         head = read_head(head_bytes, self._lanes.routes, self._lanes.body_max_bytes)
-        if head is not None and len(head_bytes) <= HEAD_KEPT_BYTES:
+        if head is None:
+            return None
+        if len(head_bytes) <= HEAD_KEPT_BYTES and len(head.headers) <= HEAD_KEPT_HEADERS:
             if len(self._heads) >= HEADS_KEPT:
                 self._heads.clear()
             self._heads[head_bytes] = head
@@ -285,7 +291,9 @@ class Lane(asyncio.Protocol):
 
     def _no_head(self, left: bytes, *, is_whole: bool) -> None:
         """A head that is not whole, or one for aiohttp."""
-        if is_whole or len(left) >= HEAD_BYTES_MAX or not may_become_hot(left):
+        # After a bare line feed the end of this head may never come.
+        is_odd = left.count(b"\n") != left.count(b"\r\n") or not may_become_hot(left)
+        if is_whole or len(left) >= HEAD_BYTES_MAX or is_odd:
             self._hand_over(left)
             return
         self._guard.head_began()
@@ -300,6 +308,7 @@ class Lane(asyncio.Protocol):
             gate.authorise(head.scope, head.authorization)
             self._hold_body(head.length)
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
+            self._needed_bytes = needed_bytes - len(left)
             self._end_with(head, gate.reply_to(exc, head.method, head.route))
             return
         self._begin_request()
@@ -324,6 +333,7 @@ class Lane(asyncio.Protocol):
     def _body_is_late(self, head: Head) -> None:
         self._body_timer = None
         late = BodyTooSlow(self._lanes.request_timeout_s)
+        self._needed_bytes -= self._left_bytes
         self._end_with(head, self._lanes.gate.reply_to(late, head.method, head.route))
 
     def _end_with(self, head: Head, reply: Reply) -> None:
@@ -331,8 +341,19 @@ class Lane(asyncio.Protocol):
         self._end_partial()
         self._free_body()
         self._left.clear()
-        self._lanes.gate.observe(head.route, reply.status, 0.0)
-        self._write(head, reply, is_last=True)
+        lanes = self._lanes
+        lanes.gate.observe(head.route, reply.status, 0.0)
+        self._transport.write(lanes.answers.other(reply, is_head=head.is_head, is_last=True))
+        self._end_timers()
+        self._why_not |= _CLOSED
+        self._idle_timer = self._loop.call_later(LINGER_S, self.force_close)
+
+    def _pass_over(self, count: int) -> None:
+        """A part of a refused body came: the connection ends with it, for a reset could overtake the answer."""
+        if self._needed_bytes > 0:
+            self._needed_bytes -= count
+            if self._needed_bytes <= 0:
+                self.force_close()
 
     def _reply(self, head: Head, body: bytes) -> None:
         """Answer one request, now or later."""
@@ -349,6 +370,9 @@ class Lane(asyncio.Protocol):
                 _new_call(Call, (head.path, head.headers, body, head.query, head.raw_path))
             )
         except Exception as exc:  # noqa: BLE001 -- the boundary: no request may end the process
+            if head.tokens is not gate.tokens:
+                # Nothing is kept of who was not let pass.
+                self._heads.clear()
             answer = gate.reply_to(exc, head.method, head.route)
         if type(answer) is Reply:
             self._tell(head, answer, began)

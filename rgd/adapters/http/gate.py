@@ -12,15 +12,13 @@ from typing import Final
 
 from rgd.adapters.http.errors import INTERNAL, ScopeMissing, TokenMissing, reply_to
 from rgd.adapters.http.reply import Observer, Reply
-from rgd.adapters.http.tokens import Tokens
+from rgd.adapters.http.tokens import Tokens, bearer_of
 from rgd.ports.door import Scope
 
 log = logging.getLogger(__name__)
 
 #: What the observer is told where no path matched: its labels must stay few.
 OTHER_ROUTE: Final = "other"
-
-_BEARER: Final = "bearer"
 
 
 class Gate:
@@ -51,10 +49,10 @@ class Gate:
         """
         if scope is None or not self.tokens:
             return
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != _BEARER:
+        token = bearer_of(authorization)
+        if token is None:
             raise TokenMissing(sent=False)
-        scopes = self.tokens.scopes_of(token.strip())
+        scopes = self.tokens.scopes_of(token)
         if scopes is None:
             raise TokenMissing(sent=True)
         if scope not in scopes:

@@ -139,7 +139,7 @@ class Guard:
 
     def close_later(self) -> None:
         """See that a closed connection ends although nobody reads the rest of its answer."""
-        if self.admission is not None and self._transport.get_write_buffer_size():
+        if self.admission is not None and self._has_unread():
             self._loop.call_later(self._bounds.answer_timeout_s, self._transport.abort)
 
     def lost(self) -> None:
@@ -155,7 +155,7 @@ class Guard:
     def _make_room(self) -> None:
         self.owner.force_close()
         # A polite end would wait for a peer that has not read what it was sent.
-        if self._transport.get_write_buffer_size() or self._is_tls:
+        if self._has_unread() or self._is_tls:
             self._transport.abort()
 
     def _end(self, reason: Closed) -> None:
@@ -167,6 +167,13 @@ class Guard:
 
     def _end_soon(self) -> None:
         self._loop.call_soon(self._end, Closed.UNREAD_LIMIT)
+
+    def _has_unread(self) -> bool:
+        try:
+            return self._transport.get_write_buffer_size() > 0
+        except AttributeError:
+            # asyncio's TLS transport forgets its protocol when it is closed twice.
+            return False
 
     @property
     def _is_tls(self) -> bool:

@@ -140,7 +140,11 @@ def _parsed(head: bytes) -> tuple[str, str, CIMultiDict[str]] | None:
     is_one = (reader.begun, reader.ended_head, reader.has_body) == (1, 1, False)
     if not is_one or parser.get_http_version() != "1.1" or len(reader.headers) > HEADERS_MAX:
         return None
-    headers = CIMultiDict((name.decode(), value.decode()) for name, value in reader.headers)
+    headers = CIMultiDict(
+        # The parser leaves the space after a value.
+        (name.decode(), value.decode().strip(" \t"))
+        for name, value in reader.headers
+    )
     names = {name.lower() for name in headers}
     if len(names) < len(headers) or names & _UNUSUAL or "host" not in names:
         return None

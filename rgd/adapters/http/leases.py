@@ -29,6 +29,7 @@ from rgd.adapters.http.reply import Call, Reply, json_reply
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
+from rgd.adapters.http.tokens import bearer_of
 from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
 from rgd.core.leases.model import (
     TTL_DEFAULT_NS,
@@ -265,7 +266,9 @@ def _wants(messages: float | UnsetType, size: float | UnsetType) -> Pair:
 
 def _holder(call: Call) -> str:
     """Who asks: a token. Without tokens nobody can be told from anybody else."""
-    token = call.headers.get("Authorization", "")
+    said = call.headers.get("Authorization", "")
+    # Not the header: it says the same token in many ways, and each would be another caller.
+    token = bearer_of(said) or said
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -22,7 +22,7 @@ from rgd.adapters.http import openapi
 from rgd.adapters.http.acquire import Acquire
 from rgd.adapters.http.backlogs import Backlogs
 from rgd.adapters.http.byte_limits import BodyBudget, UnreadAnswers
-from rgd.adapters.http.connection import Connection, Connections
+from rgd.adapters.http.connection import LINGER_S, Connection, Connections
 from rgd.adapters.http.connection_limits import Closed, ConnectionLimits, Refused
 from rgd.adapters.http.dispatch import Dispatcher
 from rgd.adapters.http.explain import Explain
@@ -52,9 +52,6 @@ from rgd.ports.log_door import LogDoor
 from rgd.ports.metrics import Sample
 
 log = logging.getLogger(__name__)
-
-#: How long an answered client may go on sending a body that nobody reads.
-LINGER_S: Final = 2.0
 
 
 def observe_nothing(route: str, status: int, seconds: float) -> None:

@@ -20,6 +20,8 @@ _SOURCE: Final = "tokens"
 
 EVERYTHING: Final = frozenset(Scope)
 
+_BEARER: Final = "bearer"
+
 
 class Tokens:
     """The tokens in force, by digest; none at all means that no call needs one."""
@@ -57,3 +59,9 @@ class Tokens:
     @override
     def __repr__(self) -> str:
         return f"<Tokens: {len(self)}>"
+
+
+def bearer_of(authorization: str) -> str | None:
+    """The bearer token of an `Authorization` header, in whichever way it is spaced; None: it has none."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == _BEARER else None

@@ -8,7 +8,7 @@ Laws:
   has not reported as spent. Tokens of an expired lease stay taken, because its caller may have spent
   them. What leases take cannot be given back by settling.
 - Tokens go back only to the levels that they were taken from. If the levels of the name have changed
-  meanwhile, nothing goes back.
+  meanwhile, or one of them has a limit that it had not, nothing goes back.
 - A renewal only adds. So a caller may spend while its renewal travels, and a lost answer wastes
   tokens but grants none twice.
 - Demand: a lease that has spent all it had wants `wants` for the time since it asked last. One that
@@ -21,6 +21,7 @@ from collections import Counter
 from enum import StrEnum
 
 from rgd.core.buckets.bucket import PICO
+from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.decision import NOTHING, Answer, Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.refusal import Asked, grant_lease
@@ -36,7 +37,7 @@ from rgd.core.leases.model import (
     Renewal,
 )
 from rgd.core.leases.sizing import Fair, counted_at, fair_part, lasts_ns, part_for
-from rgd.core.leases.table import ENDED_PER_ROUND, Lease, LeaseTable
+from rgd.core.leases.table import ENDED_PER_ROUND, Lease, LeaseTable, Source
 from rgd.core.units import COUNT_MAX, NS_PER_MS, NS_PER_S, Nanos, Pair
 
 
@@ -138,7 +139,7 @@ class Leases:
             chain = self._limiter.chain_of(lease.name, now)
         except UnknownGroup:
             return NOTHING
-        if (*chain.deciding, *chain.groups) != source:
+        if _source_of(chain) != source:
             return NOTHING
         for level in chain.deciding:
             level.give(*back, now)
@@ -164,7 +165,7 @@ class Leases:
         chain = None if limiter.unknown is not None else limiter.chain_of(lease.name, now, attempt)
         if chain is None or not chain.levels:
             return self._take_apart(lease, attempt, now)
-        source = (*chain.deciding, *chain.groups)
+        source = _source_of(chain)
         carried = left if source == lease.source else NOTHING
         lease.source = source
         self.table.count(lease, counted_at(chain, lease.wants), carried)
@@ -209,6 +210,14 @@ class Leases:
     def _extend(self, lease: Lease, floor_ns: int, now: Nanos) -> None:
         ttl_ns = min(max(lease.ttl_ns, TTL_MIN_NS), TTL_MAX_NS)
         lease.expires_at = Nanos(now + max(ttl_ns, 2 * floor_ns))
+
+
+def _source_of(chain: Chain) -> Source:
+    """Where a lease of this chain takes its tokens from."""
+    return tuple(
+        (level, level.messages_rate is None, level.bytes_rate is None)
+        for level in (*chain.deciding, *chain.groups)
+    )
 
 
 def _wanted(lease: Lease, left: Pair, now: Nanos) -> Pair:

@@ -36,6 +36,11 @@ _NONE: Final = Pair()
 Counted = tuple[tuple[LevelState, Pair], ...]
 
 
+#: The levels and groups that tokens were taken from, each with whether it then had no limit of messages and of
+#: bytes: a bucket that was made since was never charged for them.
+Source = tuple[tuple[LevelState, bool, bool], ...]
+
+
 class Load:
     """What the leases of one level want (Milli per second) and hold (whole units)."""
 
@@ -81,7 +86,7 @@ class Lease:
         #: Whole units taken for it, at most, that its caller may still give back.
         self.held = _NONE
         #: The levels and groups that `held` was taken from; others get none of it back.
-        self.source: tuple[LevelState, ...] = ()
+        self.source: Source = ()
         #: What its levels and groups count as its want.
         self.counted: Counted = ()
 

@@ -173,6 +173,34 @@ async def test_who_leaves_gets_no_grant(running: RunningDaemon) -> None:
         assert client.count().settled_messages == 7
 
 
+@pytest.mark.parametrize("leased", [False, True])
+async def test_who_leaves_in_the_turn_of_his_answer_gets_no_grant(
+    leased: bool, running: RunningDaemon
+) -> None:
+    async with Client(settings_of(running.url)) as client:
+        limiter = client.limiter(ORDERS, leased=leased)
+        asking = asyncio.ensure_future(limiter.acquire(7))
+        # Its first step asks, and waits.
+        await asyncio.sleep(0)
+        ticket = client._core._deadlines[0][2]
+        told = ticket.on_answer
+
+        def tell_and_cancel(answer: Answer) -> None:
+            told(answer)
+            asking.cancel()
+
+        ticket.on_answer = tell_and_cancel
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        if leased:
+            hold = limiter._hold
+            assert hold is not None
+            assert hold.left() == hold._granted
+        else:
+            await client.ask(Question(ORDERS))
+            assert client.count().settled_messages == 7
+
+
 @pytest.mark.parametrize("ask", [ask_async, ask_blocking])
 def test_a_closed_client_says_so(ask: Asking, running: RunningDaemon) -> None:
     closed = BlockingClient(settings_of(running.url))

@@ -3,12 +3,14 @@
 Not covered: a real gateway (test_check_nginx.py); the decision (tests/unit/core/buckets).
 """
 
+import asyncio
+
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.units import Kind, Pair
 from rgd.ports.door import Ungoverned
-from tests.integration.http.door import Door, open_door
+from tests.integration.http.door import Door, open_door, read_answer
 
 CHECK = "/v1/check"
 TRIAL = "tenant=acme&namespace=trial"
@@ -109,3 +111,15 @@ async def test_an_unknown_group_is_404(door: Door) -> None:
 
 async def test_neighbouring_paths_are_no_check(door: Door) -> None:
     assert (await door.send("GET", f"{CHECK}s?{TRIAL}")).status == 404
+
+
+async def test_a_header_that_comes_twice_is_400(door: Door) -> None:
+    # A gateway that adds its header beside its caller's.
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+    said = "X-Rgd-Group: trial\r\nX-Rgd-Messages: 0\r\nx-rgd-messages: 5\r\n"
+    writer.write(f"GET {CHECK} HTTP/1.1\r\nHost: x\r\n{said}\r\n".encode())
+    async with asyncio.timeout(10):
+        answer = await read_answer(reader)
+    assert (answer.status, answer.reason) == (400, "X-Rgd-Messages: expected once, got it twice")
+    assert not door.daemon.asked
+    writer.close()

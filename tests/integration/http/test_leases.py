@@ -138,3 +138,10 @@ async def test_callers_with_tokens_are_told_apart(door: Door) -> None:
     holders = [request.holder for request in door.daemon.lease_requests]
     assert len(set(holders)) == 2
     assert "one" not in holders[0]
+
+
+async def test_a_token_is_one_caller_however_it_is_written(door: Door) -> None:
+    for said in ("Bearer one", "bearer   one"):
+        headers = {"Authorization": said}
+        assert (await door.send("POST", LEASES, ORDERS | WANTS, headers=headers)).status == 200
+    assert len({request.holder for request in door.daemon.lease_requests}) == 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rgd.adapters.http import lane_heads
 from rgd.adapters.http.connection import Connection
-from rgd.adapters.http.fast_lane import HEADS_KEPT, PIPELINED_MAX, Lane
+from rgd.adapters.http.fast_lane import HEAD_KEPT_HEADERS, HEADS_KEPT, PIPELINED_MAX, Lane
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
 from rgd.ports.door import Scope, digest_of
@@ -56,6 +56,7 @@ SOUND = [
     post(b'{"group":"gold"}', b"/v1/%61cquire"),
     post(b'{"group":"gold"}', b"/v1/acquire?%ff"),
     post(b'{"group":"gold"}', b"//v1/acquire"),
+    b"GET /v1/check HTTP/1.1\r\nHost: x\r\nX-Rgd-Group: gold \t\r\n\r\n",
     b"GET /v1/acquire HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /v1/groups/gold HTTP/1.1\r\nHost: x\r\n\r\n",
     b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -128,7 +129,8 @@ async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
 async def both(given_settings: HttpSettings) -> AsyncIterator[tuple[Door, Door]]:
     """A door with the lane and one without."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rgd.adapters.http.server.LINGER_S", 0.01)
+        for module in ("server", "fast_lane"):
+            patch.setattr(f"rgd.adapters.http.{module}.LINGER_S", 0.01)
         async with open_door(given_settings) as lane:
             patch.setattr("rgd.adapters.http.server.IS_AVAILABLE", False)
             async with open_door(given_settings) as aiohttp:
@@ -194,6 +196,29 @@ def test_both_roads_give_the_same_answers_to_every_request_of_the_lists(tokens: 
     run([(request + LAST,) for request in (*SOUND, *STRANGE)], tokens)
 
 
+def test_both_roads_refuse_a_bare_line_feed_at_once() -> None:
+    run([(b"POST /v1/acquire HTTP/1.1\r\nHost: x\nX: a\r\n",), (post(BODY).replace(b"\r", b""),)])
+
+
+async def test_a_refusal_is_read_however_much_of_its_body_is_still_to_come() -> None:
+    body = b"[" + b" " * (1 << 20) + b"]"
+    async with (
+        open_door(HttpSettings(port=0, tokens=SECURED)) as door,
+        asyncio.timeout(10),
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        request = post(body)
+        writer.write(request[:1000])
+        assert (await read_answer(reader)).status == 401
+        # A connection that was closed by now would be reset, which may overtake the answer.
+        for begin in range(1000, len(request), 1 << 16):
+            writer.write(request[begin : begin + (1 << 16)])
+            await writer.drain()
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+
 async def test_a_connection_moves_to_aiohttp_with_its_first_other_request(door: Door) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     lanes = door.server._lanes
@@ -223,6 +248,26 @@ async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) 
             )
             assert (await read_answer(reader)).status == 200
     writer.close()
+
+
+async def test_a_connection_keeps_only_short_heads_of_who_was_let_pass() -> None:
+    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        kept = []
+        for headers in (
+            b"",
+            b"Authorization: Bearer query-token\r\n",
+            b"Authorization: Bearer query-token\r\n"
+            + b"".join(b"X-%d: a\r\n" % number for number in range(HEAD_KEPT_HEADERS)),
+        ):
+            writer.write(post(BODY, headers=headers))
+            await read_answer(reader)
+            assert door.server._lanes is not None
+            (lane,) = door.server._lanes.open
+            assert isinstance(lane, Lane)
+            kept.append(len(lane._heads))
+        assert kept == [0, 1, 1]
+        writer.close()
 
 
 async def test_a_flood_of_pipelined_requests_leaves_others_their_turn(door: Door) -> None:

@@ -381,3 +381,20 @@ def test_leases_of_callers_that_crashed_vanish_at_the_end_of_a_round() -> None:
     desk.run(3000, 4500)
     assert len(leases.table) == 0
     assert leases.events()[LeaseEvent.EXPIRED] == 1
+
+
+def test_what_was_taken_without_a_limit_does_not_go_back_into_one() -> None:
+    one = limiter(1_000_000)
+    leases = Leases(one)
+    taken = opened(leases, 0, 1_000_000)
+    assert taken.bytes == 1_000_000
+    opened(leases, 0, 1_000_000, lease_id="two")
+    follow(one, 1_000_000, 1_000)
+    decision = one.acquire(Request(bytes=250, namespace=NAMESPACE, topic=TOPIC), START)
+    assert isinstance(decision, Decision)
+    assert decision.granted
+
+    assert leases.release("one", Pair(0, taken.bytes), START) == NOTHING
+    leases.renew("two", Renewal(Pair(0, 1_000_000)), START)
+    assert leases.release("two", Pair(0, 1_000_000), START) == NOTHING
+    assert one.group(one.snapshot.groups["gold"], Kind.PUBLISH, START).bytes_tokens == 0
