@@ -83,7 +83,7 @@ class Traffic(Generic[M]):
 
     def post(self, message: M) -> None:
         """Queue a message to be sent; counts the one that a full queue drops for it."""
-        if len(self._outbox) == OUTBOX_MAX:
+        if len(self._outbox) == self._outbox.maxlen:
             self.dropped[OUTBOX] += 1
         self._outbox.append(message)
         self._has_outgoing.set()

@@ -60,8 +60,9 @@ class Delivered(NamedTuple):
     """What a delivered entry contains."""
 
     messages: tuple[DeliveredMessage, ...]
-    #: As how many messages the broker counted it; so many permits a reader returns.
-    permits: int
+    #: As how many messages the broker counted it; so many permits a reader returns. None: its metadata cannot be
+    #: read, so nobody here knows.
+    permits: int | None
     #: By the clock of whoever sent it, in milliseconds since 1970.
     published_ms: int = 0
     #: Why it cannot be read; None if it can.
@@ -70,7 +71,7 @@ class Delivered(NamedTuple):
 
 def read_delivery(data: bytes) -> Delivered:
     """Read an entry as it is delivered behind its command."""
-    permits = 1
+    permits: int | None = None
     try:
         metadata, payload = _split(data)
         permits = max(metadata.num_messages_in_batch, 1)

@@ -1,6 +1,6 @@
 """One connection to a Pulsar broker, over which a reader asks and is delivered to.
 
-Law: no call waits longer than its timeout for a broker that is silent. All calls but `wake` are made by one thread, because a TLS connection
+Law: no call waits longer than its timeout for a broker, whether that is silent or sends other things. All calls but `wake` are made by one thread, because a TLS connection
 must not be read and written by two. Pings are answered, and so is a broker that asks for the token again:
 with what the file has now. Whatever a broker or a network does is `ConnectionLost` or `Refused`.
 How: a blocking socket with a timeout; `receive` waits for it and for `wake` together.
@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Self
 import certifi
 
 from rgd.adapters.exchange.credentials import check_pem, read_token
+from rgd.adapters.exchange.deadline import Deadline
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.ports.exchange import ExchangeDown
 from rgd.wire import pulsar_commands as wire
@@ -34,8 +35,10 @@ from rgd.wire.pulsar_commands import Frame, FrameBuffer, framed
 
 #: Most bytes of one read.
 RECEIVE_BYTES_MAX: Final = 1 << 18
-#: Most reads for one answer: a broker that sends other things for ever does not hold up the caller.
-ANSWER_READS_MAX: Final = 100
+#: Most that waits while an answer is waited for, in bytes; more than the broker's dispatcher reads at a time (5 MiB).
+EARLY_BYTES_MAX: Final = 32 << 20
+#: A command costs about so much beside the entry behind it, in bytes.
+COMMAND_BYTES: Final = 512
 
 
 class ConnectionLost(Exception):
@@ -96,6 +99,7 @@ class PulsarConnection:
         self._buffer = FrameBuffer()
         #: What came while an answer was waited for.
         self.early: list[Frame] = []
+        self._early_bytes = 0
         self._wake_lock = threading.Lock()
         self._socket = _connected(address, settings)
         try:
@@ -131,37 +135,9 @@ class PulsarConnection:
         Raises:
             ConnectionLost: the broker closed the connection, or does not speak Pulsar's protocol.
         """
-        return self._received(timeout_s) or []
-
-    def answer(self, kind: int) -> BaseCommand:
-        """Wait for a command of this type; messages that come before or with it wait in `early`.
-
-        Raises:
-            Refused: the broker answered with an error, or nothing came for the timeout ("Timeout").
-            ConnectionLost: as `receive`.
-        """
-        found = None
-        for _ in range(ANSWER_READS_MAX):
-            frames = self._received(self._timeout_s)
-            if frames is None:
-                break
-            for frame in frames:
-                command = frame.command
-                if command.type == kind and found is None:
-                    found = command
-                elif command.type == wire.ERROR:
-                    raise Refused.by(command.error.error, command.error.message)
-                else:
-                    self.early.append(frame)
-            if found is not None:
-                return found
-        raise Refused("Timeout", "")
-
-    def _received(self, timeout_s: float) -> list[Frame] | None:
-        """None if nothing came."""
         try:
             if not self._has_pending and not self._is_readable(timeout_s):
-                return None
+                return []
             data = self._socket.recv(RECEIVE_BYTES_MAX)
         except (TimeoutError, ssl.SSLWantReadError):
             return []  # a part of a TLS record
@@ -173,6 +149,35 @@ class PulsarConnection:
             return [frame for frame in self._buffer.feed(data) if not self._is_answered(frame)]
         except WireError as exc:
             raise ConnectionLost(f"not Pulsar's protocol: {exc}") from exc
+
+    def answer(self, kind: int) -> BaseCommand:
+        """Wait for a command of this type; messages that come before or with it wait in `early`.
+
+        Raises:
+            Refused: the broker answered with an error, or not within the timeout ("Timeout").
+            ConnectionLost: as `receive`; or too much came before the answer.
+        """
+        found = None
+        deadline = Deadline(self._timeout_s)
+        # By the time and not by a number of reads, because a read over TLS returns a record of 16 KiB at most.
+        while (rest_s := deadline.rest_s) > 0:
+            for frame in self.receive(rest_s):
+                command = frame.command
+                if command.type == kind and found is None:
+                    found = command
+                elif command.type == wire.ERROR:
+                    raise Refused.by(command.error.error, command.error.message)
+                else:
+                    self._keep(frame)
+            if found is not None:
+                return found
+        raise Refused("Timeout", "")
+
+    def _keep(self, frame: Frame) -> None:
+        self.early.append(frame)
+        self._early_bytes += COMMAND_BYTES + len(frame.entry or b"")
+        if self._early_bytes > EARLY_BYTES_MAX:
+            raise ConnectionLost("the broker sends too much before it answers")
 
     def wake(self) -> None:
         """End a `receive` that waits, or the next one; from any thread."""

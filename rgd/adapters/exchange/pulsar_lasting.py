@@ -215,10 +215,14 @@ class LastingSession:
             LOGGER.warning("%s: the session is dead, opening another: %s", self._topic, reason)
         self._told_at = self._echo.read_back
         self.trouble = f"the session with Pulsar is dead: {reason}"
+        loop, spent_s = asyncio.get_running_loop(), 0.0
         while not self._is_received_again():
-            await asyncio.sleep(self._backoff.next_s())
+            # A Pulsar that has just started answers late. An attempt that waited for it in vain was a pause.
+            await asyncio.sleep(max(PAUSE_S_FIRST / 2, self._backoff.next_s() - spent_s))
+            began_s = loop.time()
             if self._is_received_again() or await self._try_another():
                 return
+            spent_s = loop.time() - began_s
 
     async def _try_another(self) -> bool:
         error = await self._open_another()

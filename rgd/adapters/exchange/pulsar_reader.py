@@ -7,9 +7,10 @@ Why: pulsar-client trusts the sizes that a message declares, and a false one end
 (`docs/decisions/0042-rgd-reads-pulsar-itself.md`). rgd still publishes with pulsar-client.
 How: a lookup finds the topic's broker, through Pulsar's proxies too; the subscription is exclusive, not durable,
 and of a new name each time. The broker may send `RECEIVER_QUEUE_MAX` messages ahead; as many permits as it
-counted go back to it, also for what was skipped, or it would stop sending. Brokers differ in how they count an entry
-that declares an absurd number of messages: the reader then goes on behind it over another connection.
-One thread calls everything but `ask`, `wake` and `close`.
+counted go back to it, also for what was skipped, or it would stop sending. How it counted an entry whose metadata
+cannot be read, or that declares an absurd number of messages, is not known: the reader then goes on behind it over
+another connection.
+One thread calls everything but `ask`, `wake`, `stop` and `close`.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from rgd.adapters.exchange.deadline import Deadline
 from rgd.adapters.exchange.probe import addresses_of
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import (
@@ -108,20 +110,21 @@ class PulsarReader:
         return self._connection is not None
 
     def open(self) -> None:
-        """Join the topic; takes a few times the open timeout at most.
+        """Join the topic; takes a few times the open timeout at most, whatever brokers answer.
 
         Raises:
             Refused: the broker does not let us read, or does not answer ("Timeout").
             ConnectionLost: no broker can be reached.
             ExchangeDown: the token or a certificate cannot be read.
         """
-        for _ in range(round(self._settings.open_timeout_s / RETRY_PAUSE_S)):
+        deadline = Deadline(self._settings.open_timeout_s)
+        while True:
             try:
-                return self._open_once()
+                return self._open_once(deadline)
             except Refused as refused:
-                if refused.fault not in _RETRIABLE or self._closing.wait(RETRY_PAUSE_S):
+                is_late = deadline.rest_s < RETRY_PAUSE_S
+                if refused.fault not in _RETRIABLE or is_late or self._closing.wait(RETRY_PAUSE_S):
                     raise
-        return self._open_once()
 
     def read(self, timeout_s: float) -> Iterator[Delivery]:
         """The next messages; none after the timeout, or after `wake`.
@@ -155,6 +158,11 @@ class PulsarReader:
             if self._connection is not None:
                 self._connection.wake()
 
+    def stop(self) -> None:
+        """End an `open` after its present step, and a `read` that waits; from any thread."""
+        self._closing.set()
+        self.wake()
+
     def close(self) -> None:
         """Leave; by the reading thread, or where there is none. Idempotent; never fails."""
         self._closing.set()
@@ -177,8 +185,8 @@ class PulsarReader:
         if command.type != wire.MESSAGE:
             return
         if entry is None:
-            self._skip("larger than any that Pulsar takes by default")
-            return self._return_permits(connection, 1)
+            self._must_resume = True
+            return self._skip("larger than any that Pulsar takes by default")
         at = self._last = command.message.message_id
         delivered = read_delivery(entry)
         if delivered.fault is not None:
@@ -186,7 +194,7 @@ class PulsarReader:
         for index, key, payload in delivered.messages:
             position = (at.ledgerId, at.entryId, index)
             yield Delivery(position, key, payload, delivered.published_ms)
-        if delivered.permits > BATCH_MESSAGES_MAX:
+        if delivered.permits is None or delivered.permits > BATCH_MESSAGES_MAX:
             self._must_resume = True
         else:
             self._return_permits(connection, delivered.permits)
@@ -233,17 +241,17 @@ class PulsarReader:
         start = self._last if self.from_start else wire.LATEST
         former = self._connection
         try:
-            self._open_once(start)
+            self._open_once(Deadline(self._settings.open_timeout_s), start)
         except Refused as exc:
             raise ConnectionLost(str(exc)) from exc
         if former is not None:
             former.close()
 
-    def _open_once(self, start: MessageIdData | None = None) -> None:
-        """Read from behind `start`; None: as from_start says."""
+    def _open_once(self, deadline: Deadline, start: MessageIdData | None = None) -> None:
+        """Read from behind `start`; None: as from_start says. No lookup begins after the deadline."""
         if start is None:
             start = wire.EARLIEST if self.from_start else wire.LATEST
-        connection = self._owner()
+        connection = self._owner(deadline)
         try:
             self._subscribe(connection, start)
         except BaseException:
@@ -259,6 +267,7 @@ class PulsarReader:
         self._must_resume = False
         self._sent.clear()
         self._waiting.extend(connection.early)
+        connection.early.clear()
 
     def _subscribe(self, connection: PulsarConnection, start: MessageIdData) -> None:
         subscribe = CommandSubscribe(
@@ -280,11 +289,12 @@ class PulsarReader:
         connection.send(BaseCommand(type=wire.PING, ping=CommandPing()))
         connection.answer(wire.PONG)
 
-    def _owner(self) -> PulsarConnection:
+    def _owner(self, deadline: Deadline) -> PulsarConnection:
         """A connection to the topic's broker."""
         connection, is_authoritative = self._any_of_service(), False
         for _ in range(REDIRECTS_MAX):
             try:
+                self._check_time(deadline)
                 found = self._lookup(connection, is_authoritative=is_authoritative)
                 target = _target(found, connection.address)
                 if target != connection.address or found.proxy_through_service_url:
@@ -298,6 +308,12 @@ class PulsarReader:
             is_authoritative = found.authoritative
         connection.close()
         raise Refused("BrokerMetadataError", f"more than {REDIRECTS_MAX} redirects")
+
+    def _check_time(self, deadline: Deadline) -> None:
+        if self._closing.is_set():
+            raise ConnectionLost("closed meanwhile")
+        if deadline.is_over:
+            raise Refused("Timeout", "lookups lead on for too long")
 
     def _lookup(
         self, connection: PulsarConnection, *, is_authoritative: bool

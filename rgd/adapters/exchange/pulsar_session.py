@@ -88,7 +88,7 @@ class _Link:
         If there is time, the producer is closed first, because a client that is closed with it open
         while its connection breaks is not always freed (3.13: a thread and three descriptors each).
         """
-        self.reader.wake()
+        self.reader.stop()
         # A dead broker does not answer, but everything is closed all the same.
         for closing in [self.producer.close, self.client.close][not takes_its_time :]:
             with contextlib.suppress(pulsar.PulsarException):
@@ -226,7 +226,9 @@ class PulsarSession:
         """
         with self._lock:
             self._closing.set()
-            link, self._link = self._link, None
+            link, self._link, reader = self._link, None, self._reader
+        if reader is not None:
+            reader.stop()
         for answer in self._unanswered:
             if not answer.done():
                 answer.set_exception(ExchangeClosed(f"{self._topic} was closed meanwhile"))

@@ -30,7 +30,7 @@ from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.stock.members import StockMembers, Usage
 from rgd.core.stock.messages import GroupUsage
-from rgd.core.stock.names import is_of_rgd, stock_name
+from rgd.core.stock.names import is_of_rgd, is_service_url, stock_name
 from rgd.core.stock.steering import USAGE_MAX, rate_of
 from rgd.core.units import Nanos, Pair
 
@@ -111,7 +111,9 @@ class StockWork:
         report = event.report
         if not self._period_ns or is_of_rgd(report.broker):
             return []
-        if self._peers.get(report.broker) or report.broker == self._settings.sender.broker:
+        # Another name may be that of an rgd broker that joins later: one broker cannot be both.
+        is_ours = self._peers.get(report.broker) or report.broker == self._settings.sender.broker
+        if is_ours or not is_service_url(report.broker):
             self.members.refused["name"] += 1
             return []
         entries = len(report.usage)

@@ -17,3 +17,8 @@ def stock_name(broker: str) -> str:
 def is_of_rgd(name: str) -> bool:
     """Whether a report on the topic of stock brokers is one of an rgd broker."""
     return name.startswith(PREFIX)
+
+
+def is_service_url(name: str) -> bool:
+    """Whether a report is in the name of a stock broker, which is its service URL; an rgd broker may have any other."""
+    return name.startswith(("pulsar://", "pulsar+ssl://"))

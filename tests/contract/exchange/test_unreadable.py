@@ -63,6 +63,11 @@ HOSTILE: dict[str, Hostile] = {
     ),
     "batch of too few": lambda n: (metadata(n, (11, 5)), _SINGLE),
     "batch of two billion": lambda n: (metadata(n, (11, (1 << 31) - 1)), _SINGLE),
+    # The broker counts as many messages as it declares, and nobody else can read that.
+    "batch with 300 KB of metadata": lambda n: (
+        metadata(n, (11, RECEIVER_QUEUE_MAX), (5, bytes(300_000))),
+        _SINGLE,
+    ),
     "batch with a payload of gigabytes": lambda n: (
         metadata(n, (11, 1)),
         _in_batch(message((3, (1 << 31) - 1)), b""),

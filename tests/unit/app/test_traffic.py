@@ -3,7 +3,10 @@
 Not covered: large states and bombs (tests/integration/exchange/test_large_states.py).
 """
 
+import pytest
+
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
+from rgd.app import shard_topics
 from rgd.app.traffic import OUTBOX_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Hello, Report, Sender
@@ -50,9 +53,10 @@ async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
     await exchange.close()
 
 
-async def test_what_a_full_queue_drops_is_counted() -> None:
-    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end())
-    for _ in range(OUTBOX_MAX + 3):
+@pytest.mark.parametrize("size", [OUTBOX_MAX, shard_topics.OUTBOX_MAX])
+async def test_what_a_full_queue_drops_is_counted(size: int) -> None:
+    traffic = Traffic(MemoryExchange(MemoryBus()), CompactDialect(), no_end(), size)
+    for _ in range(size + 3):
         traffic.post(Hello(Sender("b1", 1)))
     assert traffic.dropped == {"outbox": 3}
 

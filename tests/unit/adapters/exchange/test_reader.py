@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rgd.adapters.exchange import pulsar_reader
+from rgd.adapters.exchange import pulsar_connection, pulsar_reader
 from rgd.adapters.exchange.pulsar_client import PulsarSettings
 from rgd.adapters.exchange.pulsar_connection import ConnectionLost, Refused
 from rgd.adapters.exchange.pulsar_reader import PulsarReader
@@ -221,3 +221,44 @@ def test_a_reader_that_was_closed_while_it_opened_leaves_nothing() -> None:
         with pytest.raises(ConnectionLost, match="meanwhile"):
             reader.open()
         assert not reader.is_connected
+
+
+def test_an_answer_behind_hundreds_of_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_connection, "RECEIVE_BYTES_MAX", 4)  # TLS returns 16 KiB at most
+    ping = BaseCommand(type=wire.PING, ping=CommandPing())
+    with brokers(1) as (broker,):
+        broker.answers[wire.LOOKUP] = lambda _: [*[ping] * 200, lookup(broker.url)]
+        reader = reader_of(broker.url)
+        reader.open()
+        reader.close()
+
+
+def test_what_comes_before_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_connection, "EARLY_BYTES_MAX", 100 * pulsar_connection.COMMAND_BYTES)
+    pong = BaseCommand(type=wire.PONG, pong=CommandPong())
+    with brokers(1) as (broker,):
+        broker.answers[wire.LOOKUP] = lambda _: [*[pong] * 200, lookup(broker.url)]
+        with pytest.raises(ConnectionLost, match="too much"):
+            reader_of(broker.url).open()
+
+
+def test_lookups_that_lead_on_end_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulsar_reader, "REDIRECTS_MAX", 1 << 30)
+    with brokers(1) as (broker,):
+        broker.answers[wire.LOOKUP] = lambda _: [lookup(broker.url, response=wire.REDIRECT)]
+        with pytest.raises(Refused, match="lead on"):
+            reader_of(broker.url, PulsarSettings(open_timeout_s=1)).open()
+
+
+def test_one_that_is_stopped_asks_no_more() -> None:
+    with brokers(1) as (broker,):
+        reader = reader_of(broker.url, PulsarSettings(open_timeout_s=TIMEOUT_S))
+
+        def not_ready(_: BaseCommand) -> list[BaseCommand]:
+            reader.stop()
+            return [lookup(broker.url, response=2, error=6)]
+
+        broker.answers[wire.LOOKUP] = not_ready
+        with pytest.raises((Refused, ConnectionLost)):
+            reader.open()
+        assert broker.types().count(wire.LOOKUP) == 1

@@ -222,3 +222,28 @@ def test_members_of_this_release_are_sent_the_newer_version(seat: Seat) -> None:
     with_row = next(each for each in answers if len(each.rows))
     assert encode(with_row)[0] == NEWER_VERSION
     assert with_row.version == NEWER_VERSION
+
+
+def test_heartbeats_that_lie_about_64_shards_cost_an_ask_a_round_and_heal(seat: Seat) -> None:
+    desk = seat(shards=4)
+    desk.go_live()
+    desk.hear(heartbeat(1, *said_of_gold(0)), 2010)
+    desk.ask(5, 2020)
+    desk.wake(2030)
+    desk.handle(ShardOpened(ms(2040), OF_GOLD))
+    desk.run(2040, 2300)
+    asked = 0
+    for step in range(40):
+        lie = (1 << 62) + step * (1 << 40)
+        of_all = heartbeat(2 + step, *[lie] * 64, shards=64)
+        both = replace(of_all, shard_sequences=((lie,) * 64, (lie,) * 4), shards=4)
+        asked += len(asks(desk.hear(both, 2310 + 100 * step)))
+    joined = desk.broker.shard_reader.joined
+    assert 1 <= asked <= 4
+    assert set(joined) == {OF_GOLD.number}
+    assert len(joined[OF_GOLD.number].missing) <= 1
+    # The truth is told twice, more than a round apart, and the next report counts.
+    for at, sequence in ((6400, 50), (7500, 51)):
+        desk.hear(heartbeat(sequence, *said_of_gold(1)), at)
+    desk.hear(in_shard(report("b2", usage(30), sequence=2)), 7510)
+    assert set(desk.broker.usage.rows_of("b2")) == {key()}

@@ -8,8 +8,10 @@ import pytest
 
 from rgd.core.broker import stock_work
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
-from rgd.core.broker.events import StockBrokersListed, StockReportReceived
+from rgd.core.broker.events import ShardOpened, StockBrokersListed, StockReportReceived
+from rgd.core.broker.shard_phase import Phase
 from rgd.core.exchange.messages import Hello, Sender
+from rgd.core.exchange.shards import shard_of
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
@@ -211,3 +213,33 @@ def test_without_a_stock_period_reports_are_ignored(seat: Seat) -> None:
     assert live.handle(StockReportReceived(ms(2020), StockReport(S1, (used(500),)))) == ()
     assert live.broker.stock.due_at(ms(2020)) is None
     assert live.broker.sharing.brokers == ["b1"]
+
+
+def test_with_shards_stock_brokers_count_and_are_led_as_without(seat: Seat) -> None:
+    desk = seat(stock_period_ns=5 * NS_PER_S, shards=4)
+    of_gold = shard_of("gold", 4)
+    desk.go_live()
+    desk.share()
+    # Their report comes before the shard can be read, and counts once it is warm.
+    stock(desk, 2020, used(500))
+    desk.ask(5, 2030)
+    desk.wake(2040)
+    desk.handle(ShardOpened(ms(2050), of_gold))
+    desk.run(2050, 4300)
+    assert desk.broker.shard_reader.joined[of_gold.number].phase is Phase.WARM
+    assert desk.broker.usage.rows(key())[S1].wanted == Pair(100_000)
+    assert sum(share.messages or 0 for share in desk.broker.shares(key()).values()) == 100_000
+    answers = idle(desk, 4300, 4310 + 2 * PERIOD_MS)
+    assert {(one.broker, each.group) for one in answers for each in one.usage} == {
+        ("rgd://b1", "gold")
+    }
+
+
+@pytest.mark.parametrize("name", ["b2", "", "rgd://b2"])
+def test_a_report_in_a_name_that_an_rgd_broker_may_have_does_not_count(
+    desk: Desk, name: str
+) -> None:
+    stock(desk, 2020, used(500), broker=name)
+    assert name not in desk.broker.usage.rows(key())
+    desk.hear(report("b2", usage(500)), 2030)
+    assert set(desk.broker.usage.rows(key())) - {"b1"} == {"b2"}
