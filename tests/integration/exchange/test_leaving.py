@@ -9,12 +9,13 @@ import logging
 import sys
 from pathlib import Path
 
+import pulsar
 import pytest
 
 from rgd.adapters.exchange.embedded import EmbeddedBroker
-from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
-from rgd.ports.exchange import ExchangeDown
+from rgd.adapters.exchange.pulsar_client import PulsarSettings, connect
 from tests.support import components
+from tests.support.child_processes import free_ports
 
 pytestmark = pytest.mark.embedded
 
@@ -63,17 +64,12 @@ async def test_the_clients_log_goes_to_pythons_logging_and_not_to_standard_outpu
     ear = Ear()
     logging.getLogger("rgd.pulsar").addHandler(ear)
 
-    async def answer_once(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.close()
-        writer.write(b"?")
-        writer.close()
-
-    server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
-    url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    member = PulsarExchange(url, settings=PulsarSettings(open_timeout_s=1))
-    with pytest.raises(ExchangeDown):
-        await member.open()
+    (port,) = free_ports(1)
+    client = connect(f"pulsar://127.0.0.1:{port}", PulsarSettings(open_timeout_s=1))
+    with pytest.raises(pulsar.PulsarException):
+        await asyncio.to_thread(client.create_producer, "non-persistent://public/rgd/usage")
     async with asyncio.timeout(TIMEOUT_S):
         await heard.wait()
+    await asyncio.to_thread(client.close)
     logging.getLogger("rgd.pulsar").removeHandler(ear)
     assert capfd.readouterr().out == ""
