@@ -1,5 +1,6 @@
 """Connections and malformed requests leave no reference cycles: those are collected rarely (`wiring.GC_THRESHOLDS`)."""
 
+import asyncio
 import gc
 import random
 from collections import Counter
@@ -33,14 +34,19 @@ async def test_what_a_connection_leaves_is_freed_without_the_collector(what: str
         gc.collect()
         gc.disable()
         try:
+            before = alive()
             await attack(count)
-            ours = Counter(
-                type(one).__name__
-                for one in gc.get_objects()
-                if type(one).__name__ in {"Guard", "Lane", "Connection", "_ErrInfo"}
-            )
+            ours = alive() - before
             left = gc.collect()
         finally:
             gc.enable()
-    assert sum(ours.values()) <= 10, ours
-    assert left / count <= LEFT_MAX
+    assert ours.total() <= 10, ours
+    # The transports of asyncio itself are reference cycles; a daemon has those of uvloop.
+    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
+        assert left / count <= LEFT_MAX
+
+
+def alive() -> Counter[str]:
+    """The parts of connections that exist now, those that other tests left behind too."""
+    parts = {"Guard", "Lane", "Connection", "_ErrInfo"}
+    return Counter(type(one).__name__ for one in gc.get_objects() if type(one).__name__ in parts)

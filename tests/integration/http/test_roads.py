@@ -144,10 +144,12 @@ async def same(sequences: Sequence[Sequence[bytes]], tokens: Tokens) -> None:
         for sent in sequences:
             answers, others = await told(lane, sent), await told(aiohttp, sent)
             if len(answers) != len(others):
-                # aiohttp drops sound requests that it reads in one piece with a malformed one.
+                # aiohttp drops sound requests that it reads in one piece with a malformed one, and its words
+                # for that one depend on what was in the piece before it.
                 assert [answer[:3] for answer in others] in ([b"400"], [b"431"]), sent
-            assert answers[-len(others) :] == others, sent
-            if len(answers) == len(others):
+                assert answers[-1][:3] == others[-1][:3], sent
+            else:
+                assert answers == others, sent
                 assert lane.observed == aiohttp.observed
                 assert lane.daemon.asked == aiohttp.daemon.asked
             for door in (lane, aiohttp):
