@@ -65,7 +65,7 @@ async def test_who_reads_nothing_is_soon_read_no_more() -> None:
 
 async def test_unread_answers_of_all_are_bounded_and_the_longest_waiting_ends() -> None:
     # More than one answer, and less than what so many callers leave unread at least.
-    most, callers = 200_000, 1 + 200_000 // UNCOUNTED_UNREAD_BYTES
+    most, callers = 400_000, 1 + 400_000 // UNCOUNTED_UNREAD_BYTES
     async with (
         open_door(HttpSettings(port=0, unread_max_bytes=most)) as door,
         AsyncExitStack() as clients,
