@@ -31,6 +31,7 @@ from rgd.adapters.http.bodies import AcquireBody
 from rgd.adapters.http.endpoint import AnyOf, Endpoint, Query, ResponseSpec
 from rgd.adapters.http.errors import BadBody
 from rgd.adapters.http.reply import Call, Reply
+from rgd.adapters.http.usual import REFUSAL_HEADERS
 from rgd.core.units import COUNT_MAX, Kind
 from rgd.ports.door import Scope
 
@@ -75,14 +76,6 @@ class Check:
 
 def check_endpoints(check: Check) -> tuple[Endpoint, ...]:
     """The calls."""
-    refusal = (
-        "Retry-After",
-        "RateLimit",
-        "RateLimit-Policy",
-        "RateLimit-Limit",
-        "RateLimit-Remaining",
-        "RateLimit-Reset",
-    )
     refused = AnyOf((AcquireAnswer, TooLargeAnswer, UnknownAnswer, Reason))
     answers = {
         200: ResponseSpec("It may.", AcquireAnswer, headers_if_any=("X-Rgd-Shadow", "X-Rgd-Over")),
@@ -90,15 +83,15 @@ def check_endpoints(check: Check) -> tuple[Endpoint, ...]:
         403: ResponseSpec(
             "No limit applies and http.ungoverned is deny; the token lacks the scope; or deny=403.",
             refused,
-            headers_if_any=(*refusal, "WWW-Authenticate"),
+            headers_if_any=(*REFUSAL_HEADERS, "WWW-Authenticate"),
         ),
         404: ResponseSpec("There is no such group.", Reason),
         413: ResponseSpec("More than can ever be granted at once.", refused),
-        429: ResponseSpec("It may not; or deny=429.", refused, headers_if_any=refusal),
+        429: ResponseSpec("It may not; or deny=429.", refused, headers_if_any=REFUSAL_HEADERS),
         503: ResponseSpec(
             "No policies are known yet; too many connections; or deny=503.",
             refused,
-            headers_if_any=refusal,
+            headers_if_any=REFUSAL_HEADERS,
         ),
     }
     return (

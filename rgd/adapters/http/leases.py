@@ -30,6 +30,7 @@ from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.shadow import HEADER, Shadow
 from rgd.adapters.http.strict import BodyDecoder
 from rgd.adapters.http.tokens import bearer_of
+from rgd.adapters.http.usual import REFUSAL_HEADERS
 from rgd.core.buckets.decision import Answer, Decision, Level, OverBacklog, PoliciesUnknown
 from rgd.core.leases.model import (
     TTL_DEFAULT_NS,
@@ -173,14 +174,8 @@ class Leases:
 _REFUSED: Final = ResponseSpec(
     "There is nothing to take now, or a backlog quota blocks publishing; no lease was made or changed.",
     AcquireAnswer,
-    headers=("Retry-After",),
-    headers_if_any=(
-        "RateLimit",
-        "RateLimit-Policy",
-        "RateLimit-Limit",
-        "RateLimit-Remaining",
-        "RateLimit-Reset",
-    ),
+    headers=REFUSAL_HEADERS[:1],
+    headers_if_any=REFUSAL_HEADERS[1:],
 )
 
 

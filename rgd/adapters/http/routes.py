@@ -32,18 +32,19 @@ from rgd.adapters.http.probes import Alive, NotReady, Probes, Ready
 from rgd.adapters.http.pulsar_admin import routes as pulsar_admin
 from rgd.adapters.http.reply import Handler
 from rgd.adapters.http.settle import Settle, settle_endpoints
-from rgd.adapters.http.usual import BAD_BODY, BAD_NAME, BAD_PAGE, DONE, IN_USE, NO_GROUP, NOT_NOW
+from rgd.adapters.http.usual import (
+    BAD_BODY,
+    BAD_NAME,
+    BAD_PAGE,
+    DONE,
+    IN_USE,
+    NO_GROUP,
+    NOT_NOW,
+    REFUSAL_HEADERS,
+)
 from rgd.ports.door import Scope
 from rgd.views.model import BrokerView, GroupView
 
-REFUSAL_HEADERS: Final = (
-    "Retry-After",
-    "RateLimit",
-    "RateLimit-Policy",
-    "RateLimit-Limit",
-    "RateLimit-Remaining",
-    "RateLimit-Reset",
-)
 UNKNOWN_HEADERS: Final = ("Retry-After",)
 
 

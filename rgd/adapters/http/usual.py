@@ -5,6 +5,15 @@ from typing import Final
 from rgd.adapters.http.answers import Reason
 from rgd.adapters.http.endpoint import ResponseSpec
 
+#: Of a refusal: always the first, the others where the limit that refused has a rate.
+REFUSAL_HEADERS: Final = (
+    "Retry-After",
+    "RateLimit",
+    "RateLimit-Policy",
+    "RateLimit-Limit",
+    "RateLimit-Remaining",
+    "RateLimit-Reset",
+)
 DONE: Final = {204: ResponseSpec("Done and in force here.")}
 BAD_NAME: Final = {400: ResponseSpec("The name is malformed.", Reason)}
 BAD_BODY: Final = {
