@@ -10,6 +10,7 @@ Laws:
 """
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
@@ -32,6 +33,9 @@ IDLE_S: Final = 120.0
 OUTBOX_MAX: Final = 32
 
 _TOPICS_MAX: Final = LAYOUTS_MAX * SHARDS_MAX
+
+#: So many numberings of names each topic has for itself before another one begins with the next.
+_NUMBERINGS: Final = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +77,8 @@ class ShardTopics:
         self._closing: set[asyncio.Task[None]] = set()
         self._dropped: Counter[str] = Counter()
         self._is_closed = False
+        #: A numbering of names is never used twice, also when a topic is left and joined again.
+        self._first_numberings = itertools.count(1, _NUMBERINGS)
 
     @property
     def trouble(self) -> str | None:
@@ -127,8 +133,7 @@ class ShardTopics:
     def _join(self, shard: Shard, *, is_read: bool) -> _Topic:
         loop = asyncio.get_running_loop()
         exchange = self._make(shard)
-        # A numbering of names is never used twice, also when a topic is left and joined again.
-        dialect = CompactDialect(first_numbering=1 + round(loop.time() * 1000))
+        dialect = CompactDialect(first_numbering=next(self._first_numberings))
         traffic: Traffic[Message] = Traffic(exchange, dialect, self._errors, OUTBOX_MAX)
         work = loop.create_task(
             self._errors.keep("shard", lambda: self._follow(shard, topic)),

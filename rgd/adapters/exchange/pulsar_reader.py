@@ -265,6 +265,8 @@ class PulsarReader:
             connection.close()
             raise ConnectionLost("closed meanwhile")
         self._must_resume = False
+        # What was asked over a former connection is asked again over this one.
+        self._asked.extendleft(reversed(self._sent))
         self._sent.clear()
         self._waiting.extend(connection.early)
         connection.early.clear()

@@ -21,6 +21,7 @@ Connecting, sending and closing are in `rgd.adapters.exchange.pulsar_session`.
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,7 +123,11 @@ class PulsarPolicyStore:
             await session.open(table.on_delivery, from_start=True)
             marker = await session.send(b"1", key=MARKER_KEY)
             self._watching = loop.create_task(self._watch(session, table))
-            records = await table.snapshot(marker, stall_s_max=self._settings.open_timeout_s)
+            records = await table.snapshot(
+                marker,
+                stall_s_max=self._settings.open_timeout_s,
+                skipped=lambda: session.unreadable,
+            )
         except TimeoutError as exc:
             await self._abandon()
             raise translate("Timeout", url=self._url, topic=self._topic) from exc
@@ -303,29 +308,36 @@ class _Table:
         self._marker_read.set()
         self._changes.close(error)
 
-    async def snapshot(self, marker: Position, *, stall_s_max: float) -> list[tuple[str, bytes]]:
+    async def snapshot(
+        self, marker: Position, *, stall_s_max: float, skipped: Callable[[], int]
+    ) -> list[tuple[str, bytes]]:
         """The table with all records up to the marker; all later ones are changes.
 
         Any record at or after the marker's position proves that it was passed, because another opener's marker
         may have replaced ours in a compaction meanwhile. A large table may take long.
 
+        Args:
+            marker: its position.
+            stall_s_max: longest time without any record.
+            skipped: how many unreadable records were skipped; to skip one may take a new connection.
+
         Raises:
-            TimeoutError: the marker was not passed, and nothing came for `stall_s_max`.
+            TimeoutError: the marker was not passed, and nothing came or was skipped for `stall_s_max`.
             ExchangeDown: the table was lost meanwhile.
         """
         with self._lock:
-            seen = self.position
+            seen = (self.position, skipped())
             self._marker = marker
-            if seen >= marker:
+            if self.position >= marker:
                 self._marker_read.set()
         while not self._marker_read.is_set():
             try:
                 async with asyncio.timeout(stall_s_max):
                     await self._marker_read.wait()
             except TimeoutError:
-                if self.position == seen:
+                before, seen = seen, (self.position, skipped())
+                if seen == before:
                     raise
-                seen = self.position
         if self._lost is not None:
             raise self._lost
         with self._lock:

@@ -24,9 +24,11 @@ from rgd.wire.api_pb2 import (
     CommandConnected,
     CommandError,
     CommandLookupTopicResponse,
+    CommandMessage,
     CommandPing,
     CommandPong,
     CommandSuccess,
+    MessageIdData,
 )
 from rgd.wire.pulsar_commands import FrameBuffer, framed
 
@@ -212,6 +214,27 @@ def test_a_query_is_answered_and_the_loss_of_the_broker_is_noticed() -> None:
         with pytest.raises(ConnectionLost):
             list(reader.read(TIMEOUT_S))
         assert not reader.is_connected
+
+
+def test_a_query_is_asked_again_where_the_connection_is_replaced() -> None:
+    # An entry without metadata: nobody knows as how many messages the broker counted it.
+    entry = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=1, entryId=1))
+    with brokers(1) as (broker,):
+        reader = reader_of(broker.url)
+        reader.open()
+
+        def no_answer(_: BaseCommand) -> list[BaseCommand]:
+            del broker.answers[wire.PING]
+            return [BaseCommand(type=wire.MESSAGE, message=entry)]
+
+        broker.answers[wire.PING] = no_answer
+        query = reader.ask()
+        for _ in range(TIMEOUT_S):
+            if not query.done():
+                assert not list(reader.read(1))
+        assert query.done()
+        assert broker.types().count(wire.SUBSCRIBE) == 2
+        reader.close()
 
 
 def test_a_reader_that_was_closed_while_it_opened_leaves_nothing() -> None:

@@ -17,6 +17,10 @@ from rgd.ports.exchange import KEY_CHARS_MAX, ExchangeDown
 TIMEOUT_S = 10
 
 
+def none_skipped() -> int:
+    return 0
+
+
 def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> Delivery:
     return Delivery((ledger, entry, -1), key, value)
 
@@ -24,7 +28,9 @@ def _delivery(entry: int, key: str, value: bytes = b"1", *, ledger: int = 3) -> 
 async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(0, "a"))
-    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
+    opening = asyncio.create_task(
+        table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
+    )
     await asyncio.sleep(0)
     table.on_delivery(_delivery(1, "b"))
     await asyncio.sleep(0)
@@ -36,7 +42,9 @@ async def test_the_snapshot_waits_until_the_marker_was_read() -> None:
 
 async def test_a_marker_that_was_compacted_away_is_passed_by_what_comes_later() -> None:
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
-    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
+    opening = asyncio.create_task(
+        table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
+    )
     await asyncio.sleep(0)
     table.on_delivery(_delivery(0, MARKER_KEY, ledger=4))
     async with asyncio.timeout(TIMEOUT_S):
@@ -47,7 +55,10 @@ async def test_a_marker_that_was_read_before_its_position_was_known_is_not_waite
     table = _Table(asyncio.get_running_loop(), ChangeInbox(asyncio.get_running_loop(), 10))
     table.on_delivery(_delivery(2, MARKER_KEY))
     async with asyncio.timeout(TIMEOUT_S):
-        assert dict(await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S)) == {}
+        assert (
+            dict(await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped))
+            == {}
+        )
 
 
 async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() -> None:
@@ -55,7 +66,9 @@ async def test_what_is_delivered_twice_counts_once_and_never_takes_a_key_back() 
     table = _Table(asyncio.get_running_loop(), changes)
     for delivery in (_delivery(0, "a", b"old"), _delivery(1, "a", b"new")) * 2:
         table.on_delivery(delivery)
-    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S)) == {"a": b"new"}
+    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)) == {
+        "a": b"new"
+    }
     for delivery in (_delivery(0, "a", b"old"), _delivery(2, "a", b"newer")) * 2:
         table.on_delivery(delivery)
     assert await changes.take() == [("a", b"newer")]
@@ -66,7 +79,7 @@ async def test_messages_without_a_key_and_markers_are_no_policies() -> None:
     table = _Table(asyncio.get_running_loop(), changes)
     table.on_delivery(_delivery(0, ""))
     table.on_delivery(_delivery(1, MARKER_KEY))
-    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S)) == {}
+    assert dict(await table.snapshot((3, 1, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)) == {}
     for entry, key in enumerate(("", MARKER_KEY, "a"), start=2):
         table.on_delivery(_delivery(entry, key))
     assert await changes.take() == [("a", b"1")]
@@ -79,7 +92,18 @@ async def test_a_large_table_may_take_longer_than_the_timeout_as_long_as_it_move
     for entry in range(8):
         loop.call_later(0.05 * entry, table.on_delivery, _delivery(entry, f"key {entry}"))
     loop.call_later(0.4, table.on_delivery, _delivery(8, MARKER_KEY))
-    assert len(await table.snapshot((3, 8, -1), stall_s_max=0.15)) == 8
+    assert len(await table.snapshot((3, 8, -1), stall_s_max=0.15, skipped=none_skipped)) == 8
+
+
+async def test_a_table_whose_unreadable_records_are_skipped_moves_on() -> None:
+    loop = asyncio.get_running_loop()
+    table = _Table(loop, ChangeInbox(loop, 10))
+    skipped: list[None] = []
+    for turn in range(8):
+        loop.call_later(0.05 * turn, skipped.append, None)
+    loop.call_later(0.4, table.on_delivery, _delivery(8, MARKER_KEY))
+    opening = table.snapshot((3, 8, -1), stall_s_max=0.15, skipped=lambda: len(skipped))
+    assert await opening == []
 
 
 async def test_a_table_that_stands_still_is_given_up() -> None:
@@ -87,7 +111,7 @@ async def test_a_table_that_stands_still_is_given_up() -> None:
     table.on_delivery(_delivery(0, "a"))
     async with asyncio.timeout(TIMEOUT_S):
         with pytest.raises(TimeoutError):
-            await table.snapshot((3, 4, -1), stall_s_max=0.05)
+            await table.snapshot((3, 4, -1), stall_s_max=0.05, skipped=none_skipped)
 
 
 async def test_another_record_at_a_position_that_was_read_shows_another_topic() -> None:
@@ -107,7 +131,9 @@ async def test_keys_and_values_larger_than_any_of_ours_are_left_out_and_counted(
     table.on_delivery(_delivery(0, "k" * (KEY_CHARS_MAX + 1)))
     table.on_delivery(_delivery(1, "a", bytes(101)))
     table.on_delivery(_delivery(2, "b", bytes(100)))
-    assert await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S) == [("b", bytes(100))]
+    assert await table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped) == [
+        ("b", bytes(100))
+    ]
     table.on_delivery(_delivery(3, "a", bytes(101)))
     table.on_delivery(_delivery(4, "c"))
     assert await changes.take() == [("c", b"1")]
@@ -120,7 +146,7 @@ async def test_a_snapshot_takes_only_so_many_bytes(monkeypatch: pytest.MonkeyPat
     table = _Table(loop, ChangeInbox(loop, 10))
     for entry in range(100):
         table.on_delivery(_delivery(entry, f"key {entry}", bytes(100)))
-    records = await table.snapshot((3, 99, -1), stall_s_max=TIMEOUT_S)
+    records = await table.snapshot((3, 99, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
     assert sum(len(key) + len(value) for key, value in records) <= 1200
     assert table.dropped == 100 - len(records)
 
@@ -128,7 +154,9 @@ async def test_a_snapshot_takes_only_so_many_bytes(monkeypatch: pytest.MonkeyPat
 async def test_a_caller_that_waits_for_a_lost_table_gets_an_error() -> None:
     changes = ChangeInbox(asyncio.get_running_loop(), 10)
     table = _Table(asyncio.get_running_loop(), changes)
-    opening = asyncio.create_task(table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S))
+    opening = asyncio.create_task(
+        table.snapshot((3, 2, -1), stall_s_max=TIMEOUT_S, skipped=none_skipped)
+    )
     await asyncio.sleep(0)
     table.lose(ExchangeDown("the connection broke"))
     for waiting in (opening, changes.take()):
