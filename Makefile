@@ -50,8 +50,8 @@ check: fmt-check lint types arch spell proto-check ## everything that needs neit
 	$(PYTEST) -q -n auto -m "$(LIGHT)"
 
 .PHONY: test
-test: fmt-check lint types arch spell proto-check ## check, and every test on the real components, in one run
-	$(PYTEST)
+test: check ## check, then every test on the real components
+	$(PYTEST) -m "not ($(LIGHT))" --durations=25
 
 .PHONY: cover
 cover: $(STAMP) ## coverage of the light tests; core, views and wire at least 95 %
