@@ -76,7 +76,7 @@ class Leases:
             TooManyLeases: a limit is reached.
         """
         self.table.expire(now)
-        self.table.check_room(request.holder)
+        self.table.check_room(request.holder, now)
         lease = Lease(request, lease_id, now)
         # The work of its first moments is wanted already.
         lease.asked_at = Nanos(now - self._floor_ns())
@@ -209,7 +209,7 @@ class Leases:
 
     def _extend(self, lease: Lease, floor_ns: int, now: Nanos) -> None:
         ttl_ns = min(max(lease.ttl_ns, TTL_MIN_NS), TTL_MAX_NS)
-        lease.expires_at = Nanos(now + max(ttl_ns, 2 * floor_ns))
+        self.table.extend(lease, Nanos(now + max(ttl_ns, 2 * floor_ns)))
 
 
 def _source_of(chain: Chain) -> Source:
