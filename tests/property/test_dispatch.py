@@ -214,7 +214,7 @@ class Seen:
     def close(self) -> None:
         closed = self.table.close([self.counters], np.array([True]), self.now)
         assert closed is not None
-        total = int(closed.measured.admitted_total[0, 0])
+        total = int(closed.admitted_total[0, 0])
         assert total >= self.total
         assert min(closed.admitted[0, 0], closed.refused[0, 0]) >= 0
         check_rates(closed.measured)
@@ -225,7 +225,7 @@ class Seen:
 
 
 def check_rates(measured: Measured) -> None:
-    assert measured.offered[0, 0] >= 0
+    assert measured.seen.offered[0, 0] >= 0
     assert measured.admitted[0, 0] >= 0
 
 
