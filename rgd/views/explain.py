@@ -18,6 +18,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Level, Request
 from rgd.core.buckets.level import GroupKey, GroupState, LevelState
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.recent_refusals import RecentRefusals, Refusals, window_ns
 from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.throttled import DISPATCH_LEVELS
@@ -114,12 +115,9 @@ def _limit(
     rates, scope, at = scoped
     if rates.is_unlimited or scope is None:
         return
-    state = broker.limiter.limit(
-        level,
-        name.kind,
-        topic=name.topic or "" if level is not Level.BROKER else "",
-        subscription=name.subscription or "" if level is Level.SUBSCRIPTION else "",
-    )
+    topic = "" if level is Level.BROKER else name.topic or ""
+    subscription = name.subscription or "" if level is Level.SUBSCRIPTION else ""
+    state = broker.limiter.limit(LimitKey(name.kind, level, topic, subscription))
     messages, size = (
         _dimension(dimension, rates, now, share=rates, level=state) for dimension in Dimension
     )

@@ -93,7 +93,7 @@ class Seen:
     slot_noise: Floats
     #: The rate that updates the noise: the rate before a step, where `offered` covers only the slot
     #: of the step; None for `offered` everywhere.
-    settled: Floats | None = None
+    of_noise: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class History(Columns):
 def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     """Update every row from a full round; changes the columns in place."""
     offered = seen.offered
-    _learn_noise(columns, offered if seen.settled is None else seen.settled)
+    _learn_noise(columns, offered if seen.of_noise is None else seen.of_noise)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
     is_step = np.abs(change) > STEP_SIGMAS * sigma

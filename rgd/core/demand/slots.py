@@ -230,7 +230,7 @@ def requests(of: Span) -> Floats:
     return new * of.sounds
 
 
-def settled(of: Slots, begin: Floats, offered: Floats) -> Floats:
+def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
     """[rows, 2] the rate that updates the noise: before a step, if only its slot is known."""
     is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
     of.advertised_mixed |= is_mixed

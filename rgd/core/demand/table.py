@@ -351,7 +351,7 @@ class DemandTable:
             elapsed_ns=span.elapsed_ns,
             held=per_second(held, np.full(len(held), float(self._settings.round_ns))),
             slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
-            settled=slots_.settled(of, span.begin, offered) * sounds,
+            of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
         return seen, span
 

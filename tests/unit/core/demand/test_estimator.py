@@ -143,13 +143,13 @@ def test_first_moments_of_a_step_give_way_to_what_is_seen_next() -> None:
 
 def test_the_slot_of_a_step_teaches_no_noise() -> None:
     thresholds = []
-    for settled in (None, 100.0):
+    for of_noise in (None, 100.0):
         history = History.empty(1)
         threshold = np.int64(0)
         for rate, elapsed_s in ((100, 1.0),) * 6 + ((870, 0.1),) + ((3000, 1.0),) * 3:
             what = seen([rate], elapsed_s=elapsed_s)
-            if rate == 870 and settled is not None:
-                what = replace(what, settled=np.array([[settled * MILLI, 10 * settled * MILLI]]))
+            if rate == 870 and of_noise is not None:
+                what = replace(what, of_noise=np.array([[of_noise * MILLI, 10 * of_noise * MILLI]]))
             threshold = end_round(history, what, SETTINGS).threshold[0, 0]
         thresholds.append(float(threshold) / MILLI)
     assert thresholds[0] > 300
