@@ -78,9 +78,12 @@ class House:
 
     def end(self, now: Nanos) -> dict[object, list[object]]:
         """Close windows."""
-        pending = self.table.begin(self.touched, now)
-        if self.closes_all:
-            pending = [one for one in self.table.counters if one is not None]
+        ending = self.table.begin(self.touched, now)
+        while not ending.is_complete:
+            ending.wake(1)
+        counters = self.table.counters
+        rows = range(len(counters)) if self.closes_all else ending.rows().tolist()
+        pending = [one for row in rows if (one := counters[row]) is not None]
         if not pending:
             return {}
         self.closed += len(pending)

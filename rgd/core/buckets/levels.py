@@ -99,6 +99,8 @@ class Levels:
         self._group_order: deque[GroupState] = deque()
         self._limit_order: deque[LimitState] = deque()
         self._group_change, self._limit_change = _Change(), _Change()
+        #: How many levels slices of `work` have processed since the start.
+        self.levels_worked = 0
         #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
@@ -252,6 +254,7 @@ class Levels:
         count = min(left, self._limit_change.left)
         self.look_at_limits(count, now)
         self._limit_change.left -= count
+        self.levels_worked += SLICE_LEVELS - left + count
         if left > count:
             self._weigh(left - count, now)
 

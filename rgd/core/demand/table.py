@@ -10,7 +10,7 @@ The estimator (`rgd.core.demand.estimator`) turns the rates into the demand that
 peers. `advertise` stores what was sent, so that a slot that differs much from it triggers a report.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -20,6 +20,7 @@ import numpy as np
 from rgd.core.demand import slots as slots_
 from rgd.core.demand.counters import FREED, Counters
 from rgd.core.demand.credit import learn_credit
+from rgd.core.demand.ending import Ending
 from rgd.core.demand.estimator import Estimates, History, Seen, end_round, report_early
 from rgd.core.demand.marks import (
     ADMITTED,
@@ -127,27 +128,32 @@ class DemandTable:
             return Pair()
         return Pair(*self._slots.wanted_total[counters.row].tolist())
 
-    def begin(self, touched: Iterable[Counters], now: Nanos) -> list[Counters]:
-        """Begin the end of a round; returns the counters whose windows are to be closed.
+    def begin(self, touched: Sequence[Counters], now: Nanos) -> Ending:
+        """Begin the end of a round; returns what finds the rows whose windows are to be closed.
 
         A row rests while its window was closed without a request, the peers have no row of it, and
         nothing touched its counters since: closing it again would change nothing.
 
         Args:
-            touched: the counters that requests added to since the last tick.
+            touched: the counters that requests added to since the last tick; no tick may read
+                others before all of these are awake.
             now: the current time.
         """
-        self._wake(np.array([self.row_of(one) for one in touched], np.int64))
-        self._began = now
-        pending = np.flatnonzero(~self._slots.rests[: len(self.counters)]).tolist()
-        return [one for one in map(self.counters.__getitem__, pending) if one is not None]
+        before, self._began = self._began, now
+
+        def wake(counters: Sequence[Counters]) -> Ints:
+            rows = np.array([self.row_of(one) for one in counters], np.int64)
+            self._wake(rows, before)
+            return rows
+
+        return Ending(touched, self._slots.rests[: len(self.counters)], wake)
 
     def recover(self) -> None:
         """Read all counters again and let no row rest, because a fault may have cut a tick short.
 
-        Also called when groups may have been deleted: `begin` returns all rows then.
+        Also called when groups may have been deleted: all rows are to be closed then.
         """
-        self._wake(np.arange(len(self.counters)))
+        self._wake(np.arange(len(self.counters)), self._began)
         self._slots.is_read[:] = False
 
     def tick(self, touched: Sequence[Counters]) -> list[Counters]:
@@ -162,7 +168,7 @@ class DemandTable:
         self._slots.is_read[rows] = True
         self._start(rows, marks)
         # A slot that is too short to give a rate continues.
-        lasts = marks[:, AT] - self._slots.end[:, AT].take(rows)
+        lasts = marks[:, AT] - self._slots.end[rows, AT]
         due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
         if not len(due):
             return []
@@ -201,7 +207,7 @@ class DemandTable:
         self._net(counters)
         rows = _rows_of(counters)
         marks = self._read(counters, rows)
-        is_asked = marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
+        is_asked = marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         self._rest(counters, rows, ~is_asked, now)
         kept = np.flatnonzero(is_asked | is_advertised)
         self._slots.rests[rows] = ~is_asked & ~is_advertised
@@ -282,15 +288,20 @@ class DemandTable:
     def _start(self, rows: Ints, marks: Floats) -> None:
         """Begin the flow of rows that were idle and now have requests."""
         is_new = ~self._slots.flows[rows]
-        is_new &= marks[:, REQUESTS] != self._slots.window[:, REQUESTS].take(rows)
+        is_new &= marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         if is_new.any():
-            self._wake(rows[is_new])
+            self._wake(rows[is_new], self._began)
             slots_.start(self._slots, rows[is_new], marks[is_new])
 
-    def _wake(self, rows: Ints) -> None:
-        """Give rows that rest the window that closing them in each round would have opened."""
+    def _wake(self, rows: Ints, began: Nanos) -> None:
+        """Give rows that rest the window that closing them in each round would have opened.
+
+        Args:
+            rows: of them only those that rest are woken.
+            began: when the last of these rounds began to end.
+        """
         rows = rows[self._slots.rests[rows]]
-        begun = np.maximum(self._slots.window[rows, AT], self._began)
+        begun = np.maximum(self._slots.window[rows, AT], began)
         self._slots.window[rows, AT] = begun
         self._slots.rests[rows] = False
 
