@@ -286,7 +286,7 @@ class Sharing:
             self._has_marks = False
             return
         first = int(np.searchsorted(marked, self._next_slot))
-        slots = np.roll(marked, -first)[:SLICE_GROUPS]
+        slots = np.concatenate((marked[first:], marked[:first]))[:SLICE_GROUPS]
         rows = np.cumsum(self._usage.counts(slots) + 1)
         count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
         slots = slots[:count]
