@@ -302,9 +302,9 @@ class Broker:
         return Turns(slices, self._worked)
 
     def _worked(self) -> int:
-        """Groups, and topics with backlogs, that slices have worked on since the start."""
-        groups = self.rounds.groups_worked + self.sharing.groups_worked
-        return groups + self.backlogs.topics_checked + self.stock.groups_worked
+        """Groups, levels, and topics with backlogs that slices have worked on since the start."""
+        groups = self.rounds.groups_worked + self.sharing.groups_worked + self.stock.groups_worked
+        return groups + self.limiter.levels_worked + self.backlogs.topics_checked
 
     def _tick_slice(self, now: Nanos) -> list[Effect]:
         return self._run(Part.DEMAND, self._tick, now)

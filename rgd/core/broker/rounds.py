@@ -4,14 +4,15 @@ Laws:
 
 - Each window of each group is counted once, at the end of the round.
 - The peers receive estimates (`rgd.core.demand.estimator`); the log receives the counts.
-- A tick closes time slots and a round's end closes windows, both `BLOCK_ROWS` rows at a time, so
-  that no request waits for all of them.
+- A tick closes time slots and a round's end closes windows, both in slices of at most `BLOCK_ROWS`
+  rows, so that no request waits for all of them.
 - An early report carries the rows that have jumped; their counts stay in the open windows.
 
 This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker`
 decides when a round ends. In names, "slots" are slot ids.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -26,6 +27,7 @@ from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import GroupKey, GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
+from rgd.core.demand.ending import Ending
 from rgd.core.demand.settings import DemandSettings
 from rgd.core.demand.table import Closed, DemandTable, Measured
 from rgd.core.exchange.blocks import ShareBlocks, UsageBlocks
@@ -48,9 +50,16 @@ from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
 #: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs:
-#: each under 2 ms of one core.
+#: each under 2 ms of one core. A row that is new counts `NEW_ROW_COST` times, because it is looked
+#: up, and its memory is touched for the first time.
 SLICE_GROUPS: Final = 64
 BLOCK_ROWS: Final = 512
+NEW_ROW_COST: Final = 2
+
+#: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
+#: that one slice looks up because their groups were not closed.
+WAKE_ROWS: Final = 2048
+GONE_SLOTS: Final = 1024
 
 #: How often a round continues after a fault; after one more, the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
@@ -58,6 +67,9 @@ FAULTS_A_ROUND: Final = 1
 #: By how many groups the start of the next round shifts after a fault, so that the groups lost
 #: together with the faulty one are not the same in each round.
 FAULT_SHIFT: Final = 61
+
+
+_NO_ROWS: Final = np.zeros(0, np.int64)
 
 
 class _Block(NamedTuple):
@@ -88,14 +100,18 @@ class Rounds:
             sharing.quotas,
             sharing.moves_share,
         )
-        #: The counters whose windows are still to be closed in the round that ends.
-        self._pending: list[Counters] = []
+        #: Finds the rows of the round that begins to end; None: they are found.
+        self._found: Ending | None = None
+        #: The rows whose windows are still to be closed in the round that ends.
+        self._pending = _NO_ROWS
         #: Whether the round that ends has few groups, and ends in one call.
         self.is_small = True
         #: The block that is closed and not logged yet.
         self._block: _Block | None = None
         #: The slot ids that were closed in the round that ends.
         self._closed: list[Ints] = []
+        #: Advertised slot ids that were not closed, and are still to be looked up; None: not yet known.
+        self._unclosed: Ints | None = None
         #: The policy snapshot when the round began to end.
         self._snapshot = sharing.snapshot
         #: The rows of the round that ends: for the log, for the peers, and of groups that are gone.
@@ -108,7 +124,7 @@ class Rounds:
         self._follow_up: list[GroupState] = []
         #: When the last tick began, and the counters whose time slots it still has to close.
         self._ticked_at = Nanos(-(1 << 62))
-        self._ticking: list[Counters] = []
+        self._ticking: deque[Counters] = deque()
         self.is_ending = False
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
@@ -164,15 +180,13 @@ class Rounds:
     def tick(self, now: Nanos) -> bool:
         """Close the time slots of a block of groups; returns whether the demand of any jumped."""
         due = self.tick_at
-        if due is None or now < due:
+        if due is None or now < due or self._found is not None:
             return False
         if not self._ticking:
             self._ticked_at = now
             self._ticking.extend(self._limiter.touched)
             self._limiter.touched.clear()
-        block = _next(self._ticking)
-        for counters in block:
-            counters.is_touched = False
+        block = self._next_ticking()
         self.groups_worked += len(block)
         jumped = self.demand.tick(block)
         for counters in jumped:
@@ -215,12 +229,11 @@ class Rounds:
         if self._row_slots.are_outdated:
             # Rows of groups that were deleted are freed when they are found.
             self.demand.recover()
-        touched = (*self._ticking, *self._limiter.touched)
-        pending = self.demand.begin(touched, now)
-        first = self._faults * FAULT_SHIFT % max(1, len(pending))
-        self._pending = pending[first:] + pending[:first] if first else pending
-        self._shown, self._picked = ShareBlocks(len(pending)), UsageBlocks(len(pending))
-        self.is_small = len(self._pending) <= SLICE_GROUPS
+        touched = [*self._ticking, *self._limiter.touched]
+        self._found = self.demand.begin(touched, now)
+        self.is_small = False
+        if len(touched) <= WAKE_ROWS:
+            self._find_rows(self._found)
 
     def step(self, now: Nanos) -> None:
         """End the round for a slice of the groups; `is_ending` is False after the last slice."""
@@ -239,9 +252,10 @@ class Rounds:
         self._at_hand, self._block = 0, None
         self._faults += 1
         self._faults_in_round += 1
-        if not self._pending or self._faults_in_round > FAULTS_A_ROUND:
-            self._pending.clear()
-            self._closed = []
+        is_closing = self._found is not None or len(self._pending) > 0
+        if not is_closing or self._faults_in_round > FAULTS_A_ROUND:
+            self._found, self._pending = None, _NO_ROWS
+            self._closed, self._unclosed = [], None
             self.is_ending = False
 
     def recover(self) -> None:
@@ -250,16 +264,17 @@ class Rounds:
         self.demand.recover()
 
     def _step(self, now: Nanos) -> None:
-        """Close the windows of a block, or pick the rows of the closed block and log it."""
+        """Find rows, close the windows of a block, or pick its rows and log it."""
         if self._block is not None:
             self.groups_worked += self._at_hand
             self._log(self._block)
             self._at_hand, self._block = 0, None
-        elif self._pending:
+        elif self._found is not None:
+            self._find_rows(self._found)
+        elif len(self._pending):
             self._close(now)
         else:
             self._take_back_the_gone()
-            self.is_ending = False
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
@@ -282,9 +297,12 @@ class Rounds:
 
     def _close(self, now: Nanos) -> None:
         """Close the windows of a block of groups."""
-        counters = _next(self._pending)
+        rows = self._next_rows()
+        of_rows = [self.demand.counters[row] for row in rows.tolist()]
+        counters = [one for one in of_rows if one is not None]
+        if len(counters) < len(rows):
+            rows = _column([one.row for one in counters])
         self.groups_worked += len(counters)
-        rows = _column([one.row for one in counters])
         slots = self._row_slots.find(rows, counters)
         has_slot = slots != NO_SLOT
         if not has_slot.all():
@@ -327,8 +345,8 @@ class Rounds:
             policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
-            admitted_total=closed.measured.admitted_total,
-            wanted_total=closed.measured.wanted_total,
+            admitted_total=closed.admitted_total,
+            wanted_total=closed.wanted_total,
             refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
         )
 
@@ -356,26 +374,60 @@ class Rounds:
         return _column([self._sharing.slot_of(state.key) for state in states])
 
     def _take_back_the_gone(self) -> None:
-        """Take back what was advertised of groups that are deleted."""
+        """Take back what was advertised of groups that are deleted; the round ends with the last."""
+        if self._unclosed is None:
+            self._unclosed = self._not_closed()
+        slots, self._unclosed = np.split(self._unclosed, [GONE_SLOTS])
         keys = self._index.keys
-        advertised = self._suppression.advertised_slots()
-        if self._sharing.snapshot is self._snapshot:
-            # While the policies stay, only groups that were not closed can be deleted.
-            is_closed = np.zeros(len(self._index), np.bool_)
-            for closed in self._closed:
-                is_closed[closed] = True
-            advertised = advertised[~is_closed[advertised]]
-        self._closed = []
-        gone = [slot for slot in advertised.tolist() if self._limiter.state(keys[slot]) is None]
+        gone = [slot for slot in slots.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
-            self._gone = self._suppression.forget(np.array(gone, np.int64))
+            forgotten = self._suppression.forget(np.array(gone, np.int64))
+            self._gone = UsageColumns.join([self._gone, forgotten])
+        if not len(self._unclosed):
+            self._unclosed = None
+            self.is_ending = False
 
+    def _not_closed(self) -> Ints:
+        """Advertised slot ids whose groups may be deleted."""
+        advertised = self._suppression.advertised_slots()
+        closed, self._closed = self._closed, []
+        if self._sharing.snapshot is not self._snapshot:
+            return advertised
+        # While the policies stay, only groups that were not closed can be deleted.
+        is_closed = np.zeros(len(self._index), np.bool_)
+        for slots in closed:
+            is_closed[slots] = True
+        return advertised[~is_closed[advertised]]
 
-def _next(waiting: list[Counters]) -> list[Counters]:
-    """Remove the next block from what waits."""
-    block = waiting[:BLOCK_ROWS]
-    del waiting[:BLOCK_ROWS]
-    return block
+    def _find_rows(self, found: Ending) -> None:
+        """Wake a slice of the touched rows; after the last, the rows to close are known."""
+        found.wake(WAKE_ROWS)
+        if not found.is_complete:
+            return
+        self._found = None
+        rows = found.rows()
+        first = self._faults * FAULT_SHIFT % max(1, len(rows))
+        self._pending = np.roll(rows, -first) if first else rows
+        self._shown, self._picked = ShareBlocks(len(rows)), UsageBlocks(len(rows))
+        self.is_small = len(rows) <= SLICE_GROUPS
+
+    def _next_rows(self) -> Ints:
+        """Remove the next block from the rows to close."""
+        rows = self._pending[:BLOCK_ROWS]
+        costs = np.where(self._row_slots.is_missing(rows), NEW_ROW_COST, 1)
+        count = int(np.searchsorted(np.cumsum(costs), BLOCK_ROWS, side="right"))
+        rows, self._pending = np.split(self._pending, [max(1, count)])
+        return rows
+
+    def _next_ticking(self) -> list[Counters]:
+        """Remove the next block from the counters whose time slots are to be closed."""
+        ticking, block, cost = self._ticking, list[Counters](), 0
+        while ticking and cost < BLOCK_ROWS:
+            counters = ticking.popleft()
+            counters.is_touched = False
+            cost += 1 if counters.row >= 0 else NEW_ROW_COST
+            block.append(counters)
+        return block
 
 
 def _column(numbers: Sequence[int]) -> Ints:

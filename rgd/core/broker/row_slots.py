@@ -14,7 +14,7 @@ from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters
 from rgd.core.demand.table import DemandTable
-from rgd.core.exchange.columns import Codes, Ints, kind_code
+from rgd.core.exchange.columns import Codes, Flags, Ints, kind_code
 from rgd.core.exchange.group_index import NO_SLOT, grown
 
 
@@ -45,6 +45,12 @@ class RowSlots:
             slots[at] = self._look_up(counters[at])
         self._slot[rows[missing]] = slots[missing]
         return slots
+
+    def is_missing(self, rows: Ints) -> Flags:
+        """[rows] whether `find` has to look a row up."""
+        self._make_room(int(rows.max(initial=-1)) + 1)
+        is_missing: Flags = self._slot[rows] == NO_SLOT
+        return is_missing
 
     def kinds(self, rows: Ints) -> Codes:
         """[rows] the kind of each row, which must have a slot id."""

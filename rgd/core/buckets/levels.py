@@ -99,6 +99,8 @@ class Levels:
         self._group_order: deque[GroupState] = deque()
         self._limit_order: deque[LimitState] = deque()
         self._group_change, self._limit_change = _Change(), _Change()
+        #: How many levels slices of `work` have processed since the start.
+        self.levels_worked = 0
         #: Number of times all chains were dropped.
         self._generation = 0
         self._splits: dict[GroupKey, SplitShare] = {}
@@ -181,7 +183,7 @@ class Levels:
         level.used_in = self._generation
         return level
 
-    def known_limit(self, key: LimitKey) -> LevelState | None:
+    def limit(self, key: LimitKey) -> LevelState | None:
         """The level of a limit, up to date, if it exists; creates nothing."""
         level = self._limits.get(key)
         return level if level is not None and self._refresh_limit(level) else None
@@ -252,6 +254,7 @@ class Levels:
         count = min(left, self._limit_change.left)
         self.look_at_limits(count, now)
         self._limit_change.left -= count
+        self.levels_worked += SLICE_LEVELS - left + count
         if left > count:
             self._weigh(left - count, now)
 

@@ -7,7 +7,7 @@ import pytest
 
 from rgd.core.broker import rounds as rounds_module
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import BLOCK_ROWS
+from rgd.core.broker.rounds import BLOCK_ROWS, NEW_ROW_COST
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
@@ -15,7 +15,7 @@ from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
-from tests.unit.core.broker.rounds_house import GROUPS, MANY, House
+from tests.unit.core.broker.rounds_house import GROUPS, MANY, House, wanted
 from tests.unit.core.values import key, ms, rates, report, usage
 
 # Whether a group is short, by the map.
@@ -48,13 +48,45 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
         house.ask(3, at=0, group=name)
     house.rounds.begin(ms(1000))
     assert house.rounds.is_ending
-    # Each block is closed and then logged, and at last what is gone is taken back.
-    assert house.step_through(1000) == 2 * 3 + 1
+    # Each block is closed and then logged, and at last what is gone is taken back. New rows cost twice.
+    assert house.step_through(1000) == 2 * 5 + 1
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
     assert {row.admitted_total.messages for row in house.log[-1]} == {3}
     assert house.rounds.advertised_hash == advertised_hash(rows)
+    for name in MANY:
+        house.ask(3, at=1500, group=name)
+    house.rounds.begin(ms(2000))
+    # Nothing is new now.
+    assert house.step_through(2000) == 2 * 3 + 1
+
+
+def test_touched_rows_wake_in_slices_and_no_tick_comes_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where all wake at once: windows that rested begin where the round before ended."""
+    logs = []
+    for wake_rows in (2048, 1):
+        monkeypatch.setattr(rounds_module, "WAKE_ROWS", wake_rows)
+        house = House()
+        for name in GROUPS:
+            house.ask(3, at=0, group=name)
+        # The second round tells that both are idle, and from the third on both rest.
+        for at in (1000, 2000, 3000):
+            house.end(at)
+        house.ask(0, at=3500)
+        for name in GROUPS:
+            house.ask(4, at=3550, group=name)
+        house.rounds.begin(ms(4000))
+        while house.rounds.is_ending:
+            house.rounds.tick(ms(4000))
+            house.rounds.step(ms(4000))
+        house.finish()
+        logs.append(list(house.log[-1]))
+    assert {row.admitted_total.messages for row in logs[0]} == {7}
+    assert {wanted(row.usage) for row in logs[0]} == {4}
+    assert logs[0] == logs[1]
 
 
 def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_next() -> None:
@@ -69,7 +101,7 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
     house.finish()
     first = {row.usage.group: row for row in house.log[-1]}
     early = [name for name, row in first.items() if row.admitted_total == Pair(3)]
-    assert len(early) == BLOCK_ROWS
+    assert len(early) == BLOCK_ROWS // NEW_ROW_COST
     assert {row.admitted_total.messages for row in first.values()} == {3, 5}
     house.end(2000)
     second = {row.usage.group: row for row in house.log[-1]}
@@ -126,12 +158,14 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
-def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("gone_slots", "slices"), [(1, 2), (1024, 1)])
+def test_groups_that_went_are_taken_back_in_the_last_slices(
+    monkeypatch: pytest.MonkeyPatch, gone_slots: int, slices: int
 ) -> None:
+    monkeypatch.setattr(rounds_module, "GONE_SLOTS", gone_slots)
     monkeypatch.setattr(rounds_module, "BLOCK_ROWS", 1)
     monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
-    groups = GROUPS | {"third": Group("third", Limit(rates(100)))}
+    groups = GROUPS | {name: Group(name, Limit(rates(100))) for name in ("third", "fourth")}
     house = House(groups=groups)
     for name in groups:
         house.ask(3, at=0, group=name)
@@ -140,10 +174,10 @@ def test_a_group_that_went_is_taken_back_at_the_end_of_the_last_slice(
     for name in ("gold", "third"):
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
-    # Three blocks are closed, of which two are logged, and what is gone is taken back.
-    assert house.step_through(2000) == 3 + 2 + 1
+    # Four blocks are closed, of which two are logged, and what is gone is taken back.
+    assert house.step_through(2000) == 4 + 2 + slices
     rows = house.finish()
-    assert [row.group for row in rows if row.is_idle] == ["trial"]
+    assert sorted(row.group for row in rows if row.is_idle) == ["fourth", "trial"]
     assert house.rounds.advertised_hash == advertised_hash(row for row in rows if not row.is_idle)
 
 
