@@ -51,6 +51,10 @@ SLICE_COST_ROWS: Final = 400
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
 
+#: So many rows count as the work on a group, where a wake ends after so much of it: a slice may be of one group of
+#: 1,000 brokers.
+GROUP_ROWS: Final = 16
+
 #: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
 REST_NS: Final = 1_000
 
@@ -247,20 +251,29 @@ class Sharing:
             self._is_marked[marked] = False
             self._aim(marked, now)
 
-    def refresh(self, slots: Ints, now: Nanos) -> None:
-        """Mark the groups of these that are in use here, and recompute a slice."""
+    def mark(self, slots: Ints, now: Nanos) -> None:
+        """Mark the groups of these that are in use here; `work` recomputes them."""
         self._make_room()
         marked = slots[self._is_in_use[slots]]
         if len(marked):
             self._mark(marked, now)
-            self.work(now)
 
-    def refresh_all(self, now: Nanos) -> None:
-        """Recompute all shares in use, because the brokers, their weights or the mode changed."""
+    def mark_all(self, now: Nanos) -> None:
+        """Mark all groups in use, because the brokers, their weights or the mode changed."""
         self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
-        self.refresh(self.slots_in_use, now)
+        self.mark(self.slots_in_use, now)
+
+    def refresh(self, slots: Ints, now: Nanos) -> None:
+        """As `mark`, and recompute a slice."""
+        self.mark(slots, now)
+        self.work(now)
+
+    def refresh_all(self, now: Nanos) -> None:
+        """As `mark_all`, and recompute a slice."""
+        self.mark_all(now)
+        self.work(now)
 
     def recover(self, now: Nanos) -> None:
         """Mark every share in use, and have each one applied: half-done changes are not detected."""
@@ -287,14 +300,14 @@ class Sharing:
             return
         first = int(np.searchsorted(marked, self._next_slot))
         slots = np.roll(marked, -first)[:SLICE_GROUPS]
-        rows = np.cumsum(self._usage.counts(slots) + 1)
+        rows = np.cumsum((self._usage.counts(slots) + 1) * self._broker_index.passes)
         count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
         slots = slots[:count]
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
         self._is_marked[slots] = False
         self._waits.note(now - int(self._marked_at[slots].min()), now)
-        self.groups_worked += len(slots)
+        self.groups_worked += max(len(slots), int(rows[len(slots) - 1]) // GROUP_ROWS)
         self._aim(slots, now)
         # Up to `SLICE_ROWS` rows are computed ahead of their rests: a little work is done at once.
         cost = int(rows[len(slots) - 1]) + SLICE_COST_ROWS
