@@ -35,7 +35,7 @@ from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 #: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
 #: Most payloads of one write.
-BATCH_MAX: Final = 256
+BATCH_MAX: Final = 512
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
