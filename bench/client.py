@@ -39,17 +39,19 @@ _ADMITTED: Final = re.compile(
 )
 
 
-def leased_figures(url: str) -> dict[str, float]:
+def leased_figures(url: str, token: str | None = None) -> dict[str, float]:
     """Decisions a second from leases, best of several passes.
 
     Args:
-        url: of a daemon whose quota for acme/orders is no limit to these figures.
+        url: of a daemon that is ready, whose quota for acme/orders is no limit to these figures and which
+            nobody else asks for group `gold`.
+        token: with the scopes `query` and `read`; None: it needs none.
     """
-    settings = ClientSettings(when_away="closed", url=url, timeout_s=10)
-    before = _granted(url)
+    settings = ClientSettings(when_away="closed", url=url, token=token, timeout_s=10)
+    before = _granted(settings)
     figures = asyncio.run(_leased(settings)) | _leased_blocking(settings)
     spent = figures.pop("spent")
-    granted = _granted(url) - before
+    granted = _granted(settings) - before
     if spent > granted:
         raise SystemExit(f"spent {spent} of {granted} that were granted")
     figures["leased_spent_to_granted"] = round(spent / granted, 3)
@@ -109,8 +111,10 @@ async def _batched(settings: ClientSettings) -> float:
     return max(rates)
 
 
-def _granted(url: str) -> float:
-    with urllib.request.urlopen(f"{url}/metrics") as answer:  # noqa: S310 -- our own daemon
+def _granted(settings: ClientSettings) -> float:
+    headers = {"Authorization": f"Bearer {settings.token}"} if settings.token else {}
+    asked = urllib.request.Request(f"{settings.url}/metrics", headers=headers)  # noqa: S310 -- our own daemon
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310
         totals = dict(_ADMITTED.findall(answer.read().decode()))
     return float(totals.get("admitted", 0)) - float(totals.get("returned", 0))
 

@@ -5,7 +5,8 @@
 The daemon (`rgd serve` on the embedded broker, with its rounds, usage log, file policies, metrics, and a token that
 each request shows) has one core to itself, wrk and the broker the other, with `CONNECTIONS` connections. nginx has the daemon's core when it is its turn. What is compared is measured by turns in one run, and
 the best pass counts: other work on the machine only ever takes away. Bodies differ in topic and bytes, so that
-nothing is answered because the same bytes were asked before. Needs wrk and nginx (`.ci/install-components`).
+nothing is answered because the same bytes were asked before. Leases are measured through `rgd.client`, which then
+has the load's core. Needs wrk and nginx (`.ci/install-components`).
 """
 
 import argparse
@@ -29,6 +30,7 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from bench.client import leased_figures
 from bench.harness import Figures, run
 from rgd.adapters.exchange.embedded import EmbeddedBroker
 
@@ -78,6 +80,9 @@ request = function()
 end
 """
 
+#: The name of the case that is no load of wrk: questions answered from leases, by `rgd.client`.
+LEASED: Final = "leased"
+
 Item = dict[str, object]
 
 
@@ -113,7 +118,8 @@ def policies(groups: int) -> str:
     lines += [f"  topic-{number}: {ample}" for number in range(TOPICS)]
     lines += [f"  g{number}: {ample}" for number in range(groups)]
     lines += ["attach:", "  tenants: {full: tenant}"]
-    lines += ["  namespaces: {one/orders: gold, full/orders: namespace}", "  topics:"]
+    namespaces = "one/orders: gold, acme/orders: gold, full/orders: namespace"
+    lines += [f"  namespaces: {{{namespaces}}}", "  topics:"]
     lines += [
         f'    "persistent://full/orders/t{number}": topic-{number}' for number in range(TOPICS)
     ]
@@ -147,6 +153,11 @@ class Server(NamedTuple):
 
     port: int
     process: psutil.Process
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
 
     def rss_mb(self) -> float:
         """Resident memory now."""
@@ -216,7 +227,7 @@ def until_ready(server: Server) -> None:
     until = time.monotonic() + READY_TIMEOUT_S
     while True:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/readyz") as answer:
+            with urllib.request.urlopen(f"{server.url}/readyz") as answer:  # noqa: S310 -- our own
                 if json.loads(answer.read()) == {"ready": True}:
                     return
         except urllib.error.HTTPError:
@@ -265,7 +276,7 @@ def load(server: "Server", script: Path, seconds: float) -> Passed:
         "--timeout",
         "30s",
     ]
-    command += ["-s", str(script), f"http://127.0.0.1:{server.port}"]
+    command += ["-s", str(script), server.url]
     told = subprocess.run(
         command,
         check=True,
@@ -305,11 +316,17 @@ def prepare(folder: Path, name: str, case: Case) -> Path:
 def compare(options: argparse.Namespace) -> dict[str, float]:
     """All cases, by turns."""
     chosen = {name: case for name, case in CASES.items() if options.only in name or name == "nginx"}
+    has_leases = options.only in LEASED
     best: dict[str, Passed] = {}
+    leased: dict[str, float] = {}
+    # The load, and all that is started from here unless it says otherwise.
+    os.sched_setaffinity(0, LOAD_CORES)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         scripts = {name: prepare(folder, name, case) for name, case in chosen.items()}
         servers = {case.server for case in chosen.values()} - {"nginx"}
+        if has_leases:
+            servers.add("lane")
         broker = EmbeddedBroker(folder / "broker")
         url = asyncio.run(broker.ensure())
         stack.callback(lambda: asyncio.run(broker.stop()))
@@ -329,7 +346,23 @@ def compare(options: argparse.Namespace) -> dict[str, float]:
                     if name in best
                     else passed
                 )
-    return figures_of(best)
+            if has_leases:
+                leased = better(leased, leased_figures(ports["lane"].url, TOKEN))
+    return figures_of(best) | leased_to_nginx(leased, best["nginx"])
+
+
+def better(best: dict[str, float], figures: dict[str, float]) -> dict[str, float]:
+    """The larger of each two figures."""
+    return {name: max(value, best.get(name, 0)) for name, value in figures.items()}
+
+
+def leased_to_nginx(leased: dict[str, float], nginx: Passed) -> dict[str, float]:
+    """The figures of leases, and what they are to nginx's requests."""
+    rates = {name for name in leased if name.endswith("_per_s")}
+    return leased | {
+        f"{name.removesuffix('_per_s')}_to_nginx": round(leased[name] / nginx.per_s, 1)
+        for name in sorted(rates)
+    }
 
 
 def figures_of(best: dict[str, Passed]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """What stands at a place in the world: a brain with rules, and what the world keeps about it.
 
-A `Brain` is the rules of one member: events in, effects out, and a short road for requests. The
+A `Brain` is the rules of one member: events in, effects out, and a fast path for requests. The
 daemon's own core is one (`CoreBrain`); rivals to compare it with (`sim.rivals`) are others, under
 the same clock, network and load.
 
@@ -37,7 +37,7 @@ NO_NUMBERS: Final[Ints] = np.zeros(0, np.int64)
 
 
 class Gate(Protocol):
-    """The short road: plain calls that decide requests."""
+    """The fast path: plain calls that decide requests."""
 
     def acquire(self, request: Request, now: Nanos) -> Answer:
         """Decide one request."""

@@ -11,6 +11,7 @@ Laws:
 
 import asyncio
 import itertools
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
@@ -59,6 +60,7 @@ class ShardTopics:
         take: takes a message of a shard that is read.
         opened: hears when a shard can be read.
         errors: counts what a task raises.
+        outdated_s: as `rgd.app.outbox.Outbox`.
     """
 
     def __init__(
@@ -68,7 +70,9 @@ class ShardTopics:
         take: Callable[[bytes], Awaitable[None]],
         opened: Callable[[Shard], None],
         errors: InternalErrors,
+        outdated_s: float = math.inf,
     ) -> None:
+        self._outdated_s = outdated_s
         self._make = make
         self._take = take
         self._opened = opened
@@ -134,7 +138,9 @@ class ShardTopics:
         loop = asyncio.get_running_loop()
         exchange = self._make(shard)
         dialect = CompactDialect(first_numbering=next(self._first_numberings))
-        traffic: Traffic[Message] = Traffic(exchange, dialect, self._errors, OUTBOX_MAX)
+        traffic: Traffic[Message] = Traffic(
+            exchange, dialect, self._errors, OUTBOX_MAX, self._outdated_s
+        )
         work = loop.create_task(
             self._errors.keep("shard", lambda: self._follow(shard, topic)),
             name=f"shard-{shard.number}-of-{shard.of}",

@@ -88,7 +88,10 @@ class StockNeighbours:
         broker: str,
     ) -> None:
         self.parts = parts
-        self.traffic = Traffic(parts.exchange, PulsarDialect(), errors)
+        # Once a period all groups are reported, whatever was reported before.
+        self.traffic = Traffic(
+            parts.exchange, PulsarDialect(), errors, outdated_s=float(parts.period_s)
+        )
         self._clock = clock
         self._handle = handle
         self._members = members

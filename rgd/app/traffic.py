@@ -1,15 +1,18 @@
-"""Messages in and out of the exchange: a bounded outbox, encoding and decoding.
+"""Messages in and out of the exchange: sending, encoding and decoding.
 
 Law: a peer's messages cost this daemon time only in small pieces. A message is decoded on the event loop
 only if its decompressed size, which is known beforehand, is at most `INLINE_BYTES_MAX`. Requests are
 served between any two messages. Undecodable messages are counted and dropped. A message that cannot be
 sent is counted and dropped too, because every report is absolute and a later one repeats it.
+Messages are sent in the order in which they were posted. Up to `SENDS_MAX` of them wait for the exchange's answer at one time: one
+after the other, a report of every 100 ms would be too many for an exchange that answers after 150 ms.
 There is one for each dialect that the daemon speaks. The core interprets messages; the adapters reach the
-exchange; the dialect (`rgd.wire.dialect`) has the bytes.
+exchange; the dialect (`rgd.wire.dialect`) has the bytes; what waits is in `rgd.app.outbox`.
 """
 
 import asyncio
-from collections import Counter, deque
+import math
+from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
@@ -17,12 +20,17 @@ from typing import Final, Generic, Protocol, TypeVar
 import structlog
 
 from rgd.app.containment import InternalErrors
+from rgd.app.outbox import Outbox
 from rgd.ports.exchange import ExchangeClosed, ExchangeError
 from rgd.wire.dialect import Dialect
 from rgd.wire.errors import WireError
 
 #: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
 OUTBOX_MAX: Final = 256
+
+#: Most payloads that wait for the exchange's answer, and most bytes of them; a larger one waits alone.
+SENDS_MAX: Final = 32
+SENDS_BYTES_MAX: Final = 4 << 20
 
 #: More rows than this are encoded in a thread, and more decompressed bytes are decoded in one,
 #: because inline they would delay requests by more than a millisecond.
@@ -32,8 +40,8 @@ INLINE_BYTES_MAX: Final = 16 * 1024
 #: Longest time to send a goodbye.
 GOODBYE_S: Final = 1.0
 
-#: The reason of a drop where too many messages waited to be sent.
-OUTBOX: Final = "outbox"
+#: The reason of a drop where the exchange did not accept a message, or it cannot be written.
+UNSENT: Final = "unsent"
 #: The reason of a drop where decoding met a bug in rgd.
 FAULT: Final = "internal_error"
 
@@ -50,7 +58,15 @@ class Publishes(Protocol):
 
 
 class Traffic(Generic[M]):
-    """The messages of one dialect that this daemon sends and receives."""
+    """The messages of one dialect that this daemon sends and receives.
+
+    Args:
+        exchange: takes the payloads.
+        dialect: has the format.
+        errors: counts what a bug raises.
+        outbox_max: most messages that wait to be sent.
+        outdated_s: as `Outbox`.
+    """
 
     def __init__(
         self,
@@ -58,19 +74,29 @@ class Traffic(Generic[M]):
         dialect: Dialect[M],
         errors: InternalErrors,
         outbox_max: int = OUTBOX_MAX,
+        outdated_s: float = math.inf,
     ) -> None:
         self._exchange = exchange
         self._dialect = dialect
         self._errors = errors
-        #: Dropped reports, by reason; failed sends under `unsent`, a full queue of own ones under `outbox`.
-        self.dropped: Counter[str] = Counter()
+        #: What was dropped of messages that were being sent or received, by reason.
+        self._dropped: Counter[str] = Counter()
         #: Senders whose names are kept, if others are to be removed before the next message.
         self._kept: frozenset[str] | None = None
-        self._outbox: deque[M] = deque(maxlen=outbox_max)
+        self._outbox: Outbox[M] = Outbox(outbox_max, outdated_s)
+        #: The payloads that wait for an answer, and their bytes.
+        self._sends = self._sends_bytes = 0
+        self._is_closed = False
         self._has_outgoing = asyncio.Event()
         self._is_reached = asyncio.Event()
+        self._is_answered = asyncio.Event()
         self._is_sent = asyncio.Event()
         self._is_sent.set()
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Dropped messages, by reason: those of `Outbox`, `UNSENT` ones, received ones by what is wrong."""
+        return self._dropped + self._outbox.dropped
 
     @property
     def is_reached(self) -> bool:
@@ -82,32 +108,29 @@ class Traffic(Generic[M]):
         self._is_reached.set()
 
     def post(self, message: M) -> None:
-        """Queue a message to be sent; counts the one that a full queue drops for it."""
-        if len(self._outbox) == self._outbox.maxlen:
-            self.dropped[OUTBOX] += 1
-        self._outbox.append(message)
+        """Queue a message to be sent."""
+        self._outbox.put(message, _now_s())
+        self._is_sent.clear()
         self._has_outgoing.set()
 
     async def send(self) -> None:
         """Send queued messages until cancelled or closed."""
         # What waited for the exchange meanwhile is old, but a hello of it is as good as a new one.
         await self._is_reached.wait()
-        while True:
-            await self._has_outgoing.wait()
-            self._has_outgoing.clear()
-            while self._outbox:
-                try:
-                    await self._send_one(self._outbox.popleft())
-                except ExchangeClosed:
-                    return
-            self._is_sent.set()
+        self._sends = self._sends_bytes = 0
+        async with asyncio.TaskGroup() as tasks:
+            while not self._is_closed:
+                self._has_outgoing.clear()
+                while (message := self._outbox.take(_now_s())) is not None:
+                    await self._send_one(message, tasks)
+                if not self._sends:
+                    self._is_sent.set()
+                await self._has_outgoing.wait()
 
     async def flush(self) -> None:
         """Wait for a bounded time until the queue is sent; return at once if the exchange was never reached."""
-        if not self._is_reached.is_set():
+        if self._is_closed or not self._is_reached.is_set():
             return
-        self._is_sent.clear()
-        self._has_outgoing.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
                 await self._is_sent.wait()
@@ -127,32 +150,69 @@ class Traffic(Generic[M]):
                 return await asyncio.to_thread(self._dialect.decode, payload)
             return self._dialect.decode(payload)
         except WireError as error:
-            self.dropped[error.reason] += 1
+            self._dropped[error.reason] += 1
             _log.debug("dropped a report", reason=str(error))
             return None
         except Exception as error:  # noqa: BLE001 -- what one sender's bytes do is no reason to stop
-            self.dropped[FAULT] += 1
+            self._dropped[FAULT] += 1
             self._errors.note("decode", error, may_end=False)
             return None
 
-    async def _send_one(self, message: M) -> None:
+    async def _send_one(self, message: M, tasks: asyncio.TaskGroup) -> None:
+        """Begin to send a message, when there is room for it among those that are being sent."""
+        about = type(message).__name__
         try:
-            for payload in await self._encoded(message):
-                await self._exchange.publish(payload)
-        except ExchangeClosed:
-            raise
+            payloads = await self._encoded(message)
         except WireError as error:
-            self.dropped["unsent"] += 1
+            self._dropped[UNSENT] += 1
             _log.error("cannot send a report", reason=str(error))
+            return
+        except Exception as error:  # noqa: BLE001 -- the next message has nothing to do with it
+            self._dropped[UNSENT] += 1
+            self._errors.note("send", error, about=about)
+            return
+        for payload in payloads:
+            await self._room(len(payload))
+            if self._is_closed:
+                return
+            self._sends += 1
+            self._sends_bytes += len(payload)
+            # Tasks begin in the order in which they are made.
+            tasks.create_task(self._publish(payload, about))
+
+    async def _room(self, size: int) -> None:
+        while self._sends and (
+            self._sends >= SENDS_MAX or self._sends_bytes + size > SENDS_BYTES_MAX
+        ):
+            self._is_answered.clear()
+            await self._is_answered.wait()
+
+    async def _publish(self, payload: bytes, about: str) -> None:
+        try:
+            await self._exchange.publish(payload)
+        except ExchangeClosed:
+            self._is_closed = True
+            self._has_outgoing.set()
         except ExchangeError as error:
             # A lost message is repeated, because every report is absolute.
-            self.dropped["unsent"] += 1
+            self._dropped[UNSENT] += 1
             _log.debug("lost a report", reason=str(error))
         except Exception as error:  # noqa: BLE001 -- the next message has nothing to do with it
-            self.dropped["unsent"] += 1
-            self._errors.note("send", error, about=type(message).__name__)
+            self._dropped[UNSENT] += 1
+            self._errors.note("send", error, about=about)
+        finally:
+            self._sends -= 1
+            self._sends_bytes -= len(payload)
+            self._is_answered.set()
+            # The sender of messages finds out whether all are sent.
+            if not self._sends:
+                self._has_outgoing.set()
 
     async def _encoded(self, message: M) -> tuple[bytes, ...]:
         if self._dialect.rows(message) > INLINE_ROWS_MAX:
             return await asyncio.to_thread(self._dialect.encode, message)
         return self._dialect.encode(message)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -80,6 +80,8 @@ class Exchange(Protocol):
     async def publish(self, payload: bytes) -> None:
         """Send `payload` to all members; returns once the exchange has accepted it.
 
+        Payloads of calls that wait at the same time are sent in the order of the calls.
+
         Raises:
             ExchangeDown: it was not accepted within the adapter's send timeout.
             ExchangeClosed: the exchange is closed.

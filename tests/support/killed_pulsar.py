@@ -3,12 +3,13 @@
 Law: whatever happens, no daemon outlives `cluster_on`.
 How: three `rgd serve` share one quota; two of them are asked for more than all of it. While Pulsar is away,
 the demand moves from one to another, so that after its return there is something to agree on. A daemon keeps its share
-while it is cut off (`on_isolation: hold`). Judged by the daemons' own shares, rounds counted from the moment
-at which Pulsar is healthy again.
+while it is cut off (`on_isolation: hold`). Judged by the daemons' own shares, rounds counted from the first moment at which
+a plain client can publish and read on their topic: Pulsar is healthy up to half a second before that.
 """
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pulsar
 
+from rgd.adapters.exchange.pulsar import USAGE_TOPIC
+from rgd.adapters.exchange.pulsar_client import PulsarSettings, connect
 from rgd.adapters.http.client import DaemonClient, DaemonRefused, DaemonUnreachable
 from rgd.app.demo.cluster import Daemon
 
@@ -29,6 +33,8 @@ TIMEOUT_S = 120.0
 #: Each busy daemon is asked for 50 messages this often.
 ASK_S = 0.05
 _LOOK_S = 0.02
+_AGAIN_S = 0.1
+_READ_MS = 2000
 _ASKED = [{"tenant": "acme", "namespace": "orders", "attempt": 1}] * 50
 _GROUPS = f"""\
 groups:
@@ -83,7 +89,12 @@ class Cluster:
     async def outage(
         self, kill: Callable[[], Awaitable[None]], restart: Callable[[], Awaitable[None]]
     ) -> Outage:
-        """Take Pulsar away until every daemon has noticed, and bring it back to other demand."""
+        """Take Pulsar away until every daemon has noticed, and bring it back to other demand.
+
+        Args:
+            kill: takes it away.
+            restart: returns once Pulsar serves clients again.
+        """
         await self.until_fair()
         before = await self._shares()
         await kill()
@@ -123,6 +134,35 @@ class Cluster:
 
     async def _shares(self) -> list[float]:
         return [_share(view) for view in await self._views()]
+
+
+async def until_served(url: str, settings: PulsarSettings) -> None:
+    """Wait until a plain client can publish on the daemons' topic and read that back."""
+    await asyncio.to_thread(_until_served, url, settings)
+
+
+def _until_served(url: str, settings: PulsarSettings) -> None:
+    ends_s = time.monotonic() + TIMEOUT_S
+    while not _is_served(url, settings):
+        if time.monotonic() > ends_s:
+            raise TimeoutError(f"{url} serves no client")
+        time.sleep(_AGAIN_S)
+
+
+def _is_served(url: str, settings: PulsarSettings) -> bool:
+    client = connect(url, settings)
+    try:
+        reader = client.create_reader(USAGE_TOPIC, pulsar.MessageId.latest)
+        # The daemons drop what is no message of theirs.
+        client.create_producer(USAGE_TOPIC, send_timeout_millis=_READ_MS).send(b"?")
+        while reader.read_next(_READ_MS).data() != b"?":
+            pass
+    except pulsar.PulsarException:
+        return False
+    finally:
+        with contextlib.suppress(pulsar.PulsarException):
+            client.close()
+    return True
 
 
 def _share(view: Mapping[str, Any]) -> float:

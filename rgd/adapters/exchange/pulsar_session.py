@@ -116,6 +116,8 @@ class PulsarSession:
         self._closing = threading.Event()
         self._link: _Link | None = None
         self._unanswered: set[asyncio.Future[Position]] = set()
+        #: Held until a message is with the client: one that is sealed in a thread must not be overtaken.
+        self._order = asyncio.Lock()
         self._seal: Seal | None = None
         self._reader: PulsarReader | None = None
         #: Messages without a valid seal, which were dropped.
@@ -150,7 +152,7 @@ class PulsarSession:
             raise translate(fault, url=self._url, topic=self._topic) from exc
 
     async def send(self, payload: bytes, *, key: str | None = None) -> Position:
-        """Publish; returns the message's position once the broker has answered.
+        """Publish, in the order of the calls; returns the message's position once the broker has answered.
 
         Raises:
             ExchangeDown: there was no answer within the send timeout, or a bad one.
@@ -159,7 +161,15 @@ class PulsarSession:
         """
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise PayloadTooLarge(len(payload))
-        sent = await self._sealed(payload, key or "")
+        async with self._order:
+            sent = await self._sealed(payload, key or "")
+            answer = self._begin_send(sent, key)
+        try:
+            return await answer
+        finally:
+            self._unanswered.discard(answer)
+
+    def _begin_send(self, sent: bytes, key: str | None) -> asyncio.Future[Position]:
         link = self._link
         if link is None:
             raise ExchangeClosed(f"{self._topic} is not open")
@@ -173,11 +183,10 @@ class PulsarSession:
         self._unanswered.add(answer)
         try:
             link.producer.send_async(sent, on_answer, partition_key=key)
-            return await answer
         except pulsar.PulsarException as exc:
-            raise self._translated(type(exc).__name__) from exc
-        finally:
             self._unanswered.discard(answer)
+            raise self._translated(type(exc).__name__) from exc
+        return answer
 
     @property
     def unreadable(self) -> int:

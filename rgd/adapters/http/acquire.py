@@ -86,6 +86,9 @@ _FAULT_BYTES: Final = 256
 _FIRST_WORK: Final = 15
 
 
+#: What a decision says beside its amounts where they were granted and there is nothing else to tell.
+_PLAIN: Final = Decision(granted=True, messages=0, bytes=0)[3:]
+
 Items = list[AcquireBody | msgspec.Raw]
 
 _one = BodyDecoder(AcquireBody)
@@ -122,17 +125,13 @@ class Acquire:
 
     def reply_to(self, asked: AcquireBody) -> Reply:
         """Answer one question."""
-        answer = self._ask(asked)
-        if (
-            isinstance(answer, Decision)
-            and answer.granted
-            and answer.limited_by is None
-            and answer.governed
-            and not answer.over
-        ):
-            return _granted_reply[answer.messages, answer.bytes]
+        request = request_of(asked)
+        answer = self._ask_daemon(request)
+        if type(answer) is Decision and answer[3:] == _PLAIN and answer.granted:
+            return _granted_reply[answer[1:3]]
+        self._check_governed(request, answer)
         if self._shadow is not None:
-            return shadow_reply(self._shadow.answer(request_of(asked), answer))
+            return shadow_reply(self._shadow.answer(request, answer))
         if isinstance(answer, Decision):
             return decision_reply(answer, asked.kind or Kind.PUBLISH)
         if isinstance(answer, TooLarge):
@@ -243,9 +242,13 @@ class Acquire:
     def _ask(self, asked: AcquireBody) -> Answer:
         request = request_of(asked)
         answer = self._ask_daemon(request)
+        self._check_governed(request, answer)
+        return answer
+
+    def _check_governed(self, request: Request, answer: Answer) -> None:
+        """Raises NotGoverned where no limit applies and that is refused."""
         if self._denies_ungoverned and isinstance(answer, Decision) and not answer.governed:
             raise NotGoverned(str(request.topic or request.namespace or request.group))
-        return answer
 
 
 def request_of(asked: AcquireBody) -> Request:

@@ -1,7 +1,11 @@
 """aiohttp's connections within our limits, with our words for what they refuse by themselves.
 
-Law: while an answer waits to be read, no further request of that connection is answered, and soon none is
-read. Its limits are kept by `guard`; over TLS it begins after the handshake (`tls`).
+Laws:
+- While an answer waits to be read, no further request of that connection is answered, and soon none is read.
+- A client that ends its side of a connection gets the answers to all that it asked before (but over TLS, whose
+  transports end with either side).
+
+Its limits are kept by `guard`; over TLS it begins after the handshake (`tls`).
 
 Bytes that are not HTTP never become a request; aiohttp would answer them in plain text and log a
 traceback. Here they get the same JSON as every other error and are counted, not logged: anybody can
@@ -12,7 +16,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_writer import StreamWriter
@@ -80,7 +84,7 @@ class Connections(web.Server):
 class Connection(web.RequestHandler):
     """One client."""
 
-    __slots__ = ("_bounds", "_guard", "_is_answering", "_is_early", "_on_malformed")
+    __slots__ = ("_body", "_bounds", "_guard", "_has_ended", "_is_early", "_on_malformed")
 
     def __init__(self, manager: Connections, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -88,7 +92,10 @@ class Connection(web.RequestHandler):
         self._bounds = manager.bounds
         #: None before it begins, and where it was refused.
         self._guard: Guard | None = None
-        self._is_answering = False
+        #: Of the request that is being answered.
+        self._body: StreamReader | None = None
+        #: Whether the client sends nothing more.
+        self._has_ended = False
         #: Whether something came before it began, with the end of a TLS handshake.
         self._is_early = False
 
@@ -141,16 +148,29 @@ class Connection(web.RequestHandler):
     @override
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._is_answering or self._messages:
+        if self._body is not None or self._messages:
             return
         if self._guard is None:
             self._is_early = True
         elif data and not self._force_close:
             self._guard.head_began()
 
-    def begin_request(self) -> None:
+    # Here it is a question: whether to leave our side open.
+    @override
+    def eof_received(self) -> bool:  # type: ignore[override]
+        self._has_ended = True
+        if self._guard is None or self._guard.is_tls or self._force_close:
+            return False
+        last_body = self._messages[-1][1] if self._messages else self._body
+        if last_body is None:
+            return False
+        if not last_body.is_eof():
+            last_body.set_exception(ConnectionResetError("the rest of the body never comes"))
+        return True
+
+    def begin_request(self, body: StreamReader) -> None:
         """A request head is whole."""
-        self._is_answering = True
+        self._body = body
         if self._guard is not None:
             self._guard.request_began()
 
@@ -162,12 +182,14 @@ class Connection(web.RequestHandler):
         answered = await super().finish_response(request, resp, start_time)
         if self.writing_paused:
             await self._drain_helper()
-        self._is_answering = False
+        self._body = None
         if self._guard is not None:
             if not self._messages:
                 self._guard.request_ended()
             if not resp.keep_alive and self.transport is not None:
                 self._guard.close_later()
+        if self._has_ended and not self._messages:
+            self.force_close()
         return answered
 
     @override

@@ -7,6 +7,8 @@ Laws:
   for good, with every byte that was not answered.
 - Requests are answered in order. While an answer waits to be read, while a long one is in work, and after
   `PIPELINED_MAX` in one turn of the loop, nothing more of that connection is answered, and soon nothing read.
+- A client that ends its side of a connection gets the answers to all that it asked before (but over TLS, whose
+  transports end with either side).
 
 A head that a connection repeats, as clients with many questions do, is read once.
 """
@@ -64,6 +66,7 @@ class Lane(asyncio.Protocol):
         "_body",
         "_body_timer",
         "_guard",
+        "_has_ended",
         "_heads",
         "_idle_timer",
         "_is_partial",
@@ -86,6 +89,8 @@ class Lane(asyncio.Protocol):
         self._guard: Guard
         self._why_not = _NOT_BEGUN
         self._is_reading = True
+        #: Whether the client sends nothing more.
+        self._has_ended = False
         #: Whether a head or a body has begun to arrive and is not whole: a timer runs.
         self._is_partial = False
         #: What was received and not answered; how much it has to be before it is looked at.
@@ -149,6 +154,14 @@ class Lane(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._guard.writing_resumed()
         self._go_on(_UNREAD)
+
+    @override
+    def eof_received(self) -> bool:
+        self._has_ended = True
+        reasons = self._why_not
+        is_open = not reasons & (_CLOSED | _NOT_BEGUN)
+        has_questions = reasons & _IN_WORK or (reasons and self._left)
+        return is_open and bool(has_questions) and not self._guard.is_tls
 
     @override
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -218,11 +231,17 @@ class Lane(asyncio.Protocol):
         self._end_timers()
         self._lanes.left(self)
         self._heads.clear()
+        # Nothing of it is the lane's any more.
+        self._why_not |= _CLOSED
+        if not self._is_reading:
+            self._transport.resume_reading()
         connection = self._lanes.connections()
         self._transport.set_protocol(connection)
         connection.begin(self._transport, self._guard)
         if left:
             connection.data_received(left)
+        if self._has_ended and not connection.eof_received():
+            self._transport.close()
 
     def _end_timers(self) -> None:
         for timer in (self._idle_timer, self._body_timer):
@@ -237,6 +256,9 @@ class Lane(asyncio.Protocol):
             return
         if self._left and self._left_bytes >= self._needed_bytes:
             self._answer(self._take_left())
+        if self._has_ended and not self._why_not:
+            # What is left is not whole and never will be.
+            self.force_close()
         if not self._is_reading and not self._why_not:
             self._is_reading = True
             self._transport.resume_reading()

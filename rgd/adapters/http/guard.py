@@ -80,6 +80,11 @@ class Guard:
         admission.close = self._make_room
 
     @property
+    def is_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self._transport.get_extra_info("sslcontext") is not None
+
+    @property
     def is_for_probes(self) -> bool:
         """Whether it may ask for probes only; asking for more is counted by `refuse`."""
         return self.admission is not None and self.admission.beyond is not None
@@ -155,7 +160,7 @@ class Guard:
     def _make_room(self) -> None:
         self.owner.force_close()
         # A polite end would wait for a peer that has not read what it was sent.
-        if self._has_unread() or self._is_tls:
+        if self._has_unread() or self.is_tls:
             self._transport.abort()
 
     def _end(self, reason: Closed) -> None:
@@ -174,10 +179,6 @@ class Guard:
         except AttributeError:
             # asyncio's TLS transport forgets its protocol when it is closed twice.
             return False
-
-    @property
-    def _is_tls(self) -> bool:
-        return self._transport.get_extra_info("sslcontext") is not None
 
 
 def address_of(transport: asyncio.Transport) -> str | None:

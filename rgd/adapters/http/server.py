@@ -261,6 +261,6 @@ class HttpServer:
         self, message: Any, payload: Any, protocol: Connection, writer: Any, task: Any
     ) -> web.Request:
         """What `dispatch` reads."""
-        protocol.begin_request()
+        protocol.begin_request(payload)
         loop = asyncio.get_running_loop()
         return web.Request(message, payload, protocol, writer, task, loop)

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
+from rgd.core.buckets.charge import put_back
 from rgd.core.buckets.decision import NOTHING, Answer, Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.refusal import Asked, grant_lease
@@ -76,7 +77,7 @@ class Leases:
             TooManyLeases: a limit is reached.
         """
         self.table.expire(now)
-        self.table.check_room(request.holder)
+        self.table.check_room(request.holder, now)
         lease = Lease(request, lease_id, now)
         # The work of its first moments is wanted already.
         lease.asked_at = Nanos(now - self._floor_ns())
@@ -141,10 +142,7 @@ class Leases:
             return NOTHING
         if _source_of(chain) != source:
             return NOTHING
-        for level in chain.deciding:
-            level.give(*back, now)
-        for counters in chain.counters:
-            counters.give_back(*back)
+        put_back(chain, back, now)
         return back
 
     def end_round(self, now: Nanos) -> None:
@@ -209,7 +207,7 @@ class Leases:
 
     def _extend(self, lease: Lease, floor_ns: int, now: Nanos) -> None:
         ttl_ns = min(max(lease.ttl_ns, TTL_MIN_NS), TTL_MAX_NS)
-        lease.expires_at = Nanos(now + max(ttl_ns, 2 * floor_ns))
+        self.table.extend(lease, Nanos(now + max(ttl_ns, 2 * floor_ns)))
 
 
 def _source_of(chain: Chain) -> Source:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
-from tests.support.killed_pulsar import Cluster, Outage, cluster_on
+from rgd.adapters.exchange.pulsar_client import PulsarSettings
+from tests.support.killed_pulsar import Cluster, Outage, cluster_on, until_served
 from tests.support.pulsar_standalone import PulsarStandalone
 from tests.support.secured_pulsar import ADMIN, SecuredPulsar
 
@@ -23,18 +24,25 @@ HARDLY = 0.02
 DESCRIPTORS_MORE = 6
 
 
-async def kill(cluster: Cluster, pulsar: PulsarStandalone) -> Outage:
-    return await cluster.outage(lambda: asyncio.to_thread(pulsar.kill), pulsar.restart_registered)
+async def kill(
+    cluster: Cluster, pulsar: PulsarStandalone, url: str, plain: PulsarSettings
+) -> Outage:
+    async def restart() -> None:
+        await pulsar.restart_registered()
+        await until_served(url, plain)
+
+    return await cluster.outage(lambda: asyncio.to_thread(pulsar.kill), restart)
 
 
 async def test_daemons_hold_their_shares_and_agree_again(
     apache_pulsar: PulsarStandalone, tmp_path: Path
 ) -> None:
     await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
-    async with cluster_on(apache_pulsar.service_url, tmp_path) as cluster:
-        outages = [await kill(cluster, apache_pulsar)]
+    url, plain = apache_pulsar.service_url, PulsarSettings()
+    async with cluster_on(url, tmp_path) as cluster:
+        outages = [await kill(cluster, apache_pulsar, url, plain)]
         before = cluster.held()
-        outages.append(await kill(cluster, apache_pulsar))
+        outages.append(await kill(cluster, apache_pulsar, url, plain))
         after = cluster.held()
     assert max(outage.moved for outage in outages) < HARDLY
     assert after.descriptors <= before.descriptors + DESCRIPTORS_MORE
@@ -45,8 +53,9 @@ async def test_so_they_do_with_tokens_and_tls(tmp_path: Path) -> None:
     try:
         await ensure_namespace(secured.pulsar.admin_url, NAMESPACE, secured.token(ADMIN))
         settings = secured.daemon_settings("rgd", NAMESPACE, tmp_path / "token")
+        plain = PulsarSettings(token_file=tmp_path / "token", tls_trust_certs=secured.cert)
         async with cluster_on(secured.tls_url, tmp_path / "daemons", settings) as cluster:
-            outage = await kill(cluster, secured.pulsar)
+            outage = await kill(cluster, secured.pulsar, secured.tls_url, plain)
     finally:
         secured.close()
     assert outage.moved < HARDLY

@@ -23,8 +23,8 @@ def pytest_asyncio_loop_factories(
 
 #: The files whose tests are about hot calls, or about connections that may bring them.
 BOTH_ROADS = frozenset({
-    "test_acquire", "test_connections", "test_framing", "test_hostile", "test_lifecycle", "test_security",
-    "test_settle", "test_stalls", "test_unread",
+    "test_acquire", "test_connections", "test_framing", "test_half_close", "test_hostile", "test_lifecycle",
+    "test_security", "test_settle", "test_stalls", "test_unread",
 })  # fmt: skip
 
 

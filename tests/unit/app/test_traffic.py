@@ -3,18 +3,23 @@
 Not covered: large states and bombs (tests/integration/exchange/test_large_states.py).
 """
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
 import pytest
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
 from rgd.app import shard_topics
-from rgd.app.traffic import OUTBOX_MAX, Traffic
+from rgd.app.traffic import OUTBOX_MAX, SENDS_MAX, Traffic
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.messages import Hello, Report, Sender
+from rgd.core.exchange.messages import Hello, Message, Report, Sender
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.wire.codec import encode
+from rgd.ports.exchange import ExchangeClosed, ExchangeDown
+from rgd.wire.codec import decode, encode
 from rgd.wire.dialect import CompactDialect
-from rgd.wire.name_dictionary import NameEncoder
+from rgd.wire.name_dictionary import NameDecoders, NameEncoder
 from tests.support.errors import no_end
 
 
@@ -42,12 +47,19 @@ async def test_names_of_senders_that_are_gone_are_forgotten_before_the_next_mess
     assert dialect.name_decoders.cost == before // 2
 
 
-async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent() -> None:
+async def test_what_cannot_be_encoded_is_counted_and_the_rest_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rgd.app.traffic.GOODBYE_S", 30)
     exchange = MemoryExchange(MemoryBus())
     await exchange.open()
     traffic = Traffic(exchange, CompactDialect(), no_end())
+    traffic.reached()
     for message in (report("b1", "no name"), Hello(Sender("b1", 1))):
-        await traffic._send_one(message)
+        traffic.post(message)
+    task = asyncio.create_task(traffic.send())
+    await traffic.flush()
+    task.cancel()
     assert len(await exchange.receive()) == 1
     assert traffic.dropped == {"unsent": 1}
     await exchange.close()
@@ -67,3 +79,93 @@ async def test_what_cannot_be_read_is_counted_by_its_reason() -> None:
     for payload in (b"", b"\x09\x00", b"\x01\x01abc", b"\x01\x00\xff", bytes(2 << 20)):
         assert await traffic.decoded(payload) is None
     assert traffic.dropped == {"torn": 1, "unknown_version": 1, "unparsable": 2, "oversize": 1}
+
+
+class Slow:
+    """An exchange that answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self.began = asyncio.Condition()
+
+    async def publish(self, payload: bytes) -> None:
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        async with self.began:
+            self.waiting.append((payload, answer))
+            self.began.notify_all()
+        await answer
+
+    async def until_waiting(self, count: int) -> None:
+        async with asyncio.timeout(30), self.began:
+            await self.began.wait_for(lambda: len(self.waiting) == count)
+
+    def answer(self, error: Exception | None = None) -> None:
+        for _, answer in self.waiting:
+            answer.set_exception(error) if error else answer.set_result(None)
+        self.waiting = []
+
+
+@contextlib.asynccontextmanager
+async def sending(exchange: Slow) -> AsyncIterator[Traffic[Message]]:
+    traffic: Traffic[Message] = Traffic(exchange, CompactDialect(), no_end())
+    traffic.reached()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(traffic.send())
+        yield traffic
+        task.cancel()
+
+
+def sequences(exchange: Slow) -> list[int]:
+    """Of the reports that wait for an answer, in the order in which they were published."""
+    names = NameDecoders()
+    messages = [decode(payload, names) for payload, _ in exchange.waiting]
+    return [message.sequence for message in messages if isinstance(message, Report)]
+
+
+async def test_messages_are_sent_in_order_without_waiting_for_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rgd.app.traffic.GOODBYE_S", 30)
+    exchange = Slow()
+    async with sending(exchange) as traffic:
+        for sequence in range(1, SENDS_MAX + 10):
+            traffic.post(Report(Sender("b1", 1), sequence, 1, UsageColumns.of()))
+        await exchange.until_waiting(SENDS_MAX)
+        assert sequences(exchange) == list(range(1, SENDS_MAX + 1))
+        # One that is lost takes no other with it.
+        exchange.answer(ExchangeDown("no answer"))
+        await exchange.until_waiting(9)
+        assert sequences(exchange) == list(range(SENDS_MAX + 1, SENDS_MAX + 10))
+        flushing = asyncio.create_task(traffic.flush())
+        await asyncio.sleep(0)
+        assert not flushing.done()
+        exchange.answer()
+        await flushing
+        assert traffic.dropped == {"unsent": SENDS_MAX}
+
+
+async def test_large_payloads_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rgd.app.traffic.SENDS_BYTES_MAX", 1)
+    exchange = Slow()
+    async with sending(exchange) as traffic:
+        for sequence in (1, 2):
+            traffic.post(Report(Sender("b1", 1), sequence, 1, UsageColumns.of()))
+        for sequence in (1, 2):
+            await exchange.until_waiting(1)
+            await asyncio.sleep(0)
+            assert sequences(exchange) == [sequence]
+            exchange.answer()
+
+
+async def test_a_closed_exchange_ends_sending_and_nobody_waits_for_it() -> None:
+    exchange = Slow()
+    traffic: Traffic[Message] = Traffic(exchange, CompactDialect(), no_end())
+    traffic.reached()
+    traffic.post(Hello(Sender("b1", 1)))
+    task = asyncio.create_task(traffic.send())
+    await exchange.until_waiting(1)
+    exchange.answer(ExchangeClosed("closed"))
+    async with asyncio.timeout(30):
+        await task
+        await traffic.flush()
+    assert traffic.dropped == {}

@@ -342,6 +342,7 @@ def test_leases_are_bounded_in_all_and_for_each_holder(monkeypatch: pytest.Monke
     ask("d", "alice")
     # Those that expire make room.
     ask("e", "alice", Nanos(model.TTL_DEFAULT_NS))
+    leases.end_round(Nanos(model.TTL_DEFAULT_NS))
     assert len(leases.table) == 1
 
 
@@ -358,7 +359,44 @@ def test_the_queue_of_expiries_stays_small() -> None:
     for at in range(5_000):
         opened(leases, 1, lease_id=str(at))
         leases.release(str(at), NOTHING, START)
-    assert len(leases.table._ends) < 1_100
+    assert len(leases.table._expiries) == 0
+    assert len(leases.table._expiries._ticks) == 1
+
+
+def test_a_call_removes_few_of_thousands_that_have_expired() -> None:
+    leases = Leases(limiter(10**6))
+    for at in range(2_000):
+        opened(leases, 1, lease_id=str(at))
+    opened(leases, 1, lease_id="late", now=ms(9_000))
+    assert leases.release("late", NOTHING, ms(11_000)) == NOTHING
+    assert leases.events()[LeaseEvent.EXPIRED] == table.ENDED_PER_CALL
+
+
+def test_expired_leases_take_no_room_of_their_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "LEASES_PER_HOLDER_MAX", 200)
+    leases = Leases(limiter(10**6))
+
+    def ask(lease_id: str, holder: str, ttl_ns: int, now: Nanos) -> None:
+        request = LeaseRequest(NAME, wants(1), ttl_ns=ttl_ns, holder=holder)
+        assert isinstance(leases.open(request, lease_id, now), LeaseAnswer)
+
+    # Those of bob have all expired before the first one of alice.
+    for at in range(200):
+        ask(f"bob {at}", "bob", 2 * NS_PER_S, START)
+    for at in range(200):
+        ask(f"alice {at}", "alice", 4 * NS_PER_S if at == 7 else 20 * NS_PER_S, START)
+    with pytest.raises(TooManyLeases, match="the caller"):
+        ask("early", "alice", NS_PER_S, ms(3_999))
+    ask("in time", "alice", NS_PER_S, ms(4_000))
+    # The new one is the next to expire.
+    with pytest.raises(TooManyLeases, match="the caller"):
+        ask("early", "alice", NS_PER_S, ms(4_999))
+    ask("next", "alice", 10 * NS_PER_S, ms(5_000))
+    # A renewal may say that it is to expire earlier.
+    leases.renew("alice 1", Renewal(NOTHING, ttl_ns=NS_PER_S), ms(6_000))
+    with pytest.raises(TooManyLeases, match="the caller"):
+        ask("early", "alice", NS_PER_S, ms(6_999))
+    ask("last", "alice", NS_PER_S, ms(7_000))
 
 
 def test_a_lifetime_is_bounded() -> None:
