@@ -1,6 +1,6 @@
 """How messages travel: who receives what, when, and how often.
 
-Law: a sender receives its own messages over the same road as everybody else. For one sender and one
+Law: a sender receives its own messages the same way as everybody else. For one sender and one
 receiver, messages stay in the order in which they were sent, as on a topic of Pulsar, where `is_ordered` is
 on, but for those that straggle.
 
@@ -18,7 +18,7 @@ from rgd.core.units import NS_PER_MS
 
 @dataclass(slots=True)
 class Network:
-    """The road from every member to every other."""
+    """The way of messages from every member to every other."""
 
     #: Least and greatest one-way delay.
     delay_min_ns: int = NS_PER_MS

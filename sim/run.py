@@ -1,6 +1,6 @@
 """One run, from a scenario and a policy to figures and broken laws.
 
-The one road for the command line, the sweep and the tests.
+The command line, the sweep and the tests all run scenarios through it.
 """
 
 from collections.abc import Callable

@@ -294,11 +294,13 @@ def _print_group(view: Mapping[str, Any]) -> None:
 
 
 def _broker_rows(kind: Kind, rates: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The quota, and each broker's part of it."""
+    """The quota, and each live broker's part of it; idle brokers have no demand to show."""
     nothing: dict[str, None] = dict.fromkeys(Dimension)
     yield [kind.value, "(quota)", *_cells(rates["quota"], nothing, nothing, empty="unlimited")]
     for row in rates["rows"]:
         yield [kind.value, row["broker"], *_cells(row["share"], row["wanted"], row["admitted"])]
+    for row in rates["idle"]:
+        yield [kind.value, row["broker"], *_cells(row["share"], nothing, nothing)]
 
 
 def _cells(*columns: Mapping[str, float | None], empty: str = "-") -> Iterator[str]:

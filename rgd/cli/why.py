@@ -85,7 +85,12 @@ def verdict(view: _Json) -> str:
     limit = view["limited_by"]
     if limit is None:
         limits = _count(len(view["levels"]), "limit")
-        return f"{name} is not limited now: {limits}, none refused anything here in the last {_window(view)}"
+        over = [_title(one) for one in view["levels"] if one["soft"] and one["soft"]["is_over"]]
+        beyond = f"; it is beyond the soft limit of {over[0]}" if over else ""
+        return (
+            f"{name} is not limited now: {limits}, none refused anything here in the last "
+            f"{_window(view)}{beyond}"
+        )
     level = next(
         level
         for level in view["levels"]
@@ -158,6 +163,8 @@ def remarks(view: _Json) -> Iterator[str]:
     for level in view["levels"]:
         if level["shadow"]:
             yield f"{_title(level)} is a shadow: it counts what it would refuse and refuses nothing"
+        if level["soft"] is not None:
+            yield _soft_words(level)
         if not level["in_use"]:
             yield f"{_title(level)} was not asked for here yet: it has no share and no bucket"
         elif level["topic_split"] not in {None, "shared"}:
@@ -178,6 +185,22 @@ def remarks(view: _Json) -> Iterator[str]:
             f"set for {_scope(quota['set_at'])}{stored}"
         )
     yield from _backlog_words(view)
+
+
+def _soft_words(level: _Json) -> str:
+    """What a group's soft limit is here, and what was granted beyond it."""
+    soft = level["soft"]
+    rates = [
+        f"{show(soft[dimension], is_bytes=dimension is Dimension.BYTES)}/s ({dimension})"
+        for dimension in Dimension
+        if soft[dimension] is not None
+    ]
+    here = f", {' and '.join(rates)} here" if rates else ""
+    size = f" and {show(soft['over_bytes'], is_bytes=True)}" if soft["over_bytes"] else ""
+    return (
+        f"{_title(level)} has a soft limit at {soft['part']:g} of its share{here}: callers beyond it are "
+        f"told and granted, {_count(soft['over_messages'], 'message')}{size} since the start"
+    )
 
 
 def _blocked_lately(view: _Json) -> Iterator[str]:

@@ -17,8 +17,10 @@ from rgd.core.backlog.model import QuotaType
 from rgd.core.broker.broker import Broker
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Level, Request
-from rgd.core.buckets.level import GroupKey, LevelState
+from rgd.core.buckets.level import GroupKey, GroupState, LevelState
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.recent_refusals import RecentRefusals, Refusals, window_ns
+from rgd.core.buckets.soft import SoftState
 from rgd.core.buckets.throttled import DISPATCH_LEVELS
 from rgd.core.exchange.usage_map import StoredRow
 from rgd.core.policies.model import UNLIMITED, BacklogType, Group, Rate, Rates
@@ -30,6 +32,7 @@ from rgd.core.policies.precedence import (
     subscription_limit,
     topic_limit,
 )
+from rgd.core.shares.model import PPM
 from rgd.core.units import NS_PER_S, Dimension, Kind, Nanos, to_units
 from rgd.views.backlog import BlockedView, backlog_view
 from rgd.views.model import (
@@ -44,6 +47,7 @@ from rgd.views.model import (
     RefusedLastMinuteView,
     RefusedView,
     ScopeView,
+    SoftView,
     ThrottledLevelView,
     ThrottledView,
 )
@@ -111,12 +115,9 @@ def _limit(
     rates, scope, at = scoped
     if rates.is_unlimited or scope is None:
         return
-    state = broker.limiter.limit(
-        level,
-        name.kind,
-        topic=name.topic or "" if level is not Level.BROKER else "",
-        subscription=name.subscription or "" if level is Level.SUBSCRIPTION else "",
-    )
+    topic = "" if level is Level.BROKER else name.topic or ""
+    subscription = name.subscription or "" if level is Level.SUBSCRIPTION else ""
+    state = broker.limiter.limit(LimitKey(name.kind, level, topic, subscription))
     messages, size = (
         _dimension(dimension, rates, now, share=rates, level=state) for dimension in Dimension
     )
@@ -174,7 +175,20 @@ def _group(
         retry_after_ms=0 if group.shadow else _retry_after_ms(decides, now),
         refused_last_minute=_refused_last_minute(broker, state, now),
         leases=_leases(broker, state),
+        soft=_soft(group, state),
     )
+
+
+def _soft(group: Group, state: GroupState | None) -> SoftView | None:
+    """The view of a group's soft limit; it has no rates before a request has used the group."""
+    if group.soft_ppm is None:
+        return None
+    part = group.soft_ppm / PPM
+    soft = None if state is None else state.soft
+    if not isinstance(soft, SoftState):
+        return SoftView(part, None, None, is_over=False, over_messages=0, over_bytes=0)
+    rates = _units(soft.share.messages), _units(soft.share.bytes)
+    return SoftView(part, *rates, soft.is_over, *soft.shadow_refused)
 
 
 def _dimension(  # noqa: PLR0913 -- it fills a view of eight fields

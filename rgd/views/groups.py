@@ -5,6 +5,7 @@ groups, in both kinds, are computed together, because numpy's calls cost more th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -18,7 +19,7 @@ from rgd.core.policies.model import Group, Rate, Rates
 from rgd.core.shares.columns import NO_RATE, Rows, share_out
 from rgd.core.shares.model import PPM
 from rgd.core.units import MILLI, NS_PER_S, Kind, Nanos, to_units
-from rgd.views.model import GroupSlice, GroupView, KindView, RatesView, RowView
+from rgd.views.model import GroupSlice, GroupView, IdleView, KindView, RatesView, RowView
 
 #: Points of work in a slice: about 1 ms with its JSON.
 SLICE_WORK: Final = 224
@@ -44,7 +45,13 @@ def group_view(broker: Broker, name: str, now: Nanos) -> GroupView:
     group = broker.sharing.snapshot.groups.get(name)
     if group is None:
         raise UnknownGroup(name)
-    return _views(broker, [(group, _slots_of(broker, name))], now)[0]
+    slots = _slots_of(broker, name)
+    view = _views(broker, [(group, slots)], now)[0]
+    publish, dispatch = (
+        replace(of_kind, idle=_idle(broker, group, kind, slot, of_kind.rows))
+        for kind, slot, of_kind in zip(KINDS, slots, (view.publish, view.dispatch), strict=True)
+    )
+    return replace(view, publish=publish, dispatch=dispatch)
 
 
 def group_slice(broker: Broker, names: Sequence[str], now: Nanos) -> GroupSlice:
@@ -129,6 +136,27 @@ def _kind_views(
         KindView(_rates_view(quota), _rates_view(shares[at]), tuple(rows.get(at, ())))
         for at, quota in enumerate(quotas)
     ]
+
+
+def _idle(
+    broker: Broker, group: Group, kind: Kind, slot: int, rows: Sequence[RowView]
+) -> tuple[IdleView, ...]:
+    """The live brokers without a row of a group, in the order of names, with their shares."""
+    broker_index, quota = broker.sharing.broker_index, _columns([group.rates(kind)])
+    names = broker_index.names()
+    if slot < 0:
+        floor_ppm = broker.settings.floor_ppm
+        unused = share_out(_NO_ROWS, quota, brokers=len(names), floor_ppm=floor_ppm)
+        shares = unused.idle(np.zeros(len(names), np.int64), np.arange(len(names)))
+    else:
+        policy = broker.sharing.policy(GroupKey(group.name, kind))
+        shares = broker_index.share_out(np.array([slot]), quota, [policy]).of_all()[0]
+    has_row = {row.broker for row in rows}
+    return tuple(
+        IdleView(name, _rates_view(_rates(share)))
+        for name, share in zip(names, shares.tolist(), strict=True)
+        if name not in has_row
+    )
 
 
 def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:

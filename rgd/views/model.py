@@ -36,6 +36,14 @@ class RowView:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleView:
+    """A live broker that has advertised no demand for a group, and its share."""
+
+    broker: str
+    share: RatesView
+
+
+@dataclass(frozen=True, slots=True)
 class KindView:
     """A group in one kind of traffic."""
 
@@ -43,6 +51,8 @@ class KindView:
     #: This broker's share in force.
     share: RatesView
     rows: tuple[RowView, ...]
+    #: The live brokers without a row; only where one group is asked for.
+    idle: tuple[IdleView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +161,20 @@ class LeasesView:
 
 
 @dataclass(frozen=True, slots=True)
+class SoftView:
+    """The soft limit of a group: work beyond it is granted, and its callers are told."""
+
+    #: The part of the share, and the rate in force here: None is unlimited, or not known yet.
+    part: float
+    messages: float | None
+    bytes: float | None
+    #: Whether the last grant was beyond it; what was granted beyond it since the start.
+    is_over: bool
+    over_messages: int
+    over_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LevelView:
     """One limit that applies to a name."""
 
@@ -174,6 +198,7 @@ class LevelView:
     refused_last_minute: RefusedLastMinuteView
     #: None: there are none.
     leases: LeasesView | None = None
+    soft: SoftView | None = None
 
 
 @dataclass(frozen=True, slots=True)

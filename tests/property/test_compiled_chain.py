@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import NOTHING, Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import BucketSettings, LevelState
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -242,5 +243,5 @@ def test_the_fast_path_answers_and_leaves_what_a_plain_walk_does(
 
 def real_level(limiter: Limiter, level: PlainLevel) -> LevelState | None:
     if level.group is None:
-        return limiter.limit(Level.BROKER, Kind.PUBLISH)
+        return limiter.limit(LimitKey(Kind.PUBLISH, Level.BROKER))
     return next((one for one in limiter.states() if one.group == level.group), None)

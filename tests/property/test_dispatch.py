@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Level, Name, Request
 from rgd.core.buckets.level import BucketSettings, GroupKey, LevelState
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.demand.counters import Counters, Touched
 from rgd.core.demand.settings import DemandSettings
@@ -79,11 +80,11 @@ def shared(one: Limiter) -> dict[str, tuple[LevelState, set[Name]]]:
     """Every limit there is, and the names that are under it."""
     kind, of_topic = Kind.DISPATCH, set(NAMES[:2])
     found = {
-        "broker": (one.limit(Level.BROKER, kind), set(NAMES)),
+        "broker": (one.limit(LimitKey(kind, Level.BROKER)), set(NAMES)),
         "group": (one.state(GroupKey("gold", kind)), set(NAMES)),
-        "topic": (one.limit(Level.TOPIC, kind, topic=TOPICS[0]), of_topic),
+        "topic": (one.limit(LimitKey(kind, Level.TOPIC, TOPICS[0])), of_topic),
         "subscription": (
-            one.limit(Level.SUBSCRIPTION, kind, topic=TOPICS[0], subscription="audit"),
+            one.limit(LimitKey(kind, Level.SUBSCRIPTION, TOPICS[0], "audit")),
             {NAMES[0]},
         ),
     }
@@ -214,7 +215,7 @@ class Seen:
     def close(self) -> None:
         closed = self.table.close([self.counters], np.array([True]), self.now)
         assert closed is not None
-        total = int(closed.measured.admitted_total[0, 0])
+        total = int(closed.admitted_total[0, 0])
         assert total >= self.total
         assert min(closed.admitted[0, 0], closed.refused[0, 0]) >= 0
         check_rates(closed.measured)
@@ -225,7 +226,7 @@ class Seen:
 
 
 def check_rates(measured: Measured) -> None:
-    assert measured.offered[0, 0] >= 0
+    assert measured.seen.offered[0, 0] >= 0
     assert measured.admitted[0, 0] >= 0
 
 

@@ -108,8 +108,8 @@ def _window(closed: Closed) -> Window:
         admitted=_pair(closed.admitted),
         wanted=_pair(closed.wanted),
         refused=_pair(closed.refused),
-        admitted_total=_pair(measured.admitted_total),
-        wanted_total=_pair(measured.wanted_total),
+        admitted_total=_pair(closed.admitted_total),
+        wanted_total=_pair(closed.wanted_total),
         topics=int(measured.topics[0]),
         measured=_shown(measured),
     )
@@ -118,10 +118,10 @@ def _window(closed: Closed) -> Window:
 def _shown(measured: Measured) -> Shown:
     return Shown(
         admitted=_pair(measured.admitted),
-        offered=_pair(np.rint(measured.offered).astype(np.int64)),
+        offered=_pair(np.rint(measured.seen.offered).astype(np.int64)),
         wanted=_pair(measured.estimates.wanted),
         threshold=_pair(measured.estimates.threshold),
-        requests=int(measured.requests[0]),
+        requests=int(measured.seen.requests[0]),
     )
 
 

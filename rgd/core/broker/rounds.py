@@ -345,8 +345,8 @@ class Rounds:
             policies=self._sharing.policies(slots),
             refused=closed.refused,
             sent=sent,
-            admitted_total=closed.measured.admitted_total,
-            wanted_total=closed.measured.wanted_total,
+            admitted_total=closed.admitted_total,
+            wanted_total=closed.wanted_total,
             refused_by=_refused_by(block.states, closed.refused, self._limiter.blocked.unlogged),
         )
 

@@ -1,8 +1,8 @@
-"""Charges a grant to the levels of a chain and counts it for its groups; undoes a charge."""
+"""Charges a grant to the levels of a chain and counts it for its groups; undoes a charge, or a part."""
 
 from rgd.core.buckets.bucket import NEVER, PICO
 from rgd.core.buckets.chain import Chain
-from rgd.core.units import Nanos
+from rgd.core.units import Nanos, Pair
 
 
 def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them costs a tenth of a grant
@@ -57,3 +57,14 @@ def give_back(chain: Chain, messages: int, size: int) -> None:
     """
     for level in chain.deciding:
         level.take(-messages, -size)
+
+
+def put_back(chain: Chain, unused: Pair, now: Nanos) -> None:
+    """Put back units that a caller was granted and did not use.
+
+    Shadow levels get nothing back, because it is unknown whether they were charged.
+    """
+    for level in chain.deciding:
+        level.give(*unused, now)
+    for counters in chain.counters:
+        counters.give_back(*unused)

@@ -183,7 +183,7 @@ class Levels:
         level.used_in = self._generation
         return level
 
-    def known_limit(self, key: LimitKey) -> LevelState | None:
+    def limit(self, key: LimitKey) -> LevelState | None:
         """The level of a limit, up to date, if it exists; creates nothing."""
         level = self._limits.get(key)
         return level if level is not None and self._refresh_limit(level) else None

@@ -33,7 +33,7 @@ from rgd.core.buckets.level import BucketSettings, LevelState
 from rgd.core.buckets.levels import Levels, LimitKey, ShareOf
 from rgd.core.buckets.refusal import Asked, grant_part, refuse, refuse_alone
 from rgd.core.buckets.settle import settle
-from rgd.core.buckets.soft import told
+from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.together import grant_together
 from rgd.core.buckets.unsettled import Unsettled
 from rgd.core.errors import UnknownGroup
@@ -148,7 +148,7 @@ class Limiter(Levels):
         else:
             charge(chain, messages, size, topic, attempt, now)
             if chain.softs:
-                return self._told(chain, messages, size, now)
+                return self._marked_over(chain, messages, size, now)
         chain.granted_at = now
         if messages != chain.messages or size != chain.bytes:
             chain.granted = Decision(granted=True, messages=messages, bytes=size)
@@ -201,12 +201,6 @@ class Limiter(Levels):
         else:
             self._free(SLICE_CHAINS)
 
-    def limit(
-        self, level: Level, kind: Kind, *, topic: str = "", subscription: str = ""
-    ) -> LevelState | None:
-        """The buckets of a broker's, topic's or subscription's limit, if any; creates nothing."""
-        return self.known_limit(LimitKey(kind, level, topic, subscription))
-
     def names_asked(self) -> list[Name]:
         """Names requested since the policies came into force, at most `CHAINS_MAX`.
 
@@ -237,11 +231,11 @@ class Limiter(Levels):
         too_large = (level.too_large(asked.messages, asked.bytes) for level in chain.deciding)
         return next(filter(None, too_large))
 
-    def _told(self, chain: Chain, messages: int, size: int, now: Nanos) -> Decision:
+    def _marked_over(self, chain: Chain, messages: int, size: int, now: Nanos) -> Decision:
         """The answer to a whole grant of a name with soft limits."""
         chain.granted_at, chain.messages, chain.bytes = now, messages, size
         chain.granted = Decision(granted=True, messages=messages, bytes=size)
-        return told(chain.granted, chain.softs)
+        return marked_over(chain.granted, chain.softs)
 
     def _decide_unknown(self, messages: int, size: int) -> Answer:
         """Answer while no policies are known."""

@@ -17,7 +17,7 @@ from rgd.core.buckets.charge import charge, give_back
 from rgd.core.buckets.decision import Decision
 from rgd.core.buckets.level import GroupState, LevelState, rounded_ms
 from rgd.core.buckets.levels import Levels
-from rgd.core.buckets.soft import told
+from rgd.core.buckets.soft import marked_over
 from rgd.core.buckets.throttled import lowered, lowering
 from rgd.core.units import MILLI, Dimension, Nanos, Pair
 
@@ -136,48 +136,91 @@ def refuse_alone(  # noqa: PLR0913, PLR0917 -- see above
 
 
 class Part(NamedTuple):
-    """The part of a request that every level would grant, and what lowered it."""
+    """A part of a request, and what lowered it."""
 
     messages: int
     bytes: int
     #: The last level that lowered it, and its dimension; None if nothing did.
-    limiting: LevelState | None
-    dimension: Dimension
+    limiting: LevelState | None = None
+    dimension: Dimension = _MESSAGES
     #: The events of all levels that lowered it (`rgd.core.buckets.throttled`).
-    mask: int
+    mask: int = 0
+
+
+def lower_part(chain: Chain, part: Part, now: Nanos, *, halves: bool = False) -> Part:
+    """Lower a part to what every level has, or to half of it (of one unit, that unit)."""
+    messages, size, limiting, dimension, mask = part
+    for level in chain.deciding:
+        has_messages, has_bytes = level.available(now)
+        if halves:
+            has_messages = min(has_messages, max(1, has_messages // 2))
+            has_bytes = min(has_bytes, max(1, has_bytes // 2))
+        if has_messages < messages:
+            messages, limiting, dimension = has_messages, level, _MESSAGES
+            mask |= lowered(level, messages=True, size=False)
+        if has_bytes < size:
+            size, limiting, dimension = has_bytes, level, _BYTES
+            mask |= lowered(level, messages=False, size=True)
+    return Part(messages, size, limiting, dimension, mask)
 
 
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
     """Grant as much as every level has to a caller that accepts a part."""
     _, _, topic, attempt = asked
-    messages, size, limiting, dimension, mask = _largest_part(chain, asked, now)
+    part = lower_part(chain, Part(asked.messages, asked.bytes), now)
     chain.unmet = ()
-    if limiting is None:
-        charge(chain, messages, size, topic, attempt, now)
-        return told(Decision(granted=True, messages=messages, bytes=size), chain.softs)
+    if part.limiting is None:
+        charge(chain, part.messages, part.bytes, topic, attempt, now)
+        return marked_over(
+            Decision(granted=True, messages=part.messages, bytes=part.bytes), chain.softs
+        )
     # Such a caller can retry as soon as there is one unit of what it needs.
     needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
     longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
-    if messages < needs_messages or size < needs_bytes:
-        messages = size = 0
-        limiting, dimension = longest, waits_for
+    if part.messages < needs_messages or part.bytes < needs_bytes:
+        part = Part(0, 0, longest, waits_for, part.mask)
     else:
-        charge(chain, messages, size, topic, attempt, now)
+        charge(chain, part.messages, part.bytes, topic, attempt, now)
         _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
     try:
-        unmet = _Unmet(asked.messages, asked.bytes, messages, size, partial=True)
-        chain.unmet = _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
-        if chain.throttled_name is not None:
-            levels.throttled.count(
-                chain.throttled_name,
-                mask,
-                asked.messages - messages,
-                asked.bytes - size,
-                wait_ms,
-                now,
-            )
-        decision = _decision(limiting, dimension, messages, size, wait_ms, now)
-        return told(decision, chain.softs) if messages or size else decision
+        unmet = _Unmet(asked.messages, asked.bytes, part.messages, part.bytes, partial=True)
+        chain.unmet = _count_part(levels, chain, part, unmet, asked, wait_ms, now)
+        return _lowered(chain, part, wait_ms, now)
+    except Exception:
+        give_back(chain, part.messages, part.bytes)
+        raise
+
+
+def grant_lease(  # noqa: PLR0917 -- as `refuse`
+    levels: Levels, chain: Chain, part: Part, wanted: Pair, asked: Asked, now: Nanos
+) -> Decision:
+    """Grant a part that `rgd.core.leases` chose, and count what is lacking as demand.
+
+    Args:
+        levels: all levels.
+        chain: the levels of the name; they have the part.
+        part: what is granted; none of it if one of its amounts is 0 and needed.
+        wanted: whole units of work that came since the lease asked last; what exceeds the part is
+            demand.
+        asked: the least that would be of use, with topic and attempt.
+        now: the current time.
+    """
+    messages, size = part.messages, part.bytes
+    if messages or size:
+        charge(chain, messages, size, asked.topic, asked.attempt, now, settles=False)
+    if part.limiting is None:
+        decision = Decision(granted=True, messages=messages, bytes=size)
+        return marked_over(decision, chain.softs if messages or size else ())
+    try:
+        longest, wait_ms, waits_for = _longest_wait(
+            chain.deciding, asked.messages, asked.bytes, now
+        )
+        if not messages and not size:
+            part = Part(0, 0, longest, waits_for, part.mask)
+        wanted_messages, wanted_bytes = max(messages, wanted.messages), max(size, wanted.bytes)
+        unmet = _Unmet(wanted_messages, wanted_bytes, messages, size, partial=True)
+        _count_part(levels, chain, part, unmet, asked, wait_ms, now)
+        return _lowered(chain, part, wait_ms, now)
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -186,8 +229,7 @@ def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decisi
 def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     levels: Levels,
     chain: Chain,
-    level: LevelState,
-    dimension: Dimension,
+    part: Part,
     unmet: _Unmet,
     asked: Asked,
     wait_ms: int,
@@ -195,8 +237,11 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
 ) -> Sequence[Unmet]:
     """Count what a caller that accepts a part did not get; returns it as counted by group."""
     _, _, topic, attempt = asked
+    level = part.limiting
     messages, size = unmet.messages - unmet.granted_messages, unmet.bytes - unmet.granted_bytes
-    (level.refusals or level.begin_refusals()).count(messages, size, dimension, attempt, now)
+    if level is None or not (messages or size):
+        return ()
+    (level.refusals or level.begin_refusals()).count(messages, size, part.dimension, attempt, now)
     counted: list[Unmet] = []
     for group in chain.groups:
         if group.group != level.group:
@@ -211,68 +256,17 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
         if more != _NONE:
             _count(levels, chain, group, *more, topic, attempt, wait_ms, now)
             counted.append((group, *more, attempt))
+    if chain.throttled_name is not None:
+        levels.throttled.count(chain.throttled_name, part.mask, messages, size, wait_ms, now)
     return counted
 
 
-def grant_lease(  # noqa: PLR0917 -- as `refuse`
-    levels: Levels,
-    chain: Chain,
-    part: Part,
-    wanted: Pair,
-    asked: Asked,
-    now: Nanos,
-) -> Decision:
-    """Grant a part that `rgd.core.leases` chose, and count what is lacking as demand.
-
-    Args:
-        levels: all levels.
-        chain: the levels of the name; they have the part.
-        part: what is granted; none of it if one of its amounts is 0 and needed.
-        wanted: whole units of work that came since the lease asked last; what exceeds the part is
-            demand.
-        asked: the least that would be of use, with topic and attempt.
-        now: the current time.
-    """
-    messages, size, limiting, dimension, mask = part
-    _, _, topic, attempt = asked
-    if messages or size:
-        charge(chain, messages, size, topic, attempt, now, settles=False)
-    softs = chain.softs if messages or size else ()
-    if limiting is None:
-        return told(Decision(granted=True, messages=messages, bytes=size), softs)
-    try:
-        longest, wait_ms, waits_for = _longest_wait(
-            chain.deciding, asked.messages, asked.bytes, now
-        )
-        if not messages and not size:
-            limiting, dimension = longest, waits_for
-        unmet = _Unmet(
-            max(messages, wanted.messages), max(size, wanted.bytes), messages, size, partial=True
-        )
-        if unmet[:2] != unmet[2:4]:
-            _count_part(levels, chain, limiting, dimension, unmet, asked, wait_ms, now)
-            if chain.throttled_name is not None:
-                lacking = unmet.messages - messages, unmet.bytes - size
-                levels.throttled.count(chain.throttled_name, mask, *lacking, wait_ms, now)
-        return told(_decision(limiting, dimension, messages, size, wait_ms, now), softs)
-    except Exception:
-        give_back(chain, messages, size)
-        raise
-
-
-def _largest_part(chain: Chain, asked: Asked, now: Nanos) -> Part:
-    """What every level would grant."""
-    messages, size = asked.messages, asked.bytes
-    limiting, dimension, mask = None, _MESSAGES, 0
-    for level in chain.deciding:
-        has_messages, has_bytes = level.available(now)
-        if has_messages < messages:
-            messages, limiting, dimension = has_messages, level, _MESSAGES
-            mask |= lowered(level, messages=True, size=False)
-        if has_bytes < size:
-            size, limiting, dimension = has_bytes, level, _BYTES
-            mask |= lowered(level, messages=False, size=True)
-    return Part(messages, size, limiting, dimension, mask)
+def _lowered(chain: Chain, part: Part, wait_ms: int, now: Nanos) -> Decision:
+    """The answer to a request that a level lowered, perhaps to nothing."""
+    messages, size, level, dimension, _ = part
+    assert level is not None, "nothing lowered the part"
+    decision = _decision(level, dimension, messages, size, wait_ms, now)
+    return marked_over(decision, chain.softs) if messages or size else decision
 
 
 def _longest_wait(

@@ -16,6 +16,7 @@ settlement on, which can give back the last grant if that was in the last `RECEN
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain, Unmet
+from rgd.core.buckets.charge import put_back
 from rgd.core.policies.model import Rate
 from rgd.core.units import Nanos, Pair
 
@@ -44,10 +45,7 @@ def settle(chain: Chain, topic: str | None, unused: Pair, now: Nanos) -> Pair:
 
 
 def _give_back(chain: Chain, back: Pair, now: Nanos) -> None:
-    for level in chain.deciding:
-        level.give(*back, now)
-    for counters in chain.counters:
-        counters.give_back(*back)
+    put_back(chain, back, now)
     left: list[Unmet] = []
     for group, messages, size, attempt in chain.unmet:
         more = (messages if back.messages else 0, size if back.bytes else 0)

@@ -44,8 +44,8 @@ class SoftState(LevelState):
         return None if rate is None else rate * self.ppm // PPM
 
 
-def told(decision: Decision, softs: tuple[SoftState, ...]) -> Decision:
-    """A grant that was just charged, with the first soft limit that it is beyond, if any."""
+def marked_over(decision: Decision, softs: tuple[SoftState, ...]) -> Decision:
+    """A grant that was just charged, marked with the first soft limit that it is beyond, if any."""
     for soft in softs:
         if soft.is_over:
             return decision._replace(over=True, group=decision.group or soft.group)

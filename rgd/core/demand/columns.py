@@ -1,40 +1,59 @@
 """Columns that grow together: one row for each group in use on this broker."""
 
 from collections.abc import Iterable
-from dataclasses import fields
-from typing import Any, Self
+from dataclasses import field, fields
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rgd.core.runs import Places, capacity_for
 
+#: The width of a column of pairs: one number for each dimension.
+PAIR: Final = -1
+
+
+def column(width: int = 0, dtype: type = np.float64) -> Any:
+    """A field of `Columns`: a number of `dtype` a row, or `width` of them (`PAIR`)."""
+    return field(metadata={"width": width, "dtype": dtype})
+
 
 class Columns:
     """The base of a dataclass whose fields are arrays with one row for each group."""
 
+    @classmethod
+    def empty(cls, rows: int, dimensions: int = 2) -> Self:
+        """Rows of zeros."""
+        columns = []
+        for one in fields(cls):  # type: ignore[arg-type]  # subclasses are dataclasses
+            width = one.metadata["width"]
+            shape = (rows, dimensions if width == PAIR else width) if width else (rows,)
+            columns.append(np.zeros(shape, one.metadata["dtype"]))
+        return cls(*columns)
+
     def rows(self, places: Places) -> Self:
         """The rows at these indexes: views of a slice, copies of an index array."""
         if isinstance(places, slice):
-            return type(self)(*(column[places] for column in self._columns()))
+            return type(self)(*(one[places] for one in self._columns()))
         # An index in brackets takes numpy several times as long for pairs.
-        return type(self)(*(column.take(places, 0) for column in self._columns()))
+        return type(self)(*(one.take(places, 0) for one in self._columns()))
 
-    def put(self, places: NDArray[np.int64], rows: Self) -> None:
-        """Write rows back to their indexes."""
-        for column, values in zip(self._columns(), rows._columns(), strict=True):
-            column[places] = values
+    def put(self, places: Places, rows: Self) -> None:
+        """Write back what `rows` gave; views are written already."""
+        if not isinstance(places, slice):
+            for one, values in zip(self._columns(), rows._columns(), strict=True):
+                one[places] = values
 
     def reset(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> None:
         """Reset rows to zero, as before their first use."""
-        for column in self._columns():
-            column[places] = 0
+        for one in self._columns():
+            one[places] = 0
 
     def extend(self, more: int) -> None:
         """Append `more` rows of zeros; not to what `rows` gave, which may share its memory."""
-        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
-            column = getattr(self, field.name)
-            setattr(self, field.name, _extended(column, len(column) + more))
+        for one in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            before = getattr(self, one.name)
+            setattr(self, one.name, _extended(before, len(before) + more))
 
     def _columns(self) -> Iterable[NDArray[Any]]:
         # Twice as fast as `dataclasses.fields`.
@@ -42,20 +61,16 @@ class Columns:
         return [getattr(self, name) for name in names]
 
 
-def _extended(column: NDArray[Any], count: int) -> NDArray[Any]:
+def _extended(before: NDArray[Any], count: int) -> NDArray[Any]:
     """A column with `count` rows, the new ones zero: more of the same memory where it has room."""
-    room = column.base
-    if room is None or not _has_room(room, column, count):
-        room = np.zeros((capacity_for(count), *column.shape[1:]), column.dtype)
-        room[: len(column)] = column
-    return room[:count]
-
-
-def _has_room(room: Any, column: NDArray[Any], count: int) -> bool:
-    """Whether `room` is what `_extended` made for this column, and has so many rows."""
-    return (
+    room = before.base
+    has_room = (
         isinstance(room, np.ndarray)
-        and room.shape[1:] == column.shape[1:]
-        and room.ctypes.data == column.ctypes.data
+        and room.shape[1:] == before.shape[1:]
+        and room.ctypes.data == before.ctypes.data
         and len(room) >= count
     )
+    if room is None or not has_room:
+        room = np.zeros((capacity_for(count), *before.shape[1:]), before.dtype)
+        room[: len(before)] = before
+    return room[:count]

@@ -10,6 +10,7 @@ everything once. Only `topics` and `held` belong to the open window: closing it 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from rgd.core.demand.unsaid import UnsaidBound
@@ -33,71 +34,53 @@ class Touched(list["Counters"]):
         self.on_first: Callable[[], None] = _nobody_listens
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Counters:
     """Plain integers; the fast path may inline `admit` and `refuse`."""
 
-    __slots__ = (
-        "at",
-        "bytes",
-        "has_unnetted",
-        "held",
-        "is_touched",
-        "messages",
-        "netted_bytes",
-        "netted_messages",
-        "refusals",
-        "refused_bytes",
-        "refused_messages",
-        "refused_new_bytes",
-        "refused_new_messages",
-        "requests",
-        "retried_bytes",
-        "retried_messages",
-        "retries",
-        "returned_bytes",
-        "returned_messages",
-        "row",
-        "state",
-        "topics",
-        "touched",
-        "touched_at",
-        "unsaid",
-        "unsaid_bytes",
-        "unsaid_messages",
-    )
+    #: Time of the last request.
+    at: Nanos
+    touched: Touched
+    #: The group of these counters, for the tick.
+    state: object = None
+    #: The row in the table of demand; `NO_ROW` before it has one, `FREED` after it was freed.
+    row: int = NO_ROW
+    #: All requests; those marked as retries; refused ones that count for the group.
+    requests: int = 0
+    retries: int = 0
+    refusals: int = 0
+    #: Admitted units, and the part of them that was marked as retries.
+    messages: int = 0
+    bytes: int = 0
+    retried_messages: int = 0
+    retried_bytes: int = 0
+    #: Admitted units that were given back, and the part of them that readings leave out. A unit is
+    #: given back after its grant, perhaps after a round with that grant was reported. Then a later
+    #: grant is left out instead, so that no reading is below an earlier one.
+    returned_messages: int = 0
+    returned_bytes: int = 0
+    netted_messages: int = 0
+    netted_bytes: int = 0
+    has_unnetted: bool = False
+    #: Refused units including retries; refused with attempt 1; refused with attempt 0.
+    refused_messages: int = 0
+    refused_bytes: int = 0
+    refused_new_messages: int = 0
+    refused_new_bytes: int = 0
+    unsaid_messages: int = 0
+    unsaid_bytes: int = 0
+    #: Bounds refused work with attempt 0; None until there is some.
+    unsaid: UnsaidBound | None = None
+    #: Topics active in the open window, and what each of them holds back.
+    topics: set[str | None] = field(default_factory=set)
+    held: dict[str | None, Pair] = field(default_factory=dict)
+    #: Whether it is in `touched`, and when it was added there: the first request since the last
+    #: tick.
+    is_touched: bool = False
+    touched_at: Nanos = field(init=False)
 
-    def __init__(self, now: Nanos, touched: Touched, state: object = None) -> None:
-        #: The group of these counters, for the tick.
-        self.state = state
-        #: The row in the table of demand; `NO_ROW` before it has one, `FREED` after it was freed.
-        self.row = NO_ROW
-        #: Time of the last request.
-        self.at = now
-        #: All requests; those marked as retries; refused ones that count for the group.
-        self.requests = self.retries = self.refusals = 0
-        #: Admitted units, and the part of them that was marked as retries.
-        self.messages = self.bytes = 0
-        self.retried_messages = self.retried_bytes = 0
-        #: Admitted units that were given back, and the part of them that readings leave out. A unit
-        #: is given back after its grant, perhaps after a round with that grant was reported. Then a
-        #: later grant is left out instead, so that no reading is below an earlier one.
-        self.returned_messages = self.returned_bytes = 0
-        self.netted_messages = self.netted_bytes = 0
-        self.has_unnetted = False
-        #: Refused units including retries; refused with attempt 1; refused with attempt 0.
-        self.refused_messages = self.refused_bytes = 0
-        self.refused_new_messages = self.refused_new_bytes = 0
-        self.unsaid_messages = self.unsaid_bytes = 0
-        #: Bounds refused work with attempt 0; None until there is some.
-        self.unsaid: UnsaidBound | None = None
-        #: Topics active in the open window, and what each of them holds back.
-        self.topics: set[str | None] = set()
-        self.held: dict[str | None, Pair] = {}
-        #: Whether it is in `touched`.
-        self.is_touched = False
-        self.touched = touched
-        #: When it was added there: the first request since the last tick.
-        self.touched_at = now
+    def __post_init__(self) -> None:
+        self.touched_at = self.at
 
     def admit(  # noqa: PLR0917 -- on the fast path of arrays an object around them costs a tenth
         self,
@@ -188,24 +171,14 @@ class Counters:
 
     def note(self, topic: str | None) -> None:
         """Record a request's topic, and have the next tick read these counters."""
-        if topic not in self.topics:
-            self.note_topic(topic)
-        if not self.is_touched:
-            self.touch()
-
-    def note_topic(self, topic: str | None) -> None:
-        """Record a topic's first request in the open window."""
-        if len(self.topics) < WINDOW_TOPICS_MAX:
+        if topic not in self.topics and len(self.topics) < WINDOW_TOPICS_MAX:
             self.topics.add(topic)
-
-    def touch(self) -> None:
-        """Add these counters to those that the next tick reads."""
-        self.is_touched = True
-        self.touched_at = self.at
-        touched = self.touched
-        touched.append(self)
-        if len(touched) == 1:
-            touched.on_first()
+        if not self.is_touched:
+            self.is_touched = True
+            self.touched_at = self.at
+            self.touched.append(self)
+            if len(self.touched) == 1:
+                self.touched.on_first()
 
 
 def _nobody_listens() -> None:

@@ -18,15 +18,14 @@ simulator's vectorised model calls `end_round` on arrays of its own.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.demand.columns import Columns
+from rgd.core.demand.columns import PAIR, Columns, column
 from rgd.core.demand.marks import SCALE, Flags, Floats, Ints, whole
 from rgd.core.demand.settings import DemandSettings
-from rgd.core.runs import run_of
 
 #: A change of more than this many standard deviations is a step. With 4, shares change a fifth more
 #: under noise, and no step is detected sooner.
@@ -46,13 +45,13 @@ NOISE_LEAST: Final = 0.001
 #: Mean of |a - 2b + c| of three normal deviates, in their standard deviations.
 _BEND_OF_SIGMA: Final = 1.954
 
-#: Bounds on a second difference ("bend") that updates the noise: this many times the known noise
-#: (so that one step changes it little), or this many times the least of the last three (so that
-#: noise updates it at once).
+#: Bounds on a difference of rates that updates a noise: this many times the known noise (so that
+#: one step changes it little), or this many times the least of the last three (so that noise
+#: updates it at once).
 NOISE_CLIP: Final = 4.0
 NOISE_CLIP_LEAST: Final = 3.0
 
-#: Least weight of the newest bend in the noise.
+#: Least weight of the newest difference in a noise.
 NOISE_GAIN: Final = 1 / 16
 
 #: The noise has ended if three bends are below this part of it.
@@ -68,6 +67,10 @@ _WATCHED_ROUNDS: Final = 8
 _ROUNDED_REQUESTS: Final = 4
 
 _AGE_MAX: Final = 255
+
+Singles = NDArray[np.float32]
+AnyFloats = Floats | Singles
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Seen:
     slot_noise: Floats
     #: The rate that updates the noise: the rate before a step, where `offered` covers only the slot
     #: of the step; None for `offered` everywhere.
-    settled: Floats | None = None
+    of_noise: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,73 +109,35 @@ class Estimates:
 
 @dataclass(slots=True)
 class History(Columns):
-    """State of each row and dimension: 40 bytes; rates are Milli per second."""
+    """What is known of each row and dimension: 40 bytes; rates are Milli per second."""
 
-    level: Floats
+    level: Floats = column(PAIR)
     #: The rates of the last two rounds, and the last two second differences.
-    last: NDArray[np.float32]
-    before: NDArray[np.float32]
-    bend: NDArray[np.float32]
-    bend_before: NDArray[np.float32]
+    last: Singles = column(PAIR, np.float32)
+    before: Singles = column(PAIR, np.float32)
+    bend: Singles = column(PAIR, np.float32)
+    bend_before: Singles = column(PAIR, np.float32)
     #: Standard deviation of a round's rate.
-    noise: NDArray[np.float32]
+    noise: Singles = column(PAIR, np.float32)
     #: CUSUM above and below the level, in standard deviations, and the number of rounds of each.
-    above: NDArray[np.float32]
-    below: NDArray[np.float32]
-    above_rounds: NDArray[np.uint8]
-    below_rounds: NDArray[np.uint8]
+    above: Singles = column(PAIR, np.float32)
+    below: Singles = column(PAIR, np.float32)
+    above_rounds: Bytes = column(PAIR, np.uint8)
+    below_rounds: Bytes = column(PAIR, np.uint8)
     #: Full rounds since the row was idle, and since its last step.
-    age: NDArray[np.uint8]
-    since: NDArray[np.uint8]
+    age: Bytes = column(PAIR, np.uint8)
+    since: Bytes = column(PAIR, np.uint8)
 
-    @classmethod
-    def empty(cls, rows: int, dimensions: int = 2) -> Self:
-        """Zeroed columns for new rows."""
-        shape = (rows, dimensions)
-        types = (np.float64, *[np.float32] * 7, *[np.uint8] * 4)
-        return cls(*(np.zeros(shape, dtype) for dtype in types))
-
-
-class Estimator:
-    """The estimates of one broker, by the row of a (group, kind) in the table of demand."""
-
-    def __init__(self, settings: DemandSettings) -> None:
-        self._settings = settings
-        self._columns = History.empty(0)
-
-    def update(self, places: Ints, seen: Seen, *, is_round: bool) -> Estimates:
-        """Update the estimates of some distinct rows from measurements.
-
-        Args:
-            places: int64 [n] row numbers, each at most once; unknown ones start empty.
-            seen: the measurements.
-            is_round: True at the end of a full round; False for an early report, which
-                accepts a step and does not update the noise.
-        """
-        self._reach(int(places.max(initial=-1)) + 1)
-        run = run_of(places)
-        rows = self._columns.rows(run)
-        estimates = (end_round if is_round else report_early)(rows, seen, self._settings)
-        if not isinstance(run, slice):
-            self._columns.put(places, rows)
-        return estimates
-
-    def forget(self, places: Ints) -> None:
-        """Reset rows whose groups were removed or replaced."""
-        known = places[places < len(self._columns.level)]
-        self._columns.reset(known)
-
-    def _reach(self, count: int) -> None:
-        missing = count - len(self._columns.level)
-        if missing > 0:
-            # At least doubled, so that adding groups one by one does not copy each time.
-            self._columns.extend(max(missing, len(self._columns.level)))
+    def begin(self, is_step: Flags) -> None:
+        """Begin again where a step was believed: no round since, and no small change."""
+        for one in (self.since, self.above, self.below, self.above_rounds, self.below_rounds):
+            one[is_step] = 0
 
 
 def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:
     """Update every row from a full round; changes the columns in place."""
     offered = seen.offered
-    _learn_noise(columns, offered if seen.settled is None else seen.settled)
+    _learn_noise(columns, offered if seen.of_noise is None else seen.of_noise)
     change = offered - columns.level
     sigma = _sigma(columns, seen, settings)
     is_step = np.abs(change) > STEP_SIGMAS * sigma
@@ -186,13 +151,12 @@ def end_round(columns: History, seen: Seen, settings: DemandSettings) -> Estimat
     columns.level += np.where(is_step, change, moved)
     np.maximum(columns.level, 0, out=columns.level)
     columns.age += columns.age < _AGE_MAX
-    columns.since[is_step] = 0
+    columns.begin(is_step)
     # A measurement of less than half a round does not count as a round after the step.
     counts = (2 * seen.elapsed_ns > settings.round_ns)[:, None]
     columns.since += counts & (columns.since < _AGE_MAX)
-    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
-        fresh[is_step] = 0
-    _forget_idle(columns, offered == 0)
+    if (is_idle := offered == 0).any():
+        columns.reset(is_idle)
     return _estimates(columns, seen, settings)
 
 
@@ -207,9 +171,7 @@ def report_early(columns: History, seen: Seen, settings: DemandSettings) -> Esti
     is_step |= columns.since == 0
     is_step &= seen.offered > 0
     columns.level[is_step] = seen.offered[is_step]
-    columns.since[is_step] = 0
-    for fresh in (columns.above, columns.below, columns.above_rounds, columns.below_rounds):
-        fresh[is_step] = 0
+    columns.begin(is_step)
     return _estimates(columns, seen, settings)
 
 
@@ -218,20 +180,35 @@ def _learn_noise(columns: History, offered: Floats) -> None:
     age, noise = columns.age, columns.noise
     bend = np.abs(offered - 2.0 * columns.last + columns.before)
     bend *= (age >= 2) / _BEND_OF_SIGMA
-    least = np.minimum(np.minimum(columns.bend, columns.bend_before), bend)
     most = np.maximum(np.maximum(columns.bend, columns.bend_before), bend)
     known = np.maximum(noise, NOISE_LEAST * offered)
     # In a row with a long history a larger bend is a step, unless all three bends are large.
     is_step = (age >= _WATCHED_ROUNDS) & (bend > NOISE_CLIP * known)
     clip = np.where(is_step, 1.0, NOISE_CLIP) * known
-    taught = np.minimum(bend, np.maximum(clip, NOISE_CLIP_LEAST * least))
-    gain = np.maximum(1.0 / np.maximum(age - 1.0, 1.0), NOISE_GAIN) * (age >= 2)
-    noise += gain * (taught - noise)
+    teach(noise, (bend, columns.bend, columns.bend_before), clip, age - 1.0)
     np.copyto(noise, most, where=(age >= HISTORY_ROUNDS) & (most < NOISE_QUIET * noise))
     columns.bend_before[...] = columns.bend
     columns.bend[...] = bend
     columns.before[...] = columns.last
     columns.last[...] = offered
+
+
+def teach(
+    noise: AnyFloats, newest: tuple[AnyFloats, ...], clip: Floats, count: NDArray[Any]
+) -> None:
+    """Update a noise from a difference of rates: a Huberised mean of absolute differences.
+
+    Args:
+        noise: changed in place, where there were differences before.
+        newest: the newest difference, and the two before it.
+        clip: a larger difference counts as this much, unless all three are large.
+        count: the number of differences.
+    """
+    difference, last, before = newest
+    least = np.minimum(np.minimum(difference, last), before)
+    taught = np.minimum(difference, np.maximum(clip, NOISE_CLIP_LEAST * least))
+    gain = np.maximum(1.0 / np.maximum(count, 1.0), NOISE_GAIN) * (count >= 1)
+    noise += gain * (taught - noise)
 
 
 def _sigma(columns: History, seen: Seen, settings: DemandSettings) -> Floats:
@@ -262,7 +239,7 @@ def _calm(seen: Seen, slots: Floats | np.float64, settings: DemandSettings) -> F
     return calm
 
 
-def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Floats) -> Floats:
+def _follow(total: Singles, rounds: Bytes, deviation: Floats) -> Floats:
     """Update one side of the CUSUM; on an alarm, the level's change in deviations, else 0."""
     np.maximum(total + deviation - CUSUM_SLACK, 0, out=total, casting="same_kind")
     runs = total > 0
@@ -273,11 +250,6 @@ def _follow(total: NDArray[np.float32], rounds: NDArray[np.uint8], deviation: Fl
     total[is_alarm] = 0
     rounds[is_alarm] = 0
     return moved
-
-
-def _forget_idle(columns: History, is_idle: Flags) -> None:
-    if is_idle.any():
-        columns.reset(is_idle)
 
 
 def _estimates(columns: History, seen: Seen, settings: DemandSettings) -> Estimates:

@@ -7,15 +7,16 @@ segment, so a step within a round is not diluted. The slot that contains the ste
 segment; it counts until the next one closes. Steps that are too small for a slot are detected in
 half a round, if the group is short.
 
-`rgd.core.demand.estimator` defines the noise, and `learn` here measures how slots differ.
+`rgd.core.demand.estimator` defines the noise; here the differences of slots teach it.
 """
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
-from rgd.core.demand.columns import Columns
+from rgd.core.demand.columns import PAIR, Columns, column
+from rgd.core.demand.estimator import NOISE_CLIP, NOISE_LEAST, teach
 from rgd.core.demand.marks import (
     AT,
     FIELDS,
@@ -46,18 +47,8 @@ CORRECTED_PART: Final = 100
 #: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
 FRESH_PART: Final = 0.5
 
-#: Bounds on a difference of slots that updates the noise: this many times the known noise, or this
-#: many times the least of the last three. A step makes two of them large, noise makes all large.
-CLIP: Final = 4.0
-CLIP_LEAST: Final = 3.0
-
-#: Least weight of the newest difference, and the number of differences from which the noise is
-#: known.
-GAIN: Final = 1 / 16
+#: Number of differences of slots from which their noise is known.
 DIFFERENCES_MIN: Final = 3
-
-#: Least noise, as a part of the rate.
-NOISE_LEAST: Final = 0.001
 
 #: Mean absolute difference of two normal deviates, in their standard deviations.
 _DIFFERENCE_OF_SIGMA: Final = 1.128
@@ -69,68 +60,48 @@ class Slots(Columns):
 
     #: The last reading of the counters; whether it holds, unless they are touched; whether the row
     #: rests (`DemandTable.begin`); demand since the start without the open window, in whole units.
-    mark: Floats
-    is_read: Flags
-    rests: Flags
-    wanted_total: Ints
+    mark: Floats = column(FIELDS)
+    is_read: Flags = column(dtype=np.bool_)
+    rests: Flags = column(dtype=np.bool_)
+    wanted_total: Ints = column(PAIR, np.int64)
     #: Marks: begin of the open window, begin of the newest segment, the mark with which the next
     #: slot is compared, end of the newest slot, begin of the open half of a round.
-    window: Floats
-    begin: Floats
-    base: Floats
-    end: Floats
-    half: Floats
+    window: Floats = column(FIELDS)
+    begin: Floats = column(FIELDS)
+    base: Floats = column(FIELDS)
+    end: Floats = column(FIELDS)
+    half: Floats = column(FIELDS)
     #: Time of the first request of the flow, and the usual time between two requests.
-    first_at: Floats
-    gap_ns: Floats
+    first_at: Floats = column()
+    gap_ns: Floats = column()
     #: Whether there were requests since the group was idle; whether this window has the first ones.
-    flows: Flags
-    is_first: Flags
+    flows: Flags = column(dtype=np.bool_)
+    is_first: Flags = column(dtype=np.bool_)
     #: Whether the segment is only the slot of a step; whether that was advertised.
-    is_mixed: Flags
-    was_told_mixed: Flags
+    is_mixed: Flags = column(dtype=np.bool_)
+    advertised_mixed: Flags = column(dtype=np.bool_)
     #: Whether the previous half of a round contains a step.
-    is_half_step: Flags
+    is_half_step: Flags = column(dtype=np.bool_)
     #: Whether a slot of the open window refused nothing.
-    was_clear: Flags
+    was_clear: Flags = column(dtype=np.bool_)
     #: The noise of slots: the newest rate, the mean difference, the last two, and their number.
-    rate: Floats
-    noise: Floats
-    latest: Floats
-    previous: Floats
-    differences: Ints
-    #: The part of unsaid refusals (refused work without an attempt) that is not believed
-    #: (`rgd.core.demand.credit`).
-    doubt: Floats
+    rate: Floats = column(PAIR)
+    noise: Floats = column(PAIR)
+    latest: Floats = column(PAIR)
+    previous: Floats = column(PAIR)
+    differences: Ints = column(dtype=np.int64)
+    #: The part of unsaid refusals that is not believed (`rgd.core.demand.credit`).
+    doubt: Floats = column(PAIR)
     #: Rates of admitted work and of unsaid refusals in the last round that had any; 0 once learnt
     #: from.
-    last_admitted: Floats
-    last_unsaid: Floats
-    #: What was advertised; by how much a slot or half a round must differ to be reported; whether
-    #: the group as a whole is short, so that a decrease is reported too.
-    told: Floats
-    threshold: Floats
-    half_threshold: Floats
-    hungry: Flags
-
-    @classmethod
-    def empty(cls, rows: int) -> Self:
-        """Zeroed columns for new rows."""
-        mark, pair = (rows, FIELDS), (rows, 2)
-        ints, flags, floats = np.int64, np.bool_, np.float64
-        shapes = [
-            (mark, floats),
-            *[((rows,), flags)] * 2,
-            (pair, ints),
-            *[(mark, floats)] * 5,
-            *[((rows,), floats)] * 2,
-            *[((rows,), flags)] * 6,
-            *[(pair, floats)] * 4,
-            ((rows,), ints),
-            *[(pair, floats)] * 6,
-            ((rows,), flags),
-        ]
-        return cls(*(np.zeros(shape, dtype) for shape, dtype in shapes))
+    last_admitted: Floats = column(PAIR)
+    last_unsaid: Floats = column(PAIR)
+    #: The advertised demand; by how much a slot or half a round must differ from it to be reported;
+    #: whether the group as a whole is short, so that a decrease is reported too.
+    advertised: Floats = column(PAIR)
+    threshold: Floats = column(PAIR)
+    half_threshold: Floats = column(PAIR)
+    hungry: Flags = column(dtype=np.bool_)
 
     def inside_window(self) -> tuple[Floats, ...]:
         """The marks that lie in the open window."""
@@ -144,44 +115,42 @@ class Span:
     begin: Floats
     end: Floats
     elapsed_ns: Floats
-    #: Whether there is nothing to measure: idle, or a steady flow that has stopped.
-    is_silent: Flags
+    #: Whether there is something to measure: neither idle, nor a steady flow that has stopped.
+    sounds: Flags
 
 
-def rates(of: Slots, begin: Floats, end: Floats) -> Floats:
-    """[rows, 2] offered work between two marks; unsaid work as far as it is believed."""
-    offered = arrived(begin, end) + counted(begin, end, UNSAID) * (1 - of.doubt)
-    return per_second(offered, elapsed(begin, end))
-
-
-def start(of: Slots, mark: Floats) -> None:
+def start(of: Slots, rows: Ints, mark: Floats) -> None:
     """Begin the flow of rows that were idle."""
-    for column in (of.begin, of.base, of.half, of.end):
-        column[...] = mark
-    of.first_at[...] = mark[:, SINCE]
-    of.flows[...] = of.is_first[...] = True
+    for one in of.inside_window():
+        one[rows] = mark
+    of.first_at[rows] = mark[:, SINCE]
+    of.flows[rows] = of.is_first[rows] = True
 
 
 def close(of: Slots, mark: Floats, settings: DemandSettings) -> Flags:
     """End a slot of each row, all of which flow; returns whether demand jumped."""
     end = of.end.copy()
-    slot = rates(of, end, mark)
-    learn(of, slot)
-    told_mixed, was_mixed = of.was_told_mixed.copy(), of.is_mixed.copy()
+    slot = _rates(of, end, mark)
+    _learn(of, slot)
+    was_advertised, was_mixed = of.advertised_mixed.copy(), of.is_mixed.copy()
     is_change = ~was_mixed & (end[:, AT] > of.base[:, AT]) & _is_change(of, slot, end, mark)
     _assign(of.begin, end, was_mixed | is_change)
     # The slot that contains a step belongs to neither side of it.
     of.base[...] = np.where(was_mixed[:, None], end, of.base)
     _assign(of.base, of.begin, ~was_mixed & ~is_change)
     of.is_mixed[...] = is_change
-    of.was_told_mixed &= ~was_mixed
+    of.advertised_mixed &= ~was_mixed
     of.is_first &= ~is_change
     refuses = mark[:, REFUSALS] > end[:, REFUSALS]
     of.was_clear |= ~refuses
     of.end[...] = mark
     jumped = close_half(of, 2 * (mark[:, AT] - of.half[:, AT]) >= settings.round_ns, settings)
-    jumped |= told_mixed & _is_told_wrong(of, slot)
-    jumped |= _is_jump(of, slot, refuses, settings)
+    # The first slot after a step's slot shows whether the advertised rate was wrong.
+    is_wrong = np.abs(slot - of.advertised) * CORRECTED_PART > of.advertised
+    jumped |= was_advertised & either(is_wrong & (of.advertised > 0))
+    far = _far(of, settings)
+    rises, falls = either(slot > of.advertised + far), either(slot < of.advertised - far)
+    jumped |= refuses & rises | ~refuses & of.hungry & falls
     return jumped
 
 
@@ -200,30 +169,15 @@ def close_half(of: Slots, where: Flags, settings: DemandSettings) -> Flags:
     unit = (SCALE / elapsed(half, mark) + SCALE / settings.round_ns)[:, None]
     # The advertised rate of the half that contains a step is corrected, as that of a slot is.
     far = np.where(was_step[:, None], 0.0, of.half_threshold)
-    far = np.maximum(np.maximum(far, unit), of.told / CORRECTED_PART)
-    off = np.abs(rates(of, half, mark) - of.told)
+    far = np.maximum(np.maximum(far, unit), of.advertised / CORRECTED_PART)
+    off = np.abs(_rates(of, half, mark) - of.advertised)
     # A slot detects larger steps.
-    shows = (of.told > 0) & (off > far) & (off <= _far(of, settings))
+    shows = (of.advertised > 0) & (off > far) & (off <= _far(of, settings))
     is_step = where & either(shows)
     _assign(of.begin, half, is_step)
     _assign(of.base, half, is_step)
     of.is_half_step |= is_step & ~was_step
     return is_step
-
-
-def learn(of: Slots, slot: Floats) -> None:
-    """Update each row's noise with the newest slot: a Huberised mean of absolute differences."""
-    is_known = (of.differences > 0)[:, None]
-    difference = np.abs(slot - of.rate) * is_known
-    least = np.minimum(np.minimum(difference, of.latest), of.previous)
-    known = np.maximum(of.noise, NOISE_LEAST * slot)
-    taught = np.minimum(difference, np.maximum(CLIP * known, CLIP_LEAST * least))
-    gain = np.maximum(1.0 / np.maximum(of.differences, 1), GAIN)[:, None] * is_known
-    of.noise += gain * (taught - of.noise)
-    of.previous[...] = of.latest
-    of.latest[...] = difference
-    of.rate[...] = slot
-    of.differences += 1
 
 
 def sigma(of: Slots) -> Floats:
@@ -251,29 +205,38 @@ def span(
     # Without one whole slot, use everything, including the first request of a new flow.
     is_short = of.begin[:, AT] == of.end[:, AT]
     is_fresh = is_short & of.is_first
-    is_silent = ~of.flows
+    sounds = of.flows
     if is_round:
         least_ns = np.maximum(settings.round_ns // 2, GAPS_QUIET * of.gap_ns)
         has_stopped = quiet_ns - settings.min_interval_ns >= least_ns
-        is_silent |= ~is_fresh & _is_steady(of) & has_stopped
+        sounds = sounds & (is_fresh | ~_is_steady(of) | ~has_stopped)
     is_quiet = quiet_ns > settings.min_interval_ns + GAPS_QUIET * gap_ns
     end = np.where((is_short | is_quiet)[:, None], now, of.end)
-    begin = of.begin
-    since = np.where(is_fresh, of.first_at, begin[:, AT])
-    begin = np.where(is_fresh[:, None], of.window, begin)
+    since = np.where(is_fresh, of.first_at, of.begin[:, AT])
+    begin = np.where(is_fresh[:, None], of.window, of.begin)
     if is_round:
         # A single granted request gives no rate, so it counts as one in a round.
         is_single = is_fresh & (now[:, REQUESTS] - begin[:, REQUESTS] == 1)
         is_single &= now[:, REFUSALS] == begin[:, REFUSALS]
         since = np.where(is_single, np.minimum(since, now[:, AT] - settings.round_ns), since)
     elapsed_ns = np.maximum(end[:, AT] - since, np.where(is_short, settings.min_interval_ns, 1))
-    return Span(begin, end, elapsed_ns, is_silent)
+    return Span(begin, end, elapsed_ns, sounds)
 
 
 def requests(of: Span) -> Floats:
     """[rows] requests of a span without those marked as retries."""
     said: Floats = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
-    return said - (of.end[:, RETRIES] - of.begin[:, RETRIES])
+    new: Floats = np.maximum(said - (of.end[:, RETRIES] - of.begin[:, RETRIES]), 0)
+    return new * of.sounds
+
+
+def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
+    """[rows, 2] the rate that updates the noise: before a step, if only its slot is known."""
+    is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
+    of.advertised_mixed |= is_mixed
+    if not is_mixed.any():
+        return offered
+    return np.where(is_mixed[:, None], _rates(of, of.base, of.begin), offered)
 
 
 def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
@@ -282,66 +245,51 @@ def open_window(of: Slots, now: Floats, is_idle: Flags) -> None:
     of.was_clear[...] = False
     # Slots after a step's slot are not compared with it.
     of.base[...] = np.where(of.is_mixed[:, None], of.end, of.begin)
-    for column in (of.begin, of.half):
-        column[...] = of.end
+    of.begin[...] = of.half[...] = of.end
     of.is_mixed[...] = of.is_first[...] = False
-    of.flows &= ~is_idle
-    of.was_told_mixed &= ~is_idle
-    of.is_half_step &= ~is_idle
-    of.differences[is_idle] = 0
-    for noise in (of.noise, of.latest, of.previous):
-        noise[is_idle] = 0
+    flags = of.flows, of.advertised_mixed, of.is_half_step
+    for one in (*flags, of.differences, of.noise, of.latest, of.previous):
+        one[is_idle] = 0
 
 
-def settled(of: Slots, begin: Floats, offered: Floats) -> Floats:
-    """[rows, 2] the rate that updates the noise: before a step, if only its slot is known."""
-    is_mixed = of.is_mixed & of.flows & (begin[:, AT] == of.begin[:, AT])
-    of.was_told_mixed |= is_mixed
-    if not is_mixed.any():
-        return offered
-    return np.where(is_mixed[:, None], rates(of, of.base, of.begin), offered)
+def _rates(of: Slots, begin: Floats, end: Floats) -> Floats:
+    """[rows, 2] offered work between two marks; unsaid work as far as it is believed."""
+    offered = arrived(begin, end) + counted(begin, end, UNSAID) * (1 - of.doubt)
+    return per_second(offered, elapsed(begin, end))
+
+
+def _learn(of: Slots, slot: Floats) -> None:
+    """Update each row's noise with the newest slot."""
+    count = of.differences[:, None]
+    difference = np.abs(slot - of.rate) * (count > 0)
+    clip = NOISE_CLIP * np.maximum(of.noise, NOISE_LEAST * slot)
+    teach(of.noise, (difference, of.latest, of.previous), clip, count)
+    of.previous[...] = of.latest
+    of.latest[...] = difference
+    of.rate[...] = slot
+    of.differences += 1
 
 
 def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
     """Whether the slot that ended differs from the previous ones by more than noise."""
-    before = rates(of, of.base, end)
+    before = _rates(of, of.base, end)
     # Units are whole, so one more or less in either is no difference.
     unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
-    with np.errstate(divide="ignore"):
-        part = np.where(of.told > 0, of.threshold / np.maximum(of.told, 1), FRESH_PART)
-    far = np.maximum(unit, part * np.maximum(slot, before))
-    is_change: Flags = either(np.abs(slot - before) > far)
-    return is_change
-
-
-def _is_told_wrong(of: Slots, slot: Floats) -> Flags:
-    """Whether the first slot after a step's slot shows that the advertised rate was wrong."""
-    is_off = np.abs(slot - of.told) * CORRECTED_PART > of.told
-    is_wrong: Flags = either(is_off & (of.told > 0))
-    return is_wrong
-
-
-def _is_jump(of: Slots, slot: Floats, refuses: Flags, settings: DemandSettings) -> Flags:
-    far = _far(of, settings)
-    rises: Flags = either(slot > of.told + far)
-    falls: Flags = either(slot < of.told - far)
-    return refuses & rises | ~refuses & of.hungry & falls
+    part = np.where(of.advertised > 0, of.threshold / np.maximum(of.advertised, 1), FRESH_PART)
+    return either(np.abs(slot - before) > np.maximum(unit, part * np.maximum(slot, before)))
 
 
 def _is_steady(of: Slots) -> Flags:
     """Whether a slot without a request would be a change from what was advertised."""
-    is_advertised = of.told > 0
-    is_above: Flags = ~either(is_advertised & (of.threshold >= of.told))
-    is_steady: Flags = either(is_advertised) & is_above
-    return is_steady
+    is_advertised = of.advertised > 0
+    return either(is_advertised) & ~either(is_advertised & (of.threshold >= of.advertised))
 
 
 def _far(of: Slots, settings: DemandSettings) -> Floats:
     # One unit more or less in a slot is no jump.
-    unit = SCALE // settings.min_interval_ns
-    return np.maximum(of.threshold, unit)
+    return np.maximum(of.threshold, SCALE // settings.min_interval_ns)
 
 
-def _assign(column: Floats, values: Floats, where: Flags) -> None:
+def _assign(to: Floats, values: Floats, where: Flags) -> None:
     if where.any():
-        column[where] = values[where]
+        to[where] = values[where]

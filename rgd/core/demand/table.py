@@ -13,7 +13,7 @@ peers. `advertise` stores what was sent, so that a slot that differs much from i
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rgd.core.demand import slots as slots_
 from rgd.core.demand.counters import FREED, Counters
 from rgd.core.demand.credit import learn_credit
 from rgd.core.demand.ending import Ending
-from rgd.core.demand.estimator import Estimates, Estimator, Seen
+from rgd.core.demand.estimator import Estimates, History, Seen, end_round, report_early
 from rgd.core.demand.marks import (
     ADMITTED,
     ALL_REFUSED,
@@ -40,9 +40,9 @@ from rgd.core.demand.marks import (
     whole,
 )
 from rgd.core.demand.settings import DemandSettings
-from rgd.core.demand.slots import Slots
+from rgd.core.demand.slots import Slots, Span
 from rgd.core.pairs import either
-from rgd.core.runs import run_of
+from rgd.core.runs import Places, run_of
 from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 
 _ROW: Final = attrgetter("row")
@@ -57,15 +57,10 @@ class Measured:
 
     #: Admitted, Milli per second, over the time that demand is estimated from.
     admitted: Ints
+    seen: Seen
     estimates: Estimates
-    #: Offered new work, Milli per second, and [rows] requests; 0 where there were none.
-    offered: Floats
-    requests: Floats
     #: [rows] number of active topics in the open window.
     topics: Ints
-    #: Whole units since the start.
-    admitted_total: Ints
-    wanted_total: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +75,9 @@ class Closed:
     wanted: Ints
     #: [rows, 2] refused in the window, whole units, retries too.
     refused: Ints
-
-
-class _Moment(NamedTuple):
-    """The time of a measurement, and what callers hold back then."""
-
-    now: int
-    held: Floats
-    is_round: bool
+    #: [rows, 2] whole units since the start.
+    admitted_total: Ints
+    wanted_total: Ints
 
 
 class DemandTable:
@@ -95,8 +85,8 @@ class DemandTable:
 
     def __init__(self, settings: DemandSettings) -> None:
         self._settings = settings
-        self.estimator = Estimator(settings)
         self._slots = Slots.empty(_ROWS)
+        self._history = History.empty(_ROWS)
         #: When the last round began to end: the windows of rows that rest are as old.
         self._began = Nanos(0)
         #: By row; None if the row is free.
@@ -113,6 +103,7 @@ class DemandTable:
                 self.counters.append(None)
                 if row == len(self._slots.rests):
                     self._slots.extend(row)
+                    self._history.extend(row)
             window = self._slots.window[row]
             if counters.row == FREED:
                 # Earlier requests were counted in its former row.
@@ -128,7 +119,7 @@ class DemandTable:
         self.counters[row] = None
         self._free.append(row)
         self._slots.reset(np.array([row]))
-        self.estimator.forget(np.array([row]))
+        self._history.reset(np.array([row]))
         self._held_before.pop(row, None)
 
     def wanted_total(self, counters: Counters) -> Pair:
@@ -181,12 +172,10 @@ class DemandTable:
         due = np.flatnonzero(2 * lasts >= self._settings.min_interval_ns)
         if not len(due):
             return []
-        rows = rows[due]
-        run = run_of(rows)
+        run = run_of(rows[due])
         of = self._slots.rows(run)
         jumped = slots_.close(of, marks[due], self._settings)
-        if not isinstance(run, slice):
-            self._slots.put(rows, of)
+        self._slots.put(run, of)
         return [touched[at] for at in due[jumped].tolist()]
 
     def measure(self, counters: Sequence[Counters], now: int) -> Measured:
@@ -199,11 +188,12 @@ class DemandTable:
         self._net(counters)
         rows, marks = _rows_of(counters), read(counters)
         self._start(rows, marks)
-        of = self._slots.rows(rows)
+        run = run_of(rows)
+        of = self._slots.rows(run)
         held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
-        moment = _Moment(now, held, is_round=False)
-        measured = self._measure(counters, rows, of, marks, moment)
-        self._slots.put(rows, of)
+        seen, span = self._see(counters, of, marks, held, now, is_round=False)
+        measured = self._measure(counters, run, seen, span, is_round=False)
+        self._slots.put(run, of)
         return measured
 
     def close(self, counters: Sequence[Counters], is_advertised: Flags, now: int) -> Closed | None:
@@ -234,28 +224,33 @@ class DemandTable:
         ended = _as_of(marks, now)
         window_ns = elapsed(of.window, ended)
         wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
-        total = of.wanted_total.copy()
-        total += np.minimum(whole(wanted), COUNT_MAX - total)
-        moment = _Moment(now, held, is_round=True)
-        measured = self._measure(counters, rows, of, marks, moment)
-        # Assigned last, so that an earlier exception leaves the windows open.
-        of.wanted_total[...] = measured.wanted_total[...] = total
+        seen, span = self._see(counters, of, marks, held, now, is_round=True)
+        measured = self._measure(counters, run, seen, span, is_round=True)
+        # Changed last, so that an earlier exception leaves the windows open.
+        of.wanted_total += np.minimum(whole(wanted), COUNT_MAX - of.wanted_total)
+        wanted_total = of.wanted_total.copy()
         admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
         unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
         refused = whole(counted(of.window, marks, REFUSED))
-        learn_credit(of, admitted, unsaid, measured.offered)
-        is_idle = measured.requests == 0
+        learn_credit(of, admitted, unsaid, seen.offered)
+        is_idle = seen.requests == 0
         slots_.open_window(of, ended, is_idle)
-        if not isinstance(run, slice):
-            self._slots.put(rows, of)
+        self._slots.put(run, of)
         self._open(counters, is_idle.tolist())
-        wanted = per_second(wanted, window_ns)
-        return Closed(kept, measured, whole(admitted), whole(wanted), refused)
+        return Closed(
+            kept,
+            measured,
+            whole(admitted),
+            whole(per_second(wanted, window_ns)),
+            refused,
+            admitted_total=whole(marks[:, ADMITTED]),
+            wanted_total=wanted_total,
+        )
 
     def advertise(
         self,
         counters: Sequence[Counters],
-        told: Ints,
+        advertised: Ints,
         estimates: Estimates,
         limited: Flags,
         short: Flags,
@@ -264,13 +259,13 @@ class DemandTable:
 
         Args:
             counters: the groups' counters.
-            told: [rows, 2] advertised demand, Milli per second; 0 for none.
+            advertised: [rows, 2] advertised demand, Milli per second; 0 for none.
             estimates: the thresholds by which a rate must differ.
             limited: [rows, 2] whether there is a quota; without one no jump is reported.
             short: [rows] whether the group as a whole is short, so that a decrease is reported too.
         """
         rows, of = _rows_of(counters), self._slots
-        of.told[rows] = told
+        of.advertised[rows] = advertised
         of.threshold[rows] = np.where(limited, estimates.threshold, COUNT_MAX)
         of.half_threshold[rows] = np.where(limited, estimates.half_threshold, COUNT_MAX)
         of.hungry[rows] = short
@@ -296,9 +291,7 @@ class DemandTable:
         is_new &= marks[:, REQUESTS] != self._slots.window[rows, REQUESTS]
         if is_new.any():
             self._wake(rows[is_new], self._began)
-            of = self._slots.rows(rows[is_new])
-            slots_.start(of, marks[is_new])
-            self._slots.put(rows[is_new], of)
+            slots_.start(self._slots, rows[is_new], marks[is_new])
 
     def _wake(self, rows: Ints, began: Nanos) -> None:
         """Give rows that rest the window that closing them in each round would have opened.
@@ -348,39 +341,42 @@ class DemandTable:
                 else:
                     one.unsaid.open()
 
-    def _measure(
+    def _see(
         self,
         counters: Sequence[Counters],
-        rows: Ints,
         of: Slots,
         marks: Floats,
-        moment: "_Moment",
-    ) -> Measured:
-        ended, is_round = _as_of(marks, moment.now), moment.is_round
-        span = slots_.span(of, ended, marks[:, AT], self._settings, is_round=is_round)
-        sounds = ~span.is_silent
+        held: Floats,
+        now: int,
+        *,
+        is_round: bool,
+    ) -> tuple[Seen, Span]:
+        """The rates that demand is estimated from, and the span over which they were computed."""
+        span = slots_.span(of, _as_of(marks, now), marks[:, AT], self._settings, is_round=is_round)
+        sounds = span.sounds[:, None]
         offered = _offered(counters, of, span.begin, span.end, span.elapsed_ns)
-        offered = per_second(offered, span.elapsed_ns) * sounds[:, None]
-        requests = np.maximum(slots_.requests(span), 0) * sounds
+        offered = per_second(offered, span.elapsed_ns) * sounds
         seen = Seen(
             offered=offered,
-            requests=requests,
+            requests=slots_.requests(span),
             elapsed_ns=span.elapsed_ns,
-            held=per_second(moment.held, np.full(len(of.flows), float(self._settings.round_ns))),
-            slot_noise=np.where(sounds[:, None], slots_.sigma(of), np.nan),
-            settled=slots_.settled(of, span.begin, offered) * sounds[:, None],
+            held=per_second(held, np.full(len(held), float(self._settings.round_ns))),
+            slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
+            of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
-        estimates = self.estimator.update(rows, seen, is_round=is_round)
+        return seen, span
+
+    def _measure(
+        self, counters: Sequence[Counters], run: Places, seen: Seen, span: Span, *, is_round: bool
+    ) -> Measured:
+        """Estimate the demand of some rows from their rates."""
+        history = self._history.rows(run)
+        estimate = end_round if is_round else report_early
+        estimates = estimate(history, seen, self._settings)
+        self._history.put(run, history)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
-        return Measured(
-            admitted=whole(admitted * sounds[:, None]),
-            estimates=estimates,
-            offered=offered,
-            requests=requests,
-            topics=np.array([len(one.topics) for one in counters], np.int64),
-            admitted_total=whole(marks[:, ADMITTED]),
-            wanted_total=of.wanted_total.copy(),
-        )
+        topics = np.array([len(one.topics) for one in counters], np.int64)
+        return Measured(whole(admitted * span.sounds[:, None]), seen, estimates, topics)
 
 
 def _rows_of(counters: Sequence[Counters]) -> Ints:
@@ -404,7 +400,7 @@ def _offered(
         if bound is None:
             # They followed the last slot of a flow that has been idle since; it has no rate.
             continue
-        most = bound.most(of.told[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
+        most = bound.most(of.advertised[at].tolist(), int(elapsed_ns[at]), Nanos(int(end[at, AT])))
         # Integers beyond 2^63 would make a column of objects.
         most_units = np.array(most, np.float64)
         offered[at] += np.floor(np.minimum(unsaid[at] * (1 - of.doubt[at]), most_units))

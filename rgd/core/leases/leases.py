@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
+from rgd.core.buckets.charge import put_back
 from rgd.core.buckets.decision import NOTHING, Answer, Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.refusal import Asked, grant_lease
@@ -141,10 +142,7 @@ class Leases:
             return NOTHING
         if _source_of(chain) != source:
             return NOTHING
-        for level in chain.deciding:
-            level.give(*back, now)
-        for counters in chain.counters:
-            counters.give_back(*back)
+        put_back(chain, back, now)
         return back
 
     def end_round(self, now: Nanos) -> None:

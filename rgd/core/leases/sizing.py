@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.level import LevelState
-from rgd.core.buckets.refusal import Part
+from rgd.core.buckets.refusal import Part, lower_part
 from rgd.core.buckets.throttled import lowered
 from rgd.core.leases.table import Counted, Load
 from rgd.core.policies.model import Rate
@@ -94,17 +94,10 @@ def part_for(chain: Chain, wants: Pair, left: Pair, fair: Fair, now: Nanos) -> t
             limiting, dimension = fair.by_bytes, _BYTES
             mask |= lowered(limiting, messages=False, size=True)
     least = Pair(int(messages > 0 and not left.messages), int(size > 0 and not left.bytes))
-    for level in chain.deciding:
-        has_messages, has_bytes = level.available(now)
-        if (offer := _half(has_messages)) < messages:
-            messages, limiting, dimension = offer, level, _MESSAGES
-            mask |= lowered(level, messages=True, size=False)
-        if (offer := _half(has_bytes)) < size:
-            size, limiting, dimension = offer, level, _BYTES
-            mask |= lowered(level, messages=False, size=True)
-    if messages < least.messages or size < least.bytes:
-        messages = size = 0
-    return Part(messages, size, limiting, dimension, mask), least
+    part = lower_part(chain, Part(messages, size, limiting, dimension, mask), now, halves=True)
+    if part.messages < least.messages or part.bytes < least.bytes:
+        part = part._replace(messages=0, bytes=0)
+    return part, least
 
 
 def lasts_ns(fair: Fair, wants: Pair, held: Pair) -> int:
@@ -115,10 +108,6 @@ def lasts_ns(fair: Fair, wants: Pair, held: Pair) -> int:
         if want
     ]
     return min(ends, default=COUNT_MAX)
-
-
-def _half(has: int) -> int:
-    return max(1, has // 2) if has > 0 else 0
 
 
 def _units(rate: int, horizon_ns: int) -> int:

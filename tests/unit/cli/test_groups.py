@@ -86,6 +86,11 @@ def test_get_shows_attachments_and_brokers(rgd: Rgd, running: RunningDaemon) -> 
     assert "(quota)" in outcome.out
 
 
+def test_get_shows_an_idle_broker_with_its_share(rgd: Rgd, running: RunningDaemon) -> None:
+    lines = [line.split() for line in rgd("groups", "get", "gold").out.splitlines()]
+    assert ["publish", "broker-1", "1,000", "-", "-", "5MB", "-", "-"] in lines
+
+
 def test_set_keeps_fields_that_are_not_given(rgd: Rgd, running: RunningDaemon) -> None:
     outcome = rgd("groups", "set", "gold", "--publish-messages", "2k", "--blocked")
     assert (outcome.code, outcome.err) == (0, "")

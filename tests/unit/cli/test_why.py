@@ -35,6 +35,7 @@ BOOK = PolicySnapshot(
         "stopped": Group("stopped", blocked=True),
         "watched": Group("watched", Limit(Rates(rate_of(1))), shadow=True),
         "split": Group("split", Limit(Rates(rate_of(4))), topic_split=TopicSplit.EVEN),
+        "soft": Group("soft", Limit(Rates(rate_of(1000))), soft_ppm=200_000),
         "read": Group("read", Limit(dispatch=Rates(rate_of(8)))),
     },
     Attachments(
@@ -45,6 +46,7 @@ BOOK = PolicySnapshot(
             "acme/watched": "watched",
             "acme/split": "split",
             "acme/lost": "nobody",
+            "acme/soft": "soft",
             "acme/read": "read",
         },
     ),
@@ -95,6 +97,21 @@ def test_the_table_has_a_line_for_each_limited_dimension(rgd: Rgd, running: Runn
     assert messages[:5] == ["gold", "namespace:acme/orders", "messages", "4", "4"]
     assert messages[-1] == "39"
     assert size[:5] == ["gold", "namespace:acme/orders", "bytes", "8MB", "8MB"]
+
+
+def test_a_soft_limit_is_named_with_its_rate_and_what_went_beyond_it(
+    rgd: Rgd, running: RunningDaemon
+) -> None:
+    fresh = told(rgd, "acme/soft")
+    assert "group soft has a soft limit at 0.2 of its share:" in fresh[-2]
+    assert "not asked for here yet" in fresh[-1]
+    running.ask(*[Request(messages=50, namespace="acme/soft")] * 2)
+    lines = told(rgd, "acme/soft")
+    assert lines[0].endswith("; it is beyond the soft limit of group soft")
+    assert lines[-1] == (
+        "group soft has a soft limit at 0.2 of its share, 200/s (messages) here: callers beyond it are "
+        "told and granted, 50 messages since the start"
+    )
 
 
 def test_the_other_kind_is_not_cut(rgd: Rgd, running: RunningDaemon) -> None:

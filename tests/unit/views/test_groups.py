@@ -3,6 +3,7 @@
 The JSON of it is tested in tests/integration/http.
 """
 
+from dataclasses import replace
 from itertools import cycle
 
 import pytest
@@ -76,7 +77,30 @@ def test_slices_show_what_each_group_shows_alone(broker: Broker) -> None:
     views = all_slices(broker, [*NAMES[:11], "gone", *NAMES[11:]])
     # A look takes nothing.
     assert len(broker.index) == slots
-    assert views == [group_view(broker, name, ms(4100)) for name in NAMES]
+    assert views == [without_idle(group_view(broker, name, ms(4100))) for name in NAMES]
+
+
+def without_idle(view: GroupView) -> GroupView:
+    """A view as a list shows it."""
+    publish, dispatch = (replace(of_kind, idle=()) for of_kind in (view.publish, view.dispatch))
+    return replace(view, publish=publish, dispatch=dispatch)
+
+
+def test_one_group_shows_every_live_broker_once_and_their_shares_are_the_quota(
+    broker: Broker,
+) -> None:
+    for name in NAMES:
+        view = group_view(broker, name, ms(4100))
+        for of_kind in (view.publish, view.dispatch):
+            rows = [(row.broker, row.share) for row in of_kind.rows]
+            rows += [(row.broker, row.share) for row in of_kind.idle]
+            assert sorted(name for name, _ in rows) == ["b0", "b1", "b2", "b3"]
+            quota, shares = of_kind.quota.messages, [share.messages for _, share in rows]
+            if quota is not None and view.policy == SharePolicyName.MAX_MIN:
+                assert sum(share for share in shares if share is not None) == pytest.approx(quota)
+    # Its own requests ended long ago.
+    assert [row.broker for row in group_view(broker, NAMES[5], ms(4100)).publish.idle] == ["b1"]
+    assert len(group_view(broker, NAMES[-1], ms(4100)).dispatch.idle) == 4
 
 
 def test_every_row_is_shown_with_its_brokers_share(broker: Broker) -> None:

@@ -98,7 +98,7 @@ def test_a_share_that_was_not_told_to_its_bucket_is_told_again(
 def test_a_round_that_raises_is_abandoned_and_the_peers_hear_that_we_are_there(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live.broker.rounds.demand.estimator, "update", boom)
+    monkeypatch.setattr("rgd.core.demand.table.end_round", boom)
     for at in (3000, 4000, 5000):
         live.ask(1, at - 500)
         live.said.clear()
@@ -346,7 +346,7 @@ def test_a_request_that_raises_takes_nothing(
     state = live.broker.limiter.state(key())
     assert state is not None
     before = state.tokens(Dimension.MESSAGES, ms(2100))
-    method = "refuse" if is_partial else "note_topic"
+    method = "refuse" if is_partial else "note"
     monkeypatch.setattr(type(state.counters), method, boom)
     # More than there is, where a part is welcome: granted in part, and the rest counted as refused.
     request = Request(

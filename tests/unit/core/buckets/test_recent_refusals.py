@@ -6,6 +6,7 @@ Not covered: how it is shown (tests/unit/app/test_explain.py).
 import pytest
 
 from rgd.core.buckets.decision import Level, Request
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.recent_refusals import (
     REFUSAL_SLOT_NS,
@@ -80,7 +81,7 @@ def test_the_most_stringent_level_counts_and_no_other() -> None:
     for _ in range(3):
         # One message is all the topic has; the group has two.
         limiter.acquire(Request(messages=1, bytes=10, namespace=NAMESPACE, topic=TOPIC), s(0))
-    topic = limiter.limit(Level.TOPIC, Kind.PUBLISH, topic=TOPIC)
+    topic = limiter.limit(LimitKey(Kind.PUBLISH, Level.TOPIC, TOPIC))
     group = limiter.state(key())
     assert topic is not None
     assert topic.refusals is not None

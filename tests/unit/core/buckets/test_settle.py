@@ -9,6 +9,7 @@ import pytest
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.decision import Decision, Level, Name, Request
 from rgd.core.buckets.level import LevelState
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.unsettled import RECENT_NS
 from rgd.core.errors import UnknownGroup
@@ -68,7 +69,10 @@ def ask(
 
 
 def levels(one: Limiter) -> list[LevelState]:
-    found = (one.limit(Level.BROKER, Kind.DISPATCH), one.state(key("gold", Kind.DISPATCH)))
+    found = (
+        one.limit(LimitKey(Kind.DISPATCH, Level.BROKER)),
+        one.state(key("gold", Kind.DISPATCH)),
+    )
     return [level for level in found if level is not None]
 
 

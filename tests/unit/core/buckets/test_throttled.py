@@ -11,6 +11,7 @@ import pytest
 
 from rgd.core.buckets import throttled
 from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
+from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.throttled import DISPATCH_LEVELS, IDLE_NS, OTHER, Throttled, ThrottledTable
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates, TopicSplit
@@ -68,10 +69,10 @@ def limiter(
     )
     read(made, 0)
     levels = [
-        made.limit(BROKER, Kind.DISPATCH),
+        made.limit(LimitKey(Kind.DISPATCH, BROKER)),
         made.state(key("gold", Kind.DISPATCH)),
-        made.limit(BY_TOPIC, Kind.DISPATCH, topic=TOPIC),
-        made.limit(BY_SUBSCRIPTION, Kind.DISPATCH, topic=TOPIC, subscription=NAME),
+        made.limit(LimitKey(Kind.DISPATCH, BY_TOPIC, topic=TOPIC)),
+        made.limit(LimitKey(Kind.DISPATCH, BY_SUBSCRIPTION, topic=TOPIC, subscription=NAME)),
     ]
     if split is not None:
         shares = made.split_of(key("gold", Kind.DISPATCH))

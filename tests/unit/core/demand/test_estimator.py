@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from rgd.core.demand.estimator import (
     STEP_SIGMAS,
     Estimates,
-    Estimator,
     History,
     Seen,
     end_round,
+    report_early,
 )
 from rgd.core.demand.marks import Floats
 from rgd.core.demand.settings import DemandSettings
@@ -48,10 +48,10 @@ def seen(
 
 
 class House:
-    """An estimator and its row 0."""
+    """The history of one row."""
 
     def __init__(self) -> None:
-        self.estimator = Estimator(SETTINGS)
+        self.history = History.empty(1)
         self.estimates: Estimates | None = None
 
     def show(
@@ -68,7 +68,8 @@ class House:
             elapsed_s=elapsed_s,
             slot_noise=slot_noise,
         )
-        self.estimates = self.estimator.update(np.array([0]), what, is_round=is_round)
+        estimate = end_round if is_round else report_early
+        self.estimates = estimate(self.history, what, SETTINGS)
         return float(self.estimates.wanted[0, 0]) / MILLI
 
     @property
@@ -142,14 +143,14 @@ def test_first_moments_of_a_step_give_way_to_what_is_seen_next() -> None:
 
 def test_the_slot_of_a_step_teaches_no_noise() -> None:
     thresholds = []
-    for settled in (None, 100.0):
-        estimator = Estimator(SETTINGS)
+    for of_noise in (None, 100.0):
+        history = History.empty(1)
         threshold = np.int64(0)
         for rate, elapsed_s in ((100, 1.0),) * 6 + ((870, 0.1),) + ((3000, 1.0),) * 3:
             what = seen([rate], elapsed_s=elapsed_s)
-            if rate == 870 and settled is not None:
-                what = replace(what, settled=np.array([[settled * MILLI, 10 * settled * MILLI]]))
-            threshold = estimator.update(np.array([0]), what, is_round=True).threshold[0, 0]
+            if rate == 870 and of_noise is not None:
+                what = replace(what, of_noise=np.array([[of_noise * MILLI, 10 * of_noise * MILLI]]))
+            threshold = end_round(history, what, SETTINGS).threshold[0, 0]
         thresholds.append(float(threshold) / MILLI)
     assert thresholds[0] > 300
     assert thresholds[1] < 30
@@ -263,10 +264,9 @@ def test_a_flash_crowd_is_believed_and_so_is_its_end() -> None:
 
 
 def test_what_is_held_back_is_wanted_and_not_remembered() -> None:
-    estimator = Estimator(SETTINGS)
-    places = np.array([0])
-    held = estimator.update(places, seen([100], held=30), is_round=True)
-    after = estimator.update(places, seen([100]), is_round=True)
+    history = History.empty(1)
+    held = end_round(history, seen([100], held=30), SETTINGS)
+    after = end_round(history, seen([100]), SETTINGS)
     assert (held.wanted[0, 0], after.wanted[0, 0]) == (130 * MILLI, 100 * MILLI)
 
 
@@ -279,11 +279,18 @@ def test_what_is_unknown_is_taken_for_random_requests() -> None:
 
 
 def test_places_are_apart_and_may_come_in_any_order() -> None:
-    estimator = Estimator(SETTINGS)
-    estimator.update(np.array([5, 2]), seen([50, 20]), is_round=True)
-    both = estimator.update(np.array([2, 5]), seen([20, 50]), is_round=True)
-    assert both.wanted[:, 0].tolist() == [20 * MILLI, 50 * MILLI]
-    nobody = estimator.update(np.array([], np.int64), seen([]), is_round=True)
+    history = History.empty(6)
+
+    def show(places: list[int], rates: list[float]) -> Estimates:
+        index = np.array(places, np.int64)
+        rows = history.rows(index)
+        estimates = end_round(rows, seen(rates), SETTINGS)
+        history.put(index, rows)
+        return estimates
+
+    show([5, 2], [50, 20])
+    assert show([2, 5], [20, 50]).wanted[:, 0].tolist() == [20 * MILLI, 50 * MILLI]
+    nobody = show([], [])
     assert nobody.wanted.shape == (0, 2)
 
 
@@ -291,7 +298,7 @@ def test_a_forgotten_place_is_fresh() -> None:
     house = House()
     for rate in noisy(50, rows=1)[:, 0]:
         house.show(rate)
-    house.estimator.forget(np.array([0, 99]))
+    house.history.reset(np.array([0]))
     assert house.show(3) == 3
 
 
