@@ -27,6 +27,7 @@ from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
+from rgd.core.broker.turns import GROUP_ROWS
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
@@ -44,9 +45,6 @@ from rgd.core.units import Kind, Nanos
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
 
-#: So many rows count as the work on a group, where a wake ends after so much of it: a slice may be of one group of
-#: 1,000 brokers.
-GROUP_ROWS: Final = 16
 
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
@@ -241,29 +239,21 @@ class Sharing:
             self._is_marked[marked] = False
             self._aim(marked, now)
 
-    def mark(self, slots: Ints, now: Nanos) -> None:
-        """Mark the groups of these that are in use here; `work` recomputes them."""
+    def refresh(self, slots: Ints, now: Nanos, *, at_once: bool = True) -> None:
+        """Mark the groups of these that are in use here, and recompute a slice `at_once` or at the next wake."""
         self._make_room()
         marked = slots[self._is_in_use[slots]]
         if len(marked):
             self._mark(marked, now)
+            if at_once:
+                self.work(now)
 
-    def mark_all(self, now: Nanos) -> None:
-        """Mark all groups in use, because the brokers, their weights or the mode changed."""
+    def refresh_all(self, now: Nanos, *, at_once: bool = True) -> None:
+        """Recompute all shares in use, because the brokers, their weights or the mode changed."""
         self._broker_index.renew()
         if self._count_brokers is not None:
             self._count_brokers(self.known_brokers())
-        self.mark(self.slots_in_use, now)
-
-    def refresh(self, slots: Ints, now: Nanos) -> None:
-        """As `mark`, and recompute a slice."""
-        self.mark(slots, now)
-        self.work(now)
-
-    def refresh_all(self, now: Nanos) -> None:
-        """As `mark_all`, and recompute a slice."""
-        self.mark_all(now)
-        self.work(now)
+        self.refresh(self.slots_in_use, now, at_once=at_once)
 
     def recover(self, now: Nanos) -> None:
         """Mark every share in use, and have each one applied: half-done changes are not detected."""

@@ -20,8 +20,9 @@ from typing import Final
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import GROUP_ROWS, Sharing
+from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
+from rgd.core.broker.turns import GROUP_ROWS
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
@@ -223,7 +224,7 @@ class StockWork:
         self._apply(name, [(key, Pair()) for key in dropped])
 
     def _welcome(self, name: str) -> None:
-        self._sharing.mark_all(self._now)
+        self._sharing.refresh_all(self._now, at_once=False)
         self._alert(AlarmCode.STOCK_BROKER_JOINED, name)
         if self._check_at is None:
             self._check_at = Nanos(self._now + self._period_ns // CHECKS_A_PERIOD)
@@ -236,7 +237,7 @@ class StockWork:
             return
         columns = UsageColumns.of(*(self._row(key, usage) for key, usage in rows))
         report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
-        self._sharing.mark(self._usage.apply(report), self._now)
+        self._sharing.refresh(self._usage.apply(report), self._now, at_once=False)
         self._changed.update((key.group, None) for key, _ in rows)
         if self._send_at is None:
             self._send_at = Nanos(max(self._now, self._rested_at))
@@ -273,7 +274,7 @@ class StockWork:
         yield from self._drop(name)
         self.members.remove(name)
         self._usage.remove(name)
-        self._sharing.mark_all(self._now)
+        self._sharing.refresh_all(self._now, at_once=False)
         self._alert(why, name)
         if not len(self.members):
             self._check_at = self._send_at = self._send_all_at = None

@@ -14,6 +14,9 @@ from rgd.core.units import Nanos
 #: A wake ends after work on so many groups, which is less than a full slice of any kind.
 WAKE_GROUPS: Final = 64
 
+#: So many rows count as the work on a group: a slice may be of one group of 1,000 brokers.
+GROUP_ROWS: Final = 16
+
 Slice = Callable[[Nanos], list[Effect]]
 
 

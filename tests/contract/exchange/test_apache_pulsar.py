@@ -16,7 +16,16 @@ from rgd.adapters.exchange.pulsar import PulsarExchange
 from rgd.adapters.exchange.pulsar_admin import COMPACTION_THRESHOLD_BYTES, ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.ports.exchange import ExchangeDown
-from tests.contract.exchange.backends import NAMESPACE, SETTINGS, TIMEOUT_S, hear, learn, read
+from tests.contract.exchange.backends import (
+    NAMESPACE,
+    SETTINGS,
+    TIMEOUT_S,
+    hear,
+    learn,
+    lost,
+    open_again,
+    read,
+)
 from tests.support.pulsar_standalone import PulsarStandalone
 
 pytestmark = pytest.mark.pulsar
@@ -115,15 +124,58 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
     await member.publish(b"before")
     assert await hear(member, 1) == [b"before"]
     await _admin(apache_pulsar, "DELETE", f"namespaces/{namespace}?force=true")
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
-        listening = tasks.create_task(_hear_word(member, b"after"))
-        while not listening.done():
-            with contextlib.suppress(ExchangeDown):
-                await member.publish(b"after")
-            await asyncio.wait({listening}, timeout=0.1)
+    await _until_it_comes_back(member, b"after")
     assert member.attempts
     await member.close()
     assert namespace in await _admin(apache_pulsar, "GET", "namespaces/vanishing")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        pytest.param("PUT", "{topic}/unload", id="unloaded"),
+        pytest.param("DELETE", "{topic}?force=true", id="deleted"),
+    ],
+)
+async def test_a_topic_that_an_operator_takes_away_while_it_is_read_is_joined_again(
+    apache_pulsar: PulsarStandalone, method: str, path: str
+) -> None:
+    await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
+    topic = f"non-persistent://{NAMESPACE}/taken-by-{method.lower()}"
+    member = PulsarExchange(apache_pulsar.service_url, topic, settings=SETTINGS)
+    await member.open()
+    for turn in range(3):
+        await _until_it_comes_back(member, b"%d" % turn)
+        await _admin(apache_pulsar, method, path.format(topic=topic.replace("://", "/")))
+    await _until_it_comes_back(member, b"after")
+    await member.close()
+
+
+async def test_a_table_whose_topic_is_unloaded_is_read_again_and_lacks_nothing(
+    apache_pulsar: PulsarStandalone,
+) -> None:
+    await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
+    topic = f"persistent://{NAMESPACE}/unloaded-table"
+    store = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=SETTINGS)
+    await store.open()
+    await store.put("gold", b"1")
+    await learn(store, 1)
+    await _admin(apache_pulsar, "PUT", f"{topic.replace('://', '/')}/unload")
+    await lost(store)
+    assert dict(await open_again(store)) == {"gold": b"1"}
+    await store.put("gold", b"2")
+    assert await learn(store, 1) == [("gold", b"2")]
+    await store.close()
+
+
+async def _until_it_comes_back(member: PulsarExchange, word: bytes) -> None:
+    """Publish a word until it is read back."""
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(_hear_word(member, word))
+        while not listening.done():
+            with contextlib.suppress(ExchangeDown):
+                await member.publish(word)
+            await asyncio.wait({listening}, timeout=0.1)
 
 
 async def _hear_word(member: PulsarExchange, word: bytes) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -133,9 +133,16 @@ class Neighbourhood:
         apache: a Pulsar with the transport, every `PERIOD_S`.
         folder: takes the daemons' logs.
         daemons: their names.
+        settings: further ones of each daemon, as environment variables.
     """
 
-    def __init__(self, apache: PulsarStandalone, folder: Path, daemons: Sequence[str]) -> None:
+    def __init__(
+        self,
+        apache: PulsarStandalone,
+        folder: Path,
+        daemons: Sequence[str],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.apache = apache
         self.operator = Operator(apache)
         self._folder = folder
@@ -145,7 +152,7 @@ class Neighbourhood:
             "RGD_EXCHANGE__PULSAR_PERIOD_S": str(PERIOD_S),
             "RGD_POLICIES__SOURCE": "pulsar-admin",
             "RGD_POLICIES__POLL_MS": str(POLL_MS),
-        }
+        } | dict(settings or {})
         self.daemons = {name: Daemon(name, folder, apache.service_url, environ) for name in daemons}
         self.clients: dict[str, DaemonClient] = {}
         self._topic = PulsarExchange(apache.service_url, STOCK_TOPIC)

@@ -101,6 +101,27 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
     assert b" ERROR " not in houses.apache.log.read_bytes()[began:]
 
 
+async def test_with_shards_the_quota_is_shared_in_thirds_as_without(
+    stock_pulsar: PulsarStandalone, tmp_path: Path
+) -> None:
+    settings = {"RGD_EXCHANGE__SHARDS": "4"}
+    async with Neighbourhood(stock_pulsar, tmp_path, ("rgd-1", "rgd-2"), settings) as houses:
+        # Groups of several shards.
+        spaces = [await houses.group(f"sharded-{number}", QUOTA) for number in range(3)]
+        loads: list[tuple[Load, ...]] = [
+            (
+                *await both(houses, space, rgd=SATURATED, stock=SATURATED),
+                await houses.rgd_load("rgd-2", space, SATURATED),
+            )
+            for space in spaces
+        ]
+        await houses.periods(FIRST_SETTLED)
+        await houses.periods(MEASURED)
+        for thirds in loads:
+            assert_parts(thirds, QUOTA / 3)
+        assert await houses.clients["rgd-1"].readiness() == {"ready": True}
+
+
 async def both(
     houses: Neighbourhood, namespace: str, *, rgd: float, stock: float
 ) -> tuple[RgdLoad, StockLoad]:
