@@ -83,6 +83,11 @@ class BrokerIndex:
         """This broker's index."""
         return int(self._index[self._usage.number_of(self._settings.sender.broker)])
 
+    @property
+    def passes(self) -> int:
+        """How often shares are computed for a share of this broker: twice where a stock broker may be hungry."""
+        return 2 if self._has_stock else 1
+
     def renew(self) -> None:
         """Read the live brokers and their weights again, because one of them changed."""
         me = self._settings.sender.broker

@@ -178,7 +178,8 @@ class Membership:
             effects += self._remember()
         me = self._identity.sender
         doubtful = self._peers.silent(now, expiry_ns - self._settings.round_ns)
-        return effects + [Publish(Ask(me, broker, full=False)) for broker in sorted(doubtful)]
+        asked = [name for name in sorted(doubtful) if self._shard_reader.asks.take(name, now)]
+        return effects + [Publish(Ask(me, name, full=False)) for name in asked]
 
     def policies_changed(self) -> None:
         """Ask once more for rows that were not kept: their groups may have policies now."""
@@ -312,8 +313,10 @@ class Membership:
             return []
         is_soon = notes.is_incomplete or not self._usage.is_partial(broker)
         interval_ns = (1 if is_soon else PARTIAL_ROUNDS) * self._settings.round_ns
-        if not self._peers.may_ask(broker, now, interval_ns):
+        is_due = self._peers.is_ask_due(broker, now, interval_ns)
+        if not is_due or not self._shard_reader.asks.take(broker, now):
             return []
+        self._peers.asked(broker, now)
         notes.is_incomplete = False
         ask = Publish(Ask(self._identity.sender, broker))
         return [Alarm(AlarmCode.REPORTS_MISSED, broker), ask]

@@ -20,7 +20,7 @@ from typing import Final
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.broker.sharing import Sharing
+from rgd.core.broker.sharing import GROUP_ROWS, Sharing
 from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
@@ -28,27 +28,29 @@ from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import UsageMap
-from rgd.core.stock.members import StockMembers, Usage
+from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.stock.names import is_of_rgd, is_service_url, stock_name
+from rgd.core.stock.rows import Usage
 from rgd.core.stock.steering import USAGE_MAX, rate_of
-from rgd.core.units import Nanos, Pair
+from rgd.core.units import Kind, Nanos, Pair
 
 #: Entries of a report, or rows, that one slice takes in: under 2 ms of one core.
-SLICE_ENTRIES: Final = 64
+SLICE_ENTRIES: Final = 32
 
 #: Rows of which one slice looks whether their group is still registered.
 SLICE_KEYS: Final = 2_048
 
-#: Groups whose entries one slice computes.
+#: Groups whose entries one slice computes at most, and shares, one for each live broker in each kind.
 SLICE_GROUPS: Final = 32
+SLICE_SHARES: Final = 2_048
 
 #: Groups of one report at most, so that encoding it takes under 2 ms, too.
 REPORT_GROUPS: Final = 256
 
-#: Rest for each group of a report before the next one of changed groups, in nanoseconds: reporting
+#: Rest for each slice of a report before the next one of changed groups, in nanoseconds: reporting
 #: takes at most about a third of a core.
-REST_NS: Final = 100_000
+REST_NS: Final = 3_200_000
 
 #: Most reports and entries that wait to be taken in; further reports are dropped and counted.
 PENDING_MAX: Final = 256
@@ -221,7 +223,7 @@ class StockWork:
         self._apply(name, [(key, Pair()) for key in dropped])
 
     def _welcome(self, name: str) -> None:
-        self._sharing.refresh_all(self._now)
+        self._sharing.mark_all(self._now)
         self._alert(AlarmCode.STOCK_BROKER_JOINED, name)
         if self._check_at is None:
             self._check_at = Nanos(self._now + self._period_ns // CHECKS_A_PERIOD)
@@ -234,7 +236,7 @@ class StockWork:
             return
         columns = UsageColumns.of(*(self._row(key, usage) for key, usage in rows))
         report = Report(Sender(name, 0), 0, self._period_ns, rows=columns)
-        self._sharing.refresh(self._usage.apply(report), self._now)
+        self._sharing.mark(self._usage.apply(report), self._now)
         self._changed.update((key.group, None) for key, _ in rows)
         if self._send_at is None:
             self._send_at = Nanos(max(self._now, self._rested_at))
@@ -271,7 +273,7 @@ class StockWork:
         yield from self._drop(name)
         self.members.remove(name)
         self._usage.remove(name)
-        self._sharing.refresh_all(self._now)
+        self._sharing.mark_all(self._now)
         self._alert(why, name)
         if not len(self.members):
             self._check_at = self._send_at = self._send_all_at = None
@@ -306,20 +308,27 @@ class StockWork:
 
     def _send(self, groups: Sequence[str]) -> Iterator[None]:
         """Report some groups; a broker without shares from the map has nothing to report."""
-        rest_ns = max(self._settings.min_interval_ns, len(groups) * REST_NS)
+        a_slice = self._groups_a_slice
+        rest_ns = max(self._settings.min_interval_ns, len(groups) * REST_NS // a_slice)
         self._rested_at = Nanos(self._now + rest_ns)
         entries: list[GroupUsage] = []
-        for begin in range(0, len(groups), SLICE_GROUPS):
+        for begin in range(0, len(groups), a_slice):
             if not self._sharing.mode.believes_map:
                 return
-            some = groups[begin : begin + SLICE_GROUPS]
+            some = groups[begin : begin + a_slice]
             entries += self._reports.entries(some)
-            self.groups_worked += len(some)
+            shares = len(some) * len(Kind) * len(self._sharing.brokers)
+            self.groups_worked += max(len(some), shares // GROUP_ROWS)
             if len(entries) + SLICE_GROUPS > REPORT_GROUPS:
                 self._post(self._own_name, entries)
                 entries = []
             yield
         self._post(self._own_name, entries)
+
+    @property
+    def _groups_a_slice(self) -> int:
+        shares_of_group = len(Kind) * len(self._sharing.brokers)
+        return max(1, min(SLICE_GROUPS, SLICE_SHARES // shares_of_group))
 
     def _post(self, name: str, entries: Iterable[GroupUsage]) -> None:
         effects = [SendStockReport(report) for report in in_parts(name, entries)]

@@ -167,13 +167,14 @@ class Peers:
         """The weight of a live peer."""
         return self._peers[broker].weight
 
-    def may_ask(self, broker: str, now: Nanos, interval_ns: int) -> bool:
+    def is_ask_due(self, broker: str, now: Nanos, interval_ns: int) -> bool:
         """Whether to ask a broker for its full state, at most once per interval."""
-        peer = self._peers[broker]
-        if peer.asked_at is not None and now - peer.asked_at < interval_ns:
-            return False
-        peer.asked_at = now
-        return True
+        asked_at = self._peers[broker].asked_at
+        return asked_at is None or now - asked_at >= interval_ns
+
+    def asked(self, broker: str, now: Nanos) -> None:
+        """Note that a broker is asked for its full state."""
+        self._peers[broker].asked_at = now
 
     def silent(self, now: Nanos, after_ns: int) -> list[str]:
         """Names of peers that have been silent for longer than `after_ns`."""

@@ -2,10 +2,7 @@
 
 Law: a row is what its broker reported last. A group without amounts is unchanged, and unknown if no
 amounts came before it. A group that a later report lacks is no longer registered there.
-
-In shares, the larger of a row's last two reports counts. A limit of one calculation is measured in
-the next period and reported in the one after, so a broker's usage has two interleaved series; where
-there are several brokers, nothing makes the two equal, and their sum goes up and down each period.
+Rows are kept in `rgd.core.stock.rows`.
 
 Rows never expire by themselves, as Pulsar's do not; their broker is removed as a whole:
 
@@ -20,10 +17,11 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
 from rgd.core.buckets.level import GroupKey
 from rgd.core.stock.messages import GroupUsage
+from rgd.core.stock.rows import BrokerRows, Usage
 from rgd.core.units import Kind, Nanos, Pair
 
 #: Most stock brokers, groups of one broker (in both kinds), and rows in all.
@@ -43,24 +41,6 @@ SPACINGS_LEAST: Final = 4
 #: A spacing further than this part from the configured period is another period.
 SPACING_TOLERANCE: Final = 0.25
 
-#: Whole units of a stock period; None: not known yet.
-Usage = Pair | None
-
-
-class _Row(NamedTuple):
-    """One stock broker's usage of one group, by its last two reports."""
-
-    now: Usage
-    before: Usage
-
-    @property
-    def counted(self) -> Usage:
-        """What counts in shares; 0 at once, because Pulsar reports a drop to 0 periods later."""
-        now, before = self.now, self.before
-        if now is None or before is None or not any(now):
-            return now
-        return Pair(max(now.messages, before.messages), max(now.bytes, before.bytes))
-
 
 @dataclass(slots=True)
 class StockBroker:
@@ -72,8 +52,8 @@ class StockBroker:
     published_ms: int = 0
     #: Between its last reports, in ms.
     spacings: deque[int] = field(default_factory=lambda: deque(maxlen=SPACINGS_KEPT))
-    #: The groups that it has registered.
-    keys: dict[GroupKey, None] = field(default_factory=dict)
+    #: Of the groups that it has registered.
+    rows: BrokerRows = field(default_factory=BrokerRows)
     #: Whether its reports come in another period than the configured one.
     is_off_period: bool = False
 
@@ -87,12 +67,13 @@ class StockBroker:
 class _Sum:
     """The sum over the stock brokers of one group."""
 
+    #: The one object that is a key in all tables.
+    key: GroupKey
+    #: How many rows there are.
+    rows: int = 0
     messages: int = 0
     bytes: int = 0
     unknown: int = 0
-
-
-_NOTHING: Final = _Sum()
 
 
 class StockMembers:
@@ -101,8 +82,7 @@ class StockMembers:
     def __init__(self, period_ns: int) -> None:
         self._period_ns = period_ns
         self._brokers: dict[str, StockBroker] = {}
-        self._usage: dict[GroupKey, dict[str, _Row]] = {}
-        #: The sums of these rows, and how many of them are not known.
+        #: The sums of their rows, and how many of them are not known.
         self._sums: dict[GroupKey, _Sum] = {}
         #: The groups of these rows, and how many rows each has.
         self._groups: Counter[str] = Counter()
@@ -130,20 +110,23 @@ class StockMembers:
     def keys_of(self, name: str) -> list[GroupKey]:
         """The groups and kinds that one stock broker has rows of."""
         broker = self._brokers.get(name)
-        return [] if broker is None else list(broker.keys)
+        return [] if broker is None else list(broker.rows)
 
     def usage(self, key: GroupKey) -> Mapping[str, Usage]:
         """What each stock broker uses of one group, by its last report."""
-        return {name: row.now for name, row in self._usage.get(key, {}).items()}
+        brokers = self._brokers.items()
+        return {name: broker.rows.now(key) for name, broker in brokers if key in broker.rows}
 
     def counted(self, name: str, key: GroupKey) -> Usage:
         """What counts in shares of one broker's row; nothing where it has none."""
-        row = self._usage.get(key, {}).get(name)
-        return Pair() if row is None else row.counted
+        broker = self._brokers.get(name)
+        return Pair() if broker is None or key not in broker.rows else broker.rows.counted(key)
 
     def used(self, key: GroupKey) -> Usage:
         """What stock brokers use of a group, together; None: not known of each."""
-        found = self._sums.get(key, _NOTHING)
+        found = self._sums.get(key)
+        if found is None:
+            return Pair()
         return None if found.unknown else Pair(found.messages, found.bytes)
 
     def hear(self, name: str, published_ms: int, now: Nanos) -> bool | None:
@@ -177,36 +160,38 @@ class StockMembers:
     def put(self, name: str, entry: GroupUsage) -> list[tuple[GroupKey, Usage]]:
         """Take in one group of a broker's report; returns the rows that changed, as they count."""
         is_unchanged = entry.publish is None and entry.dispatch is None
+        rows = self._brokers[name].rows
         changed = []
         for kind, usage in ((Kind.PUBLISH, entry.publish), (Kind.DISPATCH, entry.dispatch)):
             key = GroupKey(entry.group, kind)
-            held = self._usage.get(key, {}).get(name)
-            if held is not None:
-                row = _Row(held.now if usage is None else usage, held.now)
-            elif self._make_room(name, key):
+            if key in rows:
+                held = rows.now(key), rows.counted(key)
+                now = rows.report(key, usage)
+                self._count(key, held[0], -1)
+            elif self._make_room(rows, key):
                 # One kind without amounts beside one with them: Pulsar fills both or none.
-                row = _Row(Pair() if usage is None and not is_unchanged else usage, None)
+                held = None
+                said = Pair() if usage is None and not is_unchanged else usage
+                now = rows.add(self._sums[key].key, said)
             else:
                 continue
-            self._usage[key][name] = row
-            if held is not None:
-                self._count(key, held.now, -1)
-            self._count(key, row.now, 1)
-            if held is None or (row.now, row.counted) != (held.now, held.counted):
-                changed.append((key, row.counted))
+            self._count(key, now, 1)
+            counted = rows.counted(key)
+            if held != (now, counted):
+                changed.append((key, counted))
         return changed
 
     def drop(self, name: str, key: GroupKey) -> None:
         """Remove one row: its broker has not registered the group any more."""
-        del self._brokers[name].keys[key]
-        rows = self._usage[key]
-        self._count(key, rows.pop(name).now, -1)
+        self._count(key, self._brokers[name].rows.remove(key), -1)
         self._rows -= 1
         self._groups[key.group] -= 1
         if not self._groups[key.group]:
             del self._groups[key.group]
-        if not rows:
-            del self._usage[key], self._sums[key]
+        total = self._sums[key]
+        total.rows -= 1
+        if not total.rows:
+            del self._sums[key]
 
     def remove(self, name: str) -> None:
         """Remove a broker whose rows were dropped."""
@@ -232,14 +217,11 @@ class StockMembers:
             total.messages += sign * usage.messages
             total.bytes += sign * usage.bytes
 
-    def _make_room(self, name: str, key: GroupKey) -> bool:
-        broker = self._brokers[name]
-        if self._rows >= ROWS_MAX or len(broker.keys) >= BROKER_ROWS_MAX:
+    def _make_room(self, rows: BrokerRows, key: GroupKey) -> bool:
+        if self._rows >= ROWS_MAX or len(rows) >= BROKER_ROWS_MAX:
             self.refused["rows"] += 1
             return False
-        if key not in self._usage:
-            self._usage[key], self._sums[key] = {}, _Sum()
-        broker.keys[key] = None
+        self._sums.setdefault(key, _Sum(key)).rows += 1
         self._rows += 1
         self._groups[key.group] += 1
         return True

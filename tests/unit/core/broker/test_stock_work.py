@@ -4,6 +4,8 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 (tests/simulation/test_stock.py).
 """
 
+from collections.abc import Sequence
+
 import pytest
 
 from rgd.core.broker import stock_work
@@ -12,6 +14,8 @@ from rgd.core.broker.events import ShardOpened, StockBrokersListed, StockReportR
 from rgd.core.broker.shard_phase import Phase
 from rgd.core.exchange.messages import Hello, Sender
 from rgd.core.exchange.shards import shard_of
+from rgd.core.policies.model import Group, Limit
+from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.stock.messages import GroupUsage, StockReport
 from rgd.core.units import NS_PER_S, Pair
 from tests.unit.core.broker.conftest import Seat
@@ -204,6 +208,25 @@ def test_a_large_report_is_taken_in_slices(desk: Desk) -> None:
     assert len(desk.broker.stock.members.groups()) == stock_work.SLICE_ENTRIES
     idle(desk, 2020, 2020)
     assert len(desk.broker.stock.members.groups()) == len(groups)
+
+
+def test_where_there_are_many_brokers_a_slice_reports_few_groups(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"g{n}" for n in range(12)]
+    desk.change(PolicySnapshot({name: Group(name, Limit(rates(100))) for name in names}), 2010)
+    sizes = []
+    entries = desk.broker.stock._reports.entries
+
+    def counted(groups: Sequence[str]) -> list[GroupUsage]:
+        sizes.append(len(groups))
+        return entries(groups)
+
+    monkeypatch.setattr(desk.broker.stock._reports, "entries", counted)
+    # Two live brokers in two kinds.
+    monkeypatch.setattr(stock_work, "SLICE_SHARES", 4 * 5)
+    stock(desk, 2020, *(GroupUsage(name, Pair(1, 1), ZERO) for name in names))
+    assert sizes == [5, 5, 2]
 
 
 def test_without_a_stock_period_reports_are_ignored(seat: Seat) -> None:

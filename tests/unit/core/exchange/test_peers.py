@@ -143,7 +143,8 @@ def test_forgiven_everybody_has_all_the_time_again() -> None:
 
 def test_a_broker_is_asked_once_an_interval() -> None:
     peers = heard(ONE, Sender("c", 1))
-    assert peers.may_ask("b", ms(500), ms(1000))
-    assert not peers.may_ask("b", ms(1499), ms(1000))
-    assert peers.may_ask("c", ms(1499), ms(1000))
-    assert peers.may_ask("b", ms(1500), ms(1000))
+    assert peers.is_ask_due("b", ms(500), ms(1000))
+    peers.asked("b", ms(500))
+    assert not peers.is_ask_due("b", ms(1499), ms(1000))
+    assert peers.is_ask_due("c", ms(1499), ms(1000))
+    assert peers.is_ask_due("b", ms(1500), ms(1000))
