@@ -10,7 +10,7 @@ the default size, with its sparse index and without.
 `pip82_` are rounds of PIP-82's case: 5,000 groups of one broker with counts of a Poisson process around
 heavy-tailed means, sizes that vary, a third of the shares moving by a percent each round. Beside today's
 record the same rounds are written as version 1 did. `writer_` is what the writing thread does with payloads
-of such a round's size, beside plain buffered writes of the same entries. `open_` is a log of `OPEN_BYTES`.
+of such a round's size, in batches as large as it takes, beside plain buffered writes of the same entries. `open_` is a log of `OPEN_BYTES`.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from rgd.adapters.usagelog.index import index_path
 from rgd.adapters.usagelog.reader import read_entries, seek_time
 from rgd.adapters.usagelog.recovery import recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
-from rgd.adapters.usagelog.writer import LogAlarm, SegmentedLog
+from rgd.adapters.usagelog.writer import BATCH_BYTES, BATCH_MAX, LogAlarm, SegmentedLog
 from rgd.core.exchange.messages import Loggable, RoundRecord
 from rgd.core.units import MILLI, Kind, Nanos
 from rgd.ports.usagelog import Fsync
@@ -63,6 +63,7 @@ WRITER_PAYLOAD_BYTES: Final = 20_000
 WRITER_COUNT: Final = 12_800
 SMALL_COUNT: Final = 64_000
 BATCH: Final = 64
+MEDIUM_PAYLOAD_BYTES: Final = 2_000
 OPEN_BYTES: Final = 2 << 30
 OPEN_PAYLOAD_BYTES: Final = 64 << 10
 
@@ -276,9 +277,10 @@ def writer_figures(folder: Path, what: str, payload_bytes: int, count: int) -> F
     payload = random.Random(1).randbytes(payload_bytes)
     appender = Appender(folder, replace(DEFAULT, fsync=Fsync.NEVER), broker="bench")
     appender.resume()
+    size = min(BATCH_MAX, BATCH_BYTES // payload_bytes)
     batches = [
-        [Pending(payload, T0 + at, at) for at in range(begin, begin + BATCH)]
-        for begin in range(0, count, BATCH)
+        [Pending(payload, T0 + at, at) for at in range(begin, min(begin + size, count))]
+        for begin in range(0, count, size)
     ]
     begun = time.thread_time()
     for batch in batches:
@@ -337,6 +339,8 @@ def measure(options: argparse.Namespace) -> Figures:
         figures |= writer_figures(root / "writer", "writer", WRITER_PAYLOAD_BYTES, WRITER_COUNT)
         small = (PAYLOAD_BYTES, SMALL_COUNT)
         figures |= writer_figures(root / "small", "small_writer", *small)
+        medium = (MEDIUM_PAYLOAD_BYTES, SMALL_COUNT // 2)
+        figures |= writer_figures(root / "medium", "medium_writer", *medium)
         figures |= open_figures(root / "open")
     finally:
         shutil.rmtree(root)

@@ -1,4 +1,4 @@
-"""Reading the usage log of a running daemon: what is on disk by one lane, what needs the tier by another.
+"""Reading the usage log of a running daemon: what is on disk by one thread, what needs the tier by another.
 
 Law: an answer that the disk alone can give never waits for the tier. A tier that hangs costs its readers
 `TIER_WAIT_S` each, and nobody else anything. Entries in the tier and on disk are one log.
@@ -23,11 +23,11 @@ from rgd.adapters.usagelog.reader import (
 )
 from rgd.adapters.usagelog.sources import FileSource, MovingSource, Source, TierSource
 from rgd.adapters.usagelog.tiering import Uploader
-from rgd.app.lanes import Lane
+from rgd.app.call_threads import CallThread
 from rgd.ports.log_door import ENTRIES_BYTES_MAX, BrokerMetadataView, EntriesView, EntryView, From
 from rgd.wire.frame import headers_and_payload
 
-#: Reads that wait in each lane; more are refused.
+#: Reads that wait for each thread; more are refused.
 READS_WAITING_MAX: Final = 16
 #: How long a reader waits for the disk, and for the tier, its turn included.
 DISK_WAIT_S: Final = 30.0
@@ -60,10 +60,10 @@ class LogReading:
         self._place = place
         self._uploader = uploader
         self._next_index = next_index
-        self._disk = Lane(
+        self._disk = CallThread(
             "reads of the usage log", timeout_s=DISK_WAIT_S, waiting_max=READS_WAITING_MAX
         )
-        self._tier = Lane(
+        self._tier = CallThread(
             "reads of the usage log's tier", timeout_s=TIER_WAIT_S, waiting_max=READS_WAITING_MAX
         )
 
@@ -87,7 +87,7 @@ class LogReading:
         self._disk.close()
         self._tier.close()
 
-    # In the lanes' threads.
+    # In those threads.
 
     def _read_disk(self, start: From, limit: int) -> EntriesView | None:
         """What the disk alone can answer; None: the tier has to be asked."""

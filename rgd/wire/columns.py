@@ -18,6 +18,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from rgd.core.exchange.columns import Codes, Flags, Ints, UsageColumns
+from rgd.core.exchange.rate_words import CodedColumns
 from rgd.core.units import COUNT_MAX, MILLI, NS_PER_S
 from rgd.wire import short_rates, usage_pb2
 from rgd.wire.errors import Malformed, Reason
@@ -97,8 +98,8 @@ def read_amounts(
     """Read everything else of rows whose groups and kinds are known."""
     if short_rates.is_short(proto):
         topics = read_columns(proto, _NUMBERS[:1], len(groups))[0]
-        admitted, wanted = short_rates.read(proto, len(groups))
-        return UsageColumns(groups, kinds, as_counts(topics, "topics"), admitted, wanted)
+        words = short_rates.read(proto, len(groups))
+        return CodedColumns(groups, kinds, as_counts(topics, "topics"), words)
     numbers = read_columns(proto, _NUMBERS, len(groups))
     rates, counts, unmet = numbers[1:].reshape(3, 2, len(groups))
     admitted = _sum(as_counts(rates, "rates"), rates_of(counts, period_ns), "rates")

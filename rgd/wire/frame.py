@@ -132,16 +132,7 @@ def encode_entry(entry: Entry) -> bytes:
         Oversize: a part is larger than its limit.
         Malformed: a number or a text does not fit the format.
     """
-    return b"".join(encode_parts(entry))
-
-
-def encode_parts(entry: Entry) -> tuple[bytes, bytes]:
-    """Write an entry without copying its payload: what stands before it, and the payload.
-
-    Raises:
-        Oversize, Malformed: as `encode_entry`.
-    """
-    return _encode_broker_part(entry.broker) + _encode_before_payload(entry), entry.payload
+    return _encode_broker_part(entry.broker) + _encode_before_payload(entry) + entry.payload
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -259,7 +250,7 @@ def _encode_broker_part(broker: BrokerEntryMetadata | None) -> bytes:
 
 def _encode_before_payload(entry: Entry) -> bytes:
     """What the producer wrote, up to the payload."""
-    name, properties = _repeated_metadata(entry.producer_name, entry.properties)
+    name, properties = repeated_metadata(entry.producer_name, entry.properties)
     metadata = b"".join(
         (
             name,
@@ -281,7 +272,7 @@ def _encode_before_payload(entry: Entry) -> bytes:
 
 
 @lru_cache(maxsize=REPEATED_MAX)
-def _repeated_metadata(
+def repeated_metadata(
     producer_name: str, properties: tuple[tuple[str, str], ...]
 ) -> tuple[bytes, bytes]:
     """The fields of MessageMetadata that are the same in all entries of a log, around the others."""

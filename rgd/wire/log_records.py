@@ -51,6 +51,8 @@ Item = RoundRecord | PolicyPart | bytes
 #: A chain's name is an unsigned number of 64 bits.
 _NAME_MASK: Final = (1 << 64) - 1
 
+#: Of a payload that is logged as it is.
+PLAIN_PROPERTIES: Final = RECORD_PROPERTIES
 _PROPERTIES: Final = ((RECORD_PROPERTY, str(CHAINED_VERSION)),)
 
 
@@ -125,7 +127,7 @@ class LogEncoder:
         """
         self._since_key += 1
         if isinstance(item, bytes):
-            return Payload(item, RECORD_PROPERTIES)
+            return Payload(item, PLAIN_PROPERTIES)
         if isinstance(item, PolicyPart):
             proto = _policies_proto(item)
         else:
@@ -137,6 +139,10 @@ class LogEncoder:
             self.restart()
             raise Oversize("record", len(body), PAYLOAD_MAX)
         return Payload(*_stored(body))
+
+    def note_plain(self, count: int) -> None:
+        """Take note of payloads that were logged as they are, with `PLAIN_PROPERTIES`."""
+        self._since_key += count
 
     def _write_rows(self, record: RoundRecord, proto: record_pb2.RoundRecord) -> None:
         if self._since_key >= KEY_EVERY:

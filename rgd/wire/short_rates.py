@@ -6,8 +6,8 @@ of reports (`rgd.core.exchange.precision`); for any other rows it writes nothing
 
 The high bytes of a column compress well, because they are mostly the magnitude of a rate; the low bytes do
 not. So high and low bytes are apart, and messages and bytes. Demand is the difference of its code to that of
-admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes and looks the
-codes up.
+admitted work: mostly 0, and otherwise small. A reader needs no varints: it joins the bytes, and
+the usage map keeps the codes (`rgd.core.exchange.rate_words`).
 """
 
 from typing import Final
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.precision import RATES, RateCodes, codes_of
+from rgd.core.exchange.rate_words import Words, joined
 from rgd.wire import usage_pb2
 from rgd.wire.errors import Malformed, Reason
 
@@ -54,8 +55,8 @@ def is_short(proto: usage_pb2.UsageColumns) -> bool:
     return len(proto.admitted_high) > 0
 
 
-def read(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
-    """[rows, 2] what was admitted, and what was wanted, of so many rows; Milli per second.
+def read(proto: usage_pb2.UsageColumns, count: int) -> Words:
+    """[rows] the codes of what was admitted and wanted, of so many rows.
 
     Raises:
         Malformed: columns of other lengths, or a code without a rate.
@@ -65,18 +66,16 @@ def read(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
     codes |= _bytes_of(proto.admitted_low, 2 * count, "admitted")
     if codes.max(initial=0) > _CODE_MAX:
         raise Malformed(Reason.BAD_NUMBER, "admitted: a code without a rate")
-    # In the order of the columns, [2, rows]; the core takes it turned, which costs nothing.
-    admitted: Ints = RATES.take(codes)
     if not proto.unmet_high:
-        pairs = admitted.reshape(2, count).T
-        return pairs, pairs
+        return joined(codes, codes)
     at, changed = _unmet(proto, count)
     changed += codes.take(at)
-    if changed.min(initial=0) < 0 or changed.max(initial=0) > _CODE_MAX:
+    # A difference is less than half of all 16-bit numbers, so a sum below 0 wraps around to one without a rate.
+    if changed.max(initial=0) > _CODE_MAX:
         raise Malformed(Reason.BAD_NUMBER, "unmet: a code without a rate")
-    wanted = admitted.copy()
-    wanted[at] = RATES.take(changed)
-    return admitted.reshape(2, count).T, wanted.reshape(2, count).T
+    wanted = codes.copy()
+    wanted[at] = changed
+    return joined(codes, wanted)
 
 
 def _high(codes: RateCodes | _Columns) -> bytes:
@@ -94,14 +93,19 @@ def _differences(admitted: RateCodes, wanted: RateCodes) -> _Columns:
     return np.where(differences != 0, zigzagged + (_BASE - 1), 0)
 
 
-def _unmet(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, Ints]:
-    """Where the differences are that are not 0, in the order of the columns, and what they are."""
+def _unmet(proto: usage_pb2.UsageColumns, count: int) -> tuple[Ints, RateCodes]:
+    """Where the differences are that are not 0, in the order of the columns, and what they are, modulo 2**16."""
     high = _bytes_of(proto.unmet_high, 2 * count, "unmet")
     at = (high != 0).nonzero()[0]
-    zigzagged = high.take(at).astype(np.int64) << 8
-    zigzagged += _bytes_of(proto.unmet_low, len(at), "unmet")
+    zigzagged = high.take(at).astype(np.uint16)
+    zigzagged <<= 8
+    zigzagged |= _bytes_of(proto.unmet_low, len(at), "unmet")
     zigzagged -= _BASE - 1
-    return at, (zigzagged >> 1) ^ -(zigzagged & 1)
+    sign = zigzagged & 1
+    np.negative(sign, out=sign)
+    zigzagged >>= 1
+    zigzagged ^= sign
+    return at, zigzagged
 
 
 def _bytes_of(data: bytes, count: int, what: str) -> Codes:

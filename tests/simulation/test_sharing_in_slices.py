@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker import sharing
+from rgd.core.broker import rests
 from sim.run import run
 from sim.scenarios import SCENARIOS
 
@@ -21,8 +21,8 @@ SLICE_ROWS, REST_NS = 20, 100_000
 def test_an_increase_waits_for_peers_that_have_yet_to_share_out(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(sharing, "SLICE_ROWS", SLICE_ROWS)
-    monkeypatch.setattr(sharing, "REST_NS", REST_NS)
-    monkeypatch.setattr(sharing, "SLICE_COST_ROWS", 0)
+    monkeypatch.setattr(rests, "SLICE_ROWS", SLICE_ROWS)
+    monkeypatch.setattr(rests, "REST_NS", REST_NS)
+    monkeypatch.setattr(rests, "SLICE_COST_ROWS", 0)
     scenario = replace(SCENARIOS["steady"], daemons=8, groups=24, warmup=1, rounds=2)
     assert run(scenario, policy="max-min", seed=seed).violations == []

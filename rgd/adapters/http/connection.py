@@ -168,6 +168,18 @@ class Connection(web.RequestHandler):
             last_body.set_exception(ConnectionResetError("the rest of the body never comes"))
         return True
 
+    @property
+    def authority(self) -> bytes | None:
+        """As `tls.Secured`."""
+        return None if self._guard is None else self._guard.authority
+
+    def end_soon(self) -> None:
+        """As `tls.Secured`."""
+        if self._body is None and not self._messages:
+            self.force_close()
+        else:
+            self.close()
+
     def begin_request(self, body: StreamReader) -> None:
         """A request head is whole."""
         self._body = body

@@ -52,7 +52,7 @@ class Closed(StrEnum):
 class Admission:
     """One connection that was let in."""
 
-    __slots__ = ("address", "beyond", "close", "has_asked")
+    __slots__ = ("address", "authority", "beyond", "close", "has_asked")
 
     def __init__(
         self, address: str | None, beyond: Refused | None, close: Callable[[], None]
@@ -63,6 +63,8 @@ class Admission:
         #: Closes it to make room; the owner calls `leave` once that is done.
         self.close = close
         self.has_asked = False
+        #: By which the client's certificate was accepted (`tls`); None: it showed none.
+        self.authority: bytes | None = None
 
 
 class ConnectionLimits:

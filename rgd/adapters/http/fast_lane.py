@@ -69,6 +69,7 @@ class Lane(asyncio.Protocol):
         "_has_ended",
         "_heads",
         "_idle_timer",
+        "_is_last",
         "_is_partial",
         "_is_reading",
         "_lanes",
@@ -91,6 +92,8 @@ class Lane(asyncio.Protocol):
         self._is_reading = True
         #: Whether the client sends nothing more.
         self._has_ended = False
+        #: Whether the connection ends with the next answer.
+        self._is_last = False
         #: Whether a head or a body has begun to arrive and is not whole: a timer runs.
         self._is_partial = False
         #: What was received and not answered; how much it has to be before it is looked at.
@@ -188,6 +191,17 @@ class Lane(asyncio.Protocol):
         if not self._why_not & _IN_WORK and self._body_timer is None:
             self.force_close()
 
+    @property
+    def authority(self) -> bytes | None:
+        """As `tls.Secured`."""
+        return self._guard.authority
+
+    def end_soon(self) -> None:
+        """As `tls.Secured`."""
+        self._is_last = True
+        if not self._why_not & _NEXT_TURN:
+            self.close_if_idle()
+
     def abort(self) -> None:
         """Close at once."""
         self._why_not |= _CLOSED
@@ -242,6 +256,8 @@ class Lane(asyncio.Protocol):
             connection.data_received(left)
         if self._has_ended and not connection.eof_received():
             self._transport.close()
+        if self._is_last:
+            connection.end_soon()
 
     def _end_timers(self) -> None:
         for timer in (self._idle_timer, self._body_timer):
@@ -426,11 +442,11 @@ class Lane(asyncio.Protocol):
             status == 200
             and headers is NO_HEADERS
             and content_type is JSON
-            and not (gate.draining or head.is_head)
+            and not (gate.draining or self._is_last or head.is_head)
         ):
             self._transport.write(self._lanes.answers.usual(body))
         else:
-            self._write(head, reply, is_last=gate.draining)
+            self._write(head, reply, is_last=gate.draining or self._is_last)
         if self._active_at >= self._noted_until:
             self._guard.answered_at_once()
             self._noted_until = self._active_at + NOTED_S

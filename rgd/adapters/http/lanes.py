@@ -12,9 +12,10 @@ from rgd.adapters.http.gate import Gate
 from rgd.adapters.http.hot_routes import HotRoutes
 from rgd.adapters.http.lane_answers import LaneAnswers
 from rgd.adapters.http.settings import HttpSettings
+from rgd.adapters.http.tls import Secured
 
 
-class OpenLane(Protocol):
+class OpenLane(Secured, Protocol):
     """A connection of the fast lane."""
 
     def close_if_idle(self) -> None:

@@ -11,7 +11,7 @@ The road of a request is `dispatch`, the list of calls `routes`, the sockets
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -43,7 +43,7 @@ from rgd.adapters.http.routes import Doors, endpoints
 from rgd.adapters.http.settings import HttpSettings, check
 from rgd.adapters.http.settle import Settle
 from rgd.adapters.http.shadow import Shadow
-from rgd.adapters.http.tls import Certificates, Greeting
+from rgd.adapters.http.tls import Certificates, Greeting, Secured, end_others
 from rgd.adapters.http.tokens import Tokens
 from rgd.adapters.http.turns import ReadTurns, Turns
 from rgd.ports.daemon import Daemon
@@ -214,11 +214,27 @@ class HttpServer:
     def reload_certificate(self) -> None:
         """Read the certificate, its key and the clients' authority again; new handshakes use them.
 
+        Where the authority is another one, connections that were accepted by the old one end.
+
         Raises:
             ConfigError: they cannot be used; the old ones stay in force.
         """
-        if self._greeting is not None:
-            self._greeting.certificates.load()
+        if self._greeting is None:
+            return
+        certificates = self._greeting.certificates
+        before = certificates.authority
+        certificates.load()
+        if certificates.authority != before:
+            self._greeting.start(end_others(self._open(), certificates.authority))
+
+    def _open(self) -> Iterator[Secured]:
+        """The connections that are open, on both roads."""
+        if self._lanes is not None:
+            yield from self._lanes.open
+        if self._connections is not None:
+            for connection in self._connections.connections:
+                assert isinstance(connection, Connection), "what `Connections` makes"
+                yield connection
 
     def drain(self) -> None:
         """From now on `/readyz` says 503 and every answer sends its client elsewhere."""

@@ -1,14 +1,18 @@
 """TLS: the certificate, who must show one of theirs, and the handshake before a connection begins.
 
-Laws: a client is counted before its handshake, which has `request_timeout_s`. New handshakes use the context in
-force (`Certificates.load` replaces it); connections that are open keep theirs.
+Laws:
+- A client is counted before its handshake, which has `request_timeout_s`.
+- New handshakes use the context in force (`Certificates.load` replaces it).
+- Connections that are open keep theirs, unless the authority of clients' certificates has changed: then those of
+  another authority end, after the request that they have under way. A client whose certificate the
+  new authority accepts connects again.
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from typing_extensions import override
 
@@ -19,12 +23,35 @@ from rgd.errors import ConfigError, Fault
 
 _PROTOCOLS: Final = ["http/1.1"]
 
+#: Connections that are looked at, and ended if they are of another authority, in one turn of the event loop.
+ENDED_PER_TURN: Final = 16
+
 
 class Acceptor(Protocol):
     """What begins with a connection after its handshake; an `asyncio.Protocol`."""
 
     def take_over(self, transport: asyncio.Transport, admission: Admission) -> bool:
         """Begin with a connection that was counted already; False if it is gone."""
+
+
+class Secured(Protocol):
+    """A connection that is open."""
+
+    @property
+    def authority(self) -> bytes | None:
+        """By which the client's certificate was accepted; None: it showed none."""
+
+    def end_soon(self) -> None:
+        """Close it, after the answer to the request that is under way."""
+
+
+async def end_others(connections: Iterable[Secured], authority: bytes | None) -> None:
+    """End the connections of other authorities than this one, a few in each turn."""
+    for number, one in enumerate([*connections], 1):
+        if one.authority is not None and one.authority != authority:
+            one.end_soon()
+        if not number % ENDED_PER_TURN:
+            await asyncio.sleep(0)
 
 
 class Certificates:
@@ -40,6 +67,8 @@ class Certificates:
 
     def __init__(self, cert: Path, key: Path, client_ca: Path | None = None) -> None:
         self._cert, self._key, self._client_ca = cert, key, client_ca
+        #: The content of the authority's file.
+        self.authority: bytes | None = None
         self.context = self._loaded()
 
     def load(self) -> None:
@@ -62,11 +91,14 @@ class Certificates:
             raise ConfigError(Fault(SOURCE, "http.tls_cert", expected)) from exc
         if self._client_ca is not None:
             try:
+                # Read first: if it changes in between, it is loaded again soon, and then it differs.
+                authority = self._client_ca.read_bytes()
                 context.load_verify_locations(self._client_ca)
             except OSError as exc:
                 expected = f"expected PEM certificates of an authority, got {exc}"
                 raise ConfigError(Fault(SOURCE, "http.tls_client_ca", expected)) from exc
             context.verify_mode = ssl.CERT_REQUIRED
+            self.authority = authority
         return context
 
 
@@ -85,16 +117,22 @@ class Greeting:
         self.accept = accept
         self.bounds = bounds
         self.certificates = certificates
-        #: Handshakes under way.
-        self.tasks: set[asyncio.Task[None]] = set()
+        #: Handshakes under way, and what ends connections.
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self) -> asyncio.Protocol:
         """What to call for each client that comes to a socket with TLS."""
         return TlsGreeter(self)
 
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let work go on until it ends or `close` is called."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def close(self) -> None:
         """End the handshakes under way."""
-        for task in self.tasks:
+        for task in self._tasks:
             task.cancel()
 
 
@@ -115,9 +153,7 @@ class TlsGreeter(asyncio.Protocol):
             accepted.abort()
             return
         accepted.pause_reading()
-        task = asyncio.get_running_loop().create_task(self._greet(accepted, admission))
-        self._greeting.tasks.add(task)
-        task.add_done_callback(self._greeting.tasks.discard)
+        self._greeting.start(self._greet(accepted, admission))
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -129,11 +165,13 @@ class TlsGreeter(asyncio.Protocol):
         try:
             # uvloop begins to read only after `connection_made`, whatever was said there.
             transport.pause_reading()
+            certificates = self._greeting.certificates
+            admission.authority = certificates.authority
             handshake = asyncio.get_running_loop().create_task(
                 asyncio.get_running_loop().start_tls(
                     transport,
                     connection,
-                    self._greeting.certificates.context,
+                    certificates.context,
                     server_side=True,
                     ssl_handshake_timeout=self._greeting.bounds.request_timeout_s,
                 )
@@ -141,8 +179,9 @@ class TlsGreeter(asyncio.Protocol):
             if self._early:
                 await self._hand_on(transport)
             secured = await handshake
-            begins = cast("Acceptor", connection)
-            is_taken = secured is not None and begins.take_over(secured, admission)
+            is_current = admission.authority == certificates.authority
+            if secured is not None and is_current:
+                is_taken = cast("Acceptor", connection).take_over(secured, admission)
         except OSError:
             # Whoever breaks a handshake off, or speaks another protocol, hears nothing from us.
             pass

@@ -19,39 +19,26 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, cast
+
+import numpy as np
 
 from rgd.adapters.usagelog.files import FolderLock, sync_path
-from rgd.adapters.usagelog.headers import Header
 from rgd.adapters.usagelog.index import MarkWriter
+from rgd.adapters.usagelog.open_segment import OpenSegment, Run
 from rgd.adapters.usagelog.recovery import OpenEnd, Tail, recover
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.core.exchange.messages import Loggable
 from rgd.ports.usagelog import Fsync, Interceptor, UsageLogError
 from rgd.wire.checks import check_broker
-from rgd.wire.frame import BrokerEntryMetadata, Entry, encode_parts
-from rgd.wire.log_records import POLICIES_BYTES_MAX, Item, LogEncoder
-from rgd.wire.segment import LENGTH_SIZE, length_before, parse_segment_name, segment_name
+from rgd.wire.frame_runs import Stamps, consecutive, frame_run
+from rgd.wire.log_records import PLAIN_PROPERTIES, POLICIES_BYTES_MAX, Item, LogEncoder
+from rgd.wire.segment import parse_segment_name, segment_name
 
 #: Latest time that an entry can carry, in milliseconds since 1970 (int64).
 TIMESTAMP_MAX: Final = (1 << 63) - 1
-
-_MS_PER_S: Final = 1000
-
-#: Pieces that are written in one call; operating systems take 1,024.
-PIECES_MAX: Final = 512
-
-
-class _Stored(NamedTuple):
-    """An encoded entry with its length, and where it goes."""
-
-    header: Header
-    #: What stands before the payload, and the payload, which is nowhere copied.
-    parts: tuple[bytes, bytes]
-    sequence_id: int
-    #: The pending whose next item it holds; None: it belongs to the segment.
-    ordinal: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +52,19 @@ class Pending:
     ordinal: int
 
 
-@dataclass(slots=True)
-class _OpenSegment:
-    """The segment that is being written."""
+def _runs_of(batch: Sequence[Pending]) -> Iterator[Sequence[Pending]]:
+    """Pendings that were offered one after the other, payloads apart from what is to be encoded."""
+    is_whole = bool(batch) and batch[-1].ordinal - batch[0].ordinal == len(batch) - 1
+    if is_whole and all(isinstance(pending.item, bytes) for pending in batch):
+        yield batch
+        return
 
-    path: Path
-    descriptor: int
-    size: int
-    first_timestamp: int | None
-    marks: MarkWriter
-    #: The caller's clock at the last entry, and how far it has moved on since the first; it may be set back.
-    offered_ms: int | None = None
-    aged_ms: int = 0
+    def run(placed: tuple[int, Pending]) -> tuple[bool, int]:
+        place, pending = placed
+        return isinstance(pending.item, bytes), pending.ordinal - place
 
-    def age(self, now_ms: int) -> None:
-        """Let time pass: broker time stands still while a clock that was set back catches up."""
-        if self.offered_ms is not None:
-            self.aged_ms += max(0, now_ms - self.offered_ms)
-        self.offered_ms = now_ms
-
-
-def _behind(pieces: list[bytes | memoryview], count: int) -> list[bytes | memoryview]:
-    """What is left of pieces whose first `count` bytes were written."""
-    for place, piece in enumerate(pieces):
-        if count < len(piece):
-            return [memoryview(piece)[count:], *pieces[place + 1 :]]
-        count -= len(piece)
-    return []
+    for _, some in groupby(enumerate(batch), run):
+        yield [pending for _, pending in some]
 
 
 def _ignore(*_: object) -> None:
@@ -142,7 +115,7 @@ class Appender:
         self._make_room = make_room
         self._on_fault = on_fault
         self._lock = FolderLock(folder)
-        self._segment: _OpenSegment | None = None
+        self._segment: OpenSegment | None = None
         self._is_ready = False
         self._last_timestamp = 0
         self._encoder = LogEncoder(
@@ -199,7 +172,9 @@ class Appender:
             self.damaged = tail.damaged
         expected = self.next_index
         self.next_index = max(expected, tail.next_index)
-        self._last_timestamp = max(self._last_timestamp, tail.last_timestamp)
+        # A damaged entry may show a later time than any entry can carry.
+        latest = min(tail.last_timestamp, TIMESTAMP_MAX)
+        self._last_timestamp = max(self._last_timestamp, latest)
         with self._closing_on_error():
             self._go_on(tail)
         self._is_ready = True
@@ -213,17 +188,12 @@ class Appender:
         """
         assert self._is_ready, "resume first"
         with self._closing_on_error():
-            run: list[_Stored] = []
-            for pending in batch:
-                items = self._items_of(pending)
-                if items is None or not items:
-                    self._put(run)
-                    run = []
-                    self._settle(pending.ordinal)
-                    continue
-                for item in list(items):
-                    run = self._add(run, pending, item)
-            self._put(run)
+            for pendings in _runs_of(batch):
+                if isinstance(pendings[0].item, bytes):
+                    self._write_plain(pendings)
+                else:
+                    for pending in pendings:
+                        self._write_items(pending)
 
     def sync(self) -> None:
         """Sync all written entries to disk, unless the settings disable it.
@@ -278,121 +248,116 @@ class Appender:
             self._items[pending.ordinal] = items
         return items
 
-    def _add(self, run: list[_Stored], pending: Pending, item: Item) -> list[_Stored]:
-        """Encode an item behind `run`; answer with the run that is to be written now."""
-        try:
-            stored = self._encode(run, pending, item, is_offered=True)
-            if self._segment is not None:
-                self._segment.age(pending.timestamp_ms)
-            if self._must_roll(run, stored.header):
-                self._put(run)
-                self._roll(stored.header.size, pending.timestamp_ms)
-                run = self._first_entries(pending)
-                stored = self._encode(run, pending, item, is_offered=True)
-        except (OSError, UsageLogError):
-            raise
-        except Exception as error:  # noqa: BLE001 -- the next item has nothing to do with it
-            self._encoder.restart()
-            self._put(run)
-            self._give_up(error)
-            self._done(pending.ordinal)
-            return []
-        run.append(stored)
+    def _write_plain(self, pendings: Sequence[Pending]) -> None:
+        """Write payloads that need no encoding, and were offered one after the other."""
+        while pendings:
+            first = pendings[0]
+            payloads = [cast("bytes", pending.item) for pending in pendings]
+            times = [pending.timestamp_ms for pending in pendings]
+            try:
+                run = self._run(payloads, times, first.ordinal, PLAIN_PROPERTIES)
+            except Exception:  # noqa: BLE001 -- each is tried by itself
+                for pending in pendings:
+                    self._write_items(pending)
+                return
+            count = 0 if self._segment is None else self._segment.fitting(run, self._settings)
+            if not count:
+                self._roll(int(run.framed.sizes[0]), first)
+                continue
+            self._put(run, count, self._settle_plain)
+            pendings = pendings[count:]
+
+    def _write_items(self, pending: Pending) -> None:
+        """Write what is left of a pending; what cannot be encoded is given up."""
+        items = self._items_of(pending)
+        if not items:
+            self._settle(pending.ordinal)
+            return
+        for item in list(items):
+            try:
+                run = self._placed(item, pending)
+            except (OSError, UsageLogError):
+                raise
+            except Exception as error:  # noqa: BLE001 -- the next item has nothing to do with it
+                self._encoder.restart()
+                self._give_up(error)
+                self._done(pending.ordinal)
+            else:
+                self._put(run, 1, lambda count: self._done(pending.ordinal) if count else None)
+
+    def _placed(self, item: Item, pending: Pending) -> Run:
+        """Encode an item for the open segment, or for a new one if it does not fit."""
+        run = self._run_of(item, pending)
+        if self._segment is None or not self._segment.fitting(run, self._settings):
+            self._roll(int(run.framed.sizes[0]), pending)
+            run = self._run_of(item, pending)
         return run
 
-    def _first_entries(self, pending: Pending) -> list[_Stored]:
-        """What a segment begins with, as of a pending."""
-        run: list[_Stored] = []
-        for item in self._encoder.begin_segment():
-            run.append(self._encode(run, pending, item, is_offered=False))
-        return run
-
-    def _encode(
-        self, run: list[_Stored], pending: Pending, item: Item, *, is_offered: bool
-    ) -> _Stored:
-        """The entry that follows `run`, and where it will be."""
-        segment, last = self._segment, run[-1] if run else None
-        offset = last.header.end if last else segment.size if segment else 0
-        index = self.next_index + len(run)
-        latest = last.header.timestamp if last else self._last_timestamp
-        timestamp = max(pending.timestamp_ms, latest)
-        assert self._sequence_base is not None
-        before = last.sequence_id if last else self._last_sequence
-        sequence_id = max(before + 1, self._sequence_base + pending.ordinal)
+    def _run_of(self, item: Item, pending: Pending) -> Run:
         payload = self._encoder.encode(item, lost=self.lost)
+        return self._run(
+            [payload.data],
+            [pending.timestamp_ms],
+            pending.ordinal,
+            payload.properties,
+            payload.metadata,
+        )
+
+    def _run(
+        self,
+        payloads: list[bytes],
+        times_ms: list[int],
+        ordinal: int,
+        properties: tuple[tuple[str, str], ...],
+        metadata: bytes = b"",
+    ) -> Run:
+        """The next entries; their pendings have ordinals from `ordinal` on."""
+        count = len(payloads)
+        assert self._sequence_base is not None
+        sequence_id = max(self._last_sequence + 1, self._sequence_base + ordinal)
+        # Seeking needs a time that never runs backwards.
+        times = np.fromiter(times_ms, np.int64, count)
+        timestamps = np.maximum.accumulate(np.maximum(times, self._last_timestamp))
+        stamped = timestamps.view(np.uint64)
         added = self._settings.interceptors
         has_time, has_index = Interceptor.TIMESTAMP in added, Interceptor.INDEX in added
-        entry = Entry(
-            producer_name=self._broker,
-            sequence_id=sequence_id,
-            # Seeking needs a time that never runs backwards.
-            publish_time=pending.timestamp_ms if has_time else timestamp,
-            payload=payload.data,
-            properties=payload.properties,
-            broker=BrokerEntryMetadata(
-                timestamp if has_time else None, index if has_index else None
-            )
-            if added
-            else None,
-            unknown=payload.metadata,
+        stamps = Stamps(
+            consecutive(sequence_id, count),
+            times.view(np.uint64) if has_time else stamped,
+            stamped if has_time else None,
+            consecutive(self.next_index, count) if has_index else None,
         )
-        head, payload_bytes = encode_parts(entry)
-        size = len(head) + len(payload_bytes)
-        parts = (length_before(size) + head, payload_bytes)
-        header = Header(offset, LENGTH_SIZE + size, index if has_index else None, timestamp)
-        return _Stored(header, parts, sequence_id, pending.ordinal if is_offered else None)
+        framed = frame_run(self._broker, payloads, stamps, properties=properties, unknown=metadata)
+        first_index = self.next_index if has_index else None
+        return Run(framed, times, timestamps, first_index, sequence_id)
 
-    def _must_roll(self, run: list[_Stored], header: Header) -> bool:
-        segment = self._segment
-        if segment is None:
-            return True
-        if header.offset == 0:
-            return False
-        first_timestamp = segment.first_timestamp
-        if first_timestamp is None and run:
-            first_timestamp = run[0].header.timestamp
-        age_ms = segment.aged_ms
-        if first_timestamp is not None:
-            age_ms = max(age_ms, header.timestamp - first_timestamp)
-        is_old = age_ms >= self._settings.segment_age_s * _MS_PER_S
-        return is_old or header.end > self._settings.segment_bytes
+    def _put(self, run: Run, count: int, on_whole: Callable[[int], None] | None) -> None:
+        """Write the first entries of a run to the open segment; count those that are written whole.
 
-    def _put(self, run: list[_Stored]) -> None:
-        """Write entries to the open segment; count those that are written whole."""
-        if not run:
-            return
+        Args:
+            run: the next entries.
+            count: how many of them.
+            on_whole: told how many; None: they belong to the segment.
+        """
         segment = self._segment
         assert segment is not None
-        pieces: list[bytes | memoryview] = [piece for stored in run for piece in stored.parts]
-        written = 0
         try:
-            for begin in range(0, len(pieces), PIECES_MAX):
-                rest = pieces[begin : begin + PIECES_MAX]
-                while rest:
-                    count = os.writev(segment.descriptor, rest)
-                    written += count
-                    rest = _behind(rest, count)
+            segment.write(run, count, is_offered=on_whole is not None)
         finally:
-            self._count(segment, run, segment.size + written)
+            whole = segment.whole
+            if whole:
+                self.next_index += whole
+                self.appended += whole
+                self._last_timestamp = int(run.timestamps[whole - 1])
+                self._last_sequence = run.sequence_id + whole - 1
+                if self._is_syncing:
+                    self._unsynced += whole
+            if on_whole is not None:
+                on_whole(whole)
 
-    def _count(self, segment: _OpenSegment, run: list[_Stored], end: int) -> None:
-        """Count the entries that end at or before `end`."""
-        whole = [stored for stored in run if stored.header.end <= end]
-        if not whole:
-            return
-        last = whole[-1]
-        if segment.first_timestamp is None:
-            segment.first_timestamp = whole[0].header.timestamp
-        segment.size = last.header.end
-        segment.marks.add([stored.header for stored in whole])
-        self.next_index += len(whole)
-        self.appended += len(whole)
-        self._last_timestamp, self._last_sequence = last.header.timestamp, last.sequence_id
-        if self._is_syncing:
-            self._unsynced += len(whole)
-        for stored in whole:
-            if stored.ordinal is not None:
-                self._done(stored.ordinal)
+    def _settle_plain(self, count: int) -> None:
+        self._encoder.note_plain(count)
+        self.settled += count
 
     def _done(self, ordinal: int) -> None:
         """One item of a pending is written, or given up."""
@@ -409,21 +374,28 @@ class Appender:
         self.unwritable += 1
         self._on_fault(error)
 
-    def _roll(self, needed: int, now_ms: int) -> None:
-        """Close the open segment, if any, and begin the next one, for an entry of `needed` bytes."""
+    def _roll(self, needed: int, pending: Pending) -> None:
+        """Close the open segment, if any, and begin the next one.
+
+        Args:
+            needed: bytes of the entry that it is begun for.
+            pending: what that entry is of.
+        """
         if self._segment is not None and self._is_syncing:
             self._sync(self._segment)
         self._close_segment()
         path = self._folder / segment_name(self.next_index)
-        self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0)).age(now_ms)
+        self._open(OpenEnd(path, size=0, first_timestamp=None, since_mark=0))
         if self._is_syncing:
             sync_path(self._folder)
         # The new segment stands for the next index, so the log may lose every other one.
         # It begins with policies of at most half its size, whatever the first entry needs.
         half = self._settings.segment_bytes // 2
         self._make_room(self.next_index, half + max(needed, half))
+        for part in self._encoder.begin_segment():
+            self._put(self._run_of(part, pending), 1, None)
 
-    def _open(self, end: OpenEnd) -> _OpenSegment:
+    def _open(self, end: OpenEnd) -> None:
         # Opening a FIFO of this name would wait for its reader.
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(end.path, flags, 0o644)
@@ -433,10 +405,16 @@ class Appender:
                 errno.EEXIST, "another process writes to this segment", str(end.path)
             )
         marks = MarkWriter(end.path, since_mark=end.since_mark)
-        self._segment = _OpenSegment(end.path, descriptor, end.size, end.first_timestamp, marks)
-        return self._segment
+        self._segment = OpenSegment(
+            end.path,
+            descriptor,
+            end.size,
+            end.first_timestamp,
+            marks,
+            has_offered=end.size > 0,
+        )
 
-    def _sync(self, segment: _OpenSegment) -> None:
+    def _sync(self, segment: OpenSegment) -> None:
         try:
             os.fsync(segment.descriptor)
             if os.fstat(segment.descriptor).st_nlink == 0:

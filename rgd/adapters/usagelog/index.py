@@ -12,7 +12,7 @@ Entries without a broker's index get no marks.
 import contextlib
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -49,11 +49,23 @@ class MarkCounter:
 
     def mark_for(self, header: Header) -> Mark | None:
         """Count an entry; returns its mark if it gets one."""
-        is_due = self._since_mark % MARK_EVERY == 0
-        self._since_mark += 1
-        if not is_due or header.index is None:
-            return None
-        return Mark(header.index, header.timestamp, header.offset)
+        marks = self.marks_for(1, lambda _: header)
+        return marks[0] if marks else None
+
+    def marks_for(self, count: int, header_at: Callable[[int], Header]) -> list[Mark]:
+        """Count entries; returns the marks of those that get one.
+
+        Args:
+            count: how many, in order.
+            header_at: called with the places, among them, of the few that may get one.
+        """
+        begun, self._since_mark = self._since_mark, self._since_mark + count
+        headers = map(header_at, range(-begun % MARK_EVERY, count, MARK_EVERY))
+        return [
+            Mark(header.index, header.timestamp, header.offset)
+            for header in headers
+            if header.index is not None
+        ]
 
 
 class MarkWriter:
@@ -69,9 +81,9 @@ class MarkWriter:
         with contextlib.suppress(OSError):
             self._descriptor = os.open(index_path(segment), flags, 0o644)
 
-    def add(self, headers: Iterable[Header]) -> None:
-        """Count written entries, in order, and write their marks."""
-        marks = [mark for header in headers if (mark := self._counter.mark_for(header)) is not None]
+    def add(self, count: int, header_at: Callable[[int], Header]) -> None:
+        """Count written entries, in order, and write their marks (as `MarkCounter.marks_for`)."""
+        marks = self._counter.marks_for(count, header_at)
         if not marks or self._descriptor is None:
             return
         data = _encode(marks)

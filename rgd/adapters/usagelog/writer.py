@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from rgd.adapters.usagelog.appender import TIMESTAMP_MAX, Appender, Pending
+from rgd.adapters.usagelog.appender import Appender, Pending
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.inbox import Inbox, Waiter, size_of
 from rgd.adapters.usagelog.index import mend
@@ -35,7 +35,7 @@ from rgd.ports.usagelog import Fsync, LogLocked, UsageLogError
 #: Most payload bytes of one write; one payload may be larger.
 BATCH_BYTES: Final = 1 << 20
 #: Most payloads of one write.
-BATCH_MAX: Final = 256
+BATCH_MAX: Final = 512
 #: How often closed segments are looked at where none is begun.
 TRIM_EVERY_MS: Final = 60_000
 
@@ -180,9 +180,10 @@ class SegmentedLog:
         await asyncio.shield(asyncio.wrap_future(opened))
 
     def append(self, item: Loggable, *, broker_timestamp_ms: int) -> None:
-        timestamp_ms = min(max(broker_timestamp_ms, 0), TIMESTAMP_MAX)
-        self._inbox.offer(item, timestamp_ms, is_closed=self._is_closed)
-        self._look_after_end()
+        self._inbox.offer(item, broker_timestamp_ms, is_closed=self._is_closed)
+        # Nobody looks at it any more.
+        if self._is_over:
+            self._end()
 
     async def flush(self) -> None:
         if self._is_closed:
@@ -204,10 +205,7 @@ class SegmentedLog:
 
     def _put(self, waiter: Waiter) -> None:
         self._inbox.put(waiter)
-        self._look_after_end()
-
-    def _look_after_end(self) -> None:
-        """Deal with what came after the thread had looked for the last time."""
+        # Deal with what came after the thread had looked for the last time.
         if self._is_over:
             self._end()
 

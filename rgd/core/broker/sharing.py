@@ -1,14 +1,13 @@
 """This broker's share of every group in use, computed from the usage map.
 
-Law: every broker with the same map, the same members and the same policies computes the same
-shares. A share is recomputed after a change, not on a timer: a change marks its groups, and the
-marked groups are recomputed in slices of `SLICE_ROWS` rows with a rest between them. So requests
-never wait for long, and reports that arrive together are processed together.
+Law: every broker with the same map, the same members and the same policies computes the same shares. A share is
+recomputed after a change, not on a timer: a change marks its groups, and the marked groups are recomputed in slices
+with a rest between them (`rgd.core.broker.rests`). So requests never wait for long, and reports that arrive together
+are processed together.
 
-The mode decides how a share is computed. A broker that is starting (floor only) or isolated
-(`exchange.on_isolation`) does not use the usage map (`rgd.core.broker.mode_shares`).
-`rgd.core.broker.damping` decides when a new share comes into force. The limiter is called only
-where the rate in force changed.
+The mode decides how a share is computed. A broker that is starting (floor only) or isolated (`exchange.on_isolation`)
+does not use the usage map (`rgd.core.broker.mode_shares`). `rgd.core.broker.damping` decides when a new share comes
+into force. The limiter is called only where the rate in force changed.
 
 Everything here is a column by slot id.
 """
@@ -19,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from rgd.core.broker import rests
 from rgd.core.broker.broker_index import BrokerIndex
 from rgd.core.broker.damping import Damping, Waits
 from rgd.core.broker.link import Link
@@ -41,17 +41,9 @@ from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
 
-#: Rows of the usage map that one slice computes: under 2 ms of one core. In slices of 1,000 rows,
-#: each row costs half as much again.
-SLICE_ROWS: Final = 2_000
-#: What the calls of a slice cost, in rows. After some small slices, reports are processed together.
-SLICE_COST_ROWS: Final = 400
 #: Most groups whose rates one slice changes, and most that it looks at one by one.
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
-
-#: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
-REST_NS: Final = 1_000
 
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
@@ -107,7 +99,7 @@ class Sharing:
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
-        self._rested_at = self._work_from = Nanos(0)
+        self._rests = rests.Rests()
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.mode = Mode.STARTING
@@ -232,7 +224,7 @@ class Sharing:
 
         Args:
             snapshot: the new policies.
-            now: the current time.
+            now: the present time.
             changes: those since the snapshot in force; without them, both are compared.
         """
         changed = (changes or changes_between(self.snapshot, snapshot)).groups
@@ -277,7 +269,7 @@ class Sharing:
         if self._policies.has_unread:
             self._read_slice(now)
             return
-        if not self._has_marks or now < self._work_from:
+        if not self._has_marks or now < self._rests.work_from:
             return
         # Slices go round the slot ids; otherwise groups that change often would delay the others.
         marked = np.flatnonzero(self._is_marked)
@@ -288,7 +280,7 @@ class Sharing:
         first = int(np.searchsorted(marked, self._next_slot))
         slots = np.roll(marked, -first)[:SLICE_GROUPS]
         rows = np.cumsum((self._usage.counts(slots) + 1) * self._broker_index.passes)
-        count = max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))
+        count = max(1, int(np.searchsorted(rows, rests.SLICE_ROWS, side="right")))
         slots = slots[:count]
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
@@ -296,11 +288,7 @@ class Sharing:
         self._waits.note(now - int(self._marked_at[slots].min()), now)
         self.groups_worked += max(len(slots), int(rows[len(slots) - 1]) // GROUP_ROWS)
         self._aim(slots, now)
-        # Up to `SLICE_ROWS` rows are computed ahead of their rests: a little work is done at once.
-        cost = int(rows[len(slots) - 1]) + SLICE_COST_ROWS
-        rested_at = max(self._rested_at, now) + cost * REST_NS
-        self._rested_at = Nanos(rested_at)
-        self._work_from = Nanos(rested_at - SLICE_ROWS * REST_NS)
+        self._rests.add(int(rows[len(slots) - 1]), now)
 
     def slot_of(self, key: GroupKey) -> int:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
@@ -345,7 +333,8 @@ class Sharing:
         settles_at = self._damping.next_at(self._damping_ns)
         if not self._has_marks:
             return settles_at
-        return self._work_from if settles_at is None else min(settles_at, self._work_from)
+        work_from = self._rests.work_from
+        return work_from if settles_at is None else min(settles_at, work_from)
 
     def validate(self) -> None:
         """Check that every share in use is up to date, and that all shares sum to the quotas.
@@ -361,7 +350,7 @@ class Sharing:
         self._make_room()
         slots = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
         rows = np.cumsum(self._usage.counts(slots) + len(self.brokers))
-        return slots[: max(1, int(np.searchsorted(rows, SLICE_ROWS, side="right")))]
+        return slots[: max(1, int(np.searchsorted(rows, rests.SLICE_ROWS, side="right")))]
 
     def check(self, slots: Ints) -> None:
         """Check some groups in use; those that are still to be read or recomputed are skipped.

@@ -8,7 +8,7 @@ Law: columns of one value have the same length, and each (group, kind) occurs on
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -97,7 +97,7 @@ class UsageColumns:
     def take(self, places: Ints) -> "UsageColumns":
         """The rows at these indexes."""
         return UsageColumns(
-            groups=_taken(self.groups, places),
+            groups=taken(self.groups, places),
             kinds=self.kinds[places],
             topics=self.topics[places],
             admitted=self.admitted[places],
@@ -279,7 +279,8 @@ def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
     )
 
 
-def _taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
+def taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
+    """The names at these indexes."""
     if isinstance(groups, NumberedNames):
         return groups.take(places)
     return tuple(groups[place] for place in places.tolist())
@@ -339,7 +340,7 @@ def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:
 
 
 def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns) -> bool:
-    for name in left.__slots__:
+    for name in (one.name for one in fields(left)):
         mine, its = getattr(left, name), getattr(right, name)
         same = np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
         if not same:

@@ -14,6 +14,13 @@ from numpy.typing import NDArray
 
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
 from rgd.core.exchange.group_index import Hashes, grown
+from rgd.core.exchange.rate_words import (
+    ADMITTED_BITS,
+    NOT_CODED,
+    CodedColumns,
+    Words,
+    rates_of,
+)
 from rgd.core.exchange.rows_hash import row_hashes
 from rgd.core.runs import Places
 
@@ -25,25 +32,39 @@ NO_ROW: Final = -1
 
 _NONE: Final[Ints] = np.zeros(0, np.int64)
 
+#: The rates of a row, in the order of columns.
+_RATES: Final = ("admitted messages", "admitted bytes", "wanted messages", "wanted bytes")
+
 
 class Amounts(NamedTuple):
     """The values of rows that are stored.
 
     Attributes:
         topics: [rows].
-        admitted: [rows, 2] Milli per second; `wanted` likewise.
+        words: [rows] rates as codes; None where they have none.
+        rates: [4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes;
+            None where there are words.
     """
 
     topics: Ints
-    admitted: Ints
-    wanted: Ints
+    words: Words | None
+    rates: Ints | None
 
     @classmethod
     def of(cls, told: UsageColumns, which: Ints | None = None) -> "Amounts":
         """The values of a report's rows, of all or of the indexes in `which`."""
-        if which is None:
-            return cls(told.topics, told.admitted, told.wanted)
-        return cls(told.topics[which], told.admitted.take(which, 0), told.wanted.take(which, 0))
+        topics = told.topics if which is None else told.topics[which]
+        if isinstance(told, CodedColumns):
+            return cls(topics, told.words if which is None else told.words.take(which), None)
+        rates = np.concatenate((told.admitted.T, told.wanted.T))
+        return cls(topics, None, rates if which is None else rates.take(which, 1))
+
+    def looked_up(self) -> Ints:
+        """[4, rows] the rates, whatever form they have."""
+        if self.words is not None:
+            return rates_of(self.words)
+        assert self.rates is not None, "rows have words or rates"
+        return self.rates
 
 
 class RowStore:
@@ -56,15 +77,15 @@ class RowStore:
         self.slot: NDArray[np.int32] = np.zeros(256, np.int32)
         self.broker: NDArray[np.int32] = np.full(256, NOBODY, np.int32)
         self.topics: Ints = np.zeros(256, np.int64)
-        #: [2, rows] Milli per second, messages and bytes. Each is a column of its own, as on the wire, because
-        #: numpy is slow along an axis of two.
-        self.admitted: Ints = np.zeros((2, 256), np.int64)
-        self.wanted: Ints = np.zeros((2, 256), np.int64)
+        self.words: Words = np.zeros(256, np.uint64)
+        #: [4, rows] the rates of rows that are `NOT_CODED`, as in `Amounts`; no rows until there is one. Each
+        #: is a column of its own, because numpy is slow along a short axis.
+        self._rates: Ints = np.zeros((len(_RATES), 0), np.int64)
 
     @property
     def nbytes(self) -> int:
         """Size of the columns in bytes."""
-        columns = (self.slot, self.broker, self.topics, self.admitted, self.wanted, self._free)
+        columns = (self.slot, self.broker, self.topics, self.words, self._rates, self._free)
         return sum(column.nbytes for column in columns)
 
     @property
@@ -90,41 +111,61 @@ class RowStore:
         # Sorted, so that rows reported together next are stored together.
         self._free = np.sort(np.concatenate((self._free, rows)))
 
+    def rates(self, rows: Places) -> Ints:
+        """[4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes."""
+        words = self.words[rows]
+        if not self._rates.shape[1]:
+            return rates_of(words)
+        is_coded = words != NOT_CODED
+        if is_coded.all():
+            return rates_of(words)
+        rates = self._rates[:, rows] if isinstance(rows, slice) else self._rates.take(rows, 1)
+        if is_coded.any():
+            rates = np.where(is_coded, rates_of(words), rates)
+        return rates
+
     def differs(self, rows: Places, amounts: Amounts) -> tuple[Flags, Flags]:
         """[rows] whether the demand in rows differs from this; and whether admitted work does."""
-        return (
-            _are_different(_taken(self.wanted, rows), amounts.wanted.T),
-            _are_different(_taken(self.admitted, rows), amounts.admitted.T),
-        )
+        if amounts.words is not None:
+            differences = self.words[rows]
+            if differences.max(initial=0) != NOT_CODED:
+                differences = differences ^ amounts.words
+                return differences > ADMITTED_BITS, (differences & ADMITTED_BITS) > 0
+        are_different = self.rates(rows) != amounts.looked_up()
+        admitted, wanted = are_different[:2], are_different[2:]
+        return wanted[0] | wanted[1], admitted[0] | admitted[1]
 
     def write(self, rows: Places, amounts: Amounts) -> None:
         """Write values into rows."""
         self.topics[rows] = amounts.topics
-        for columns, values in ((self.admitted, amounts.admitted), (self.wanted, amounts.wanted)):
-            for column, value in zip(columns, values.T, strict=True):
-                column[rows] = value
+        if amounts.words is not None:
+            self.words[rows] = amounts.words
+            return
+        self.words[rows] = NOT_CODED
+        self._make_room_for_rates()
+        for column, value in zip(self._rates, amounts.looked_up(), strict=True):
+            column[rows] = value
 
     def hash_of(self, rows: Places, keys: Hashes) -> int:
         """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by slot."""
-        hashes = row_hashes(
-            keys.take(self.slot[rows]),
-            self.topics[rows],
-            _taken(self.admitted, rows).T,
-            _taken(self.wanted, rows).T,
-        )
+        rates = self.rates(rows)
+        hashes = row_hashes(keys.take(self.slot[rows]), self.topics[rows], rates[:2].T, rates[2:].T)
         return int(hashes.sum())
 
     def _make_room(self) -> None:
         before = len(self.broker)
         if self._used <= before:
             return
-        for name in ("slot", "broker", "topics"):
+        for name in ("slot", "broker", "topics", "words"):
             setattr(self, name, grown(getattr(self, name), self._used))
         self.broker[before:] = NOBODY
-        for name in ("admitted", "wanted"):
-            larger = np.zeros((2, len(self.broker)), np.int64)
-            larger[:, :before] = getattr(self, name)
-            setattr(self, name, larger)
+
+    def _make_room_for_rates(self) -> None:
+        before = self._rates.shape[1]
+        if before < len(self.broker):
+            larger = np.zeros((len(self._rates), len(self.broker)), np.int64)
+            larger[:, :before] = self._rates
+            self._rates = larger
 
 
 class BrokerRows:
@@ -195,16 +236,3 @@ class BrokerRows:
         self._slots = np.delete(self._slots, at)
         self._rows = np.delete(self._rows, at)
         self.version += 1
-
-
-def _are_different(left: Ints, right: Ints) -> Flags:
-    """[rows] whether columns [2, rows] differ in either."""
-    flags: Flags = left[0] != right[0]
-    flags |= left[1] != right[1]
-    return flags
-
-
-def _taken(columns: Ints, rows: Places) -> Ints:
-    """[2, rows] of two columns; a slice gives a view, not a copy."""
-    # Gathering by an index in brackets takes numpy several times as long.
-    return columns[:, rows] if isinstance(rows, slice) else columns.take(rows, 1)

@@ -127,11 +127,12 @@ class UsageMap:
         """The rows of these groups."""
         self._make_room()
         rows, counts = self._regions.gather(slots)
+        rates = self._rows.rates(rows)
         return Gathered(
             group=np.repeat(np.arange(len(slots)), counts),
             broker=self._rows.broker[rows],
-            admitted=self._rows.admitted.take(rows, 1).T,
-            wanted=self._rows.wanted.take(rows, 1).T,
+            admitted=rates[:2].T,
+            wanted=rates[2:].T,
         )
 
     def topics(self, slots: Ints) -> Ints:
@@ -334,12 +335,8 @@ class UsageMap:
         return max(0, UNKNOWN_ROWS_MAX - held)
 
     def _row(self, row: int) -> StoredRow:
-        store = self._rows
-        return StoredRow(
-            int(store.topics[row]),
-            Pair(*store.admitted[:, row].tolist()),
-            Pair(*store.wanted[:, row].tolist()),
-        )
+        rates = self._rows.rates(slice(row, row + 1))[:, 0].tolist()
+        return StoredRow(int(self._rows.topics[row]), Pair(*rates[:2]), Pair(*rates[2:]))
 
     def _merge(self, number: int, report: Report, slots: Ints, places: Places, idle: Flags) -> Ints:
         """Apply a report that adds or removes rows; returns the slots whose shares may change."""
@@ -405,8 +402,7 @@ class UsageMap:
         self._hash_out(holding, rows, len(slots))
         self._rows.write(rows, amounts)
         self._hash_in(holding, rows, len(slots))
-        moved: Ints = slots[moves]
-        return moved
+        return slots.take(moves.nonzero()[0])
 
     def _insert(self, number: int, holding: BrokerRows, slots: Ints, amounts: Amounts) -> Ints:
         """Add rows of one broker, at most one for each slot; returns the rows."""

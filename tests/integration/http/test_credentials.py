@@ -15,8 +15,15 @@ import pytest
 from rgd.adapters.http.settings import HttpSettings
 from rgd.app.credentials import Credentials, tokens_of
 from rgd.config.settings import HttpSettings as Configured
-from tests.integration.http.door import Door, open_door
+from tests.integration.http.door import Door, open_door, read_answer
 
+ACQUIRE = b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b"
+GOLD = b'{"group":"gold"}'
+HOT = ACQUIRE % (len(GOLD), GOLD)
+#: More than a slice of work.
+LONG_BODY = b"[" + b",".join([b'{"group":"idle"}'] * 3000) + b"]"
+LONG = ACQUIRE % (len(LONG_BODY), LONG_BODY)
+PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
@@ -141,6 +148,82 @@ async def test_callers_must_show_a_certificate_of_the_authority(tmp_path: Path) 
         assert await served(door.server.port, own[0], known)
         assert not await served(door.server.port, own[0])
         assert not await served(door.server.port, own[0], stranger)
+
+
+@asynccontextmanager
+async def connected(
+    door: Door, trust: Path, client: tuple[Path, Path]
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection that shows a certificate."""
+    context = ssl.create_default_context(cafile=str(trust))
+    context.load_cert_chain(*client)
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", door.server.port, ssl=context, server_hostname="127.0.0.1"
+        )
+        yield reader, writer
+        writer.transport.abort()
+
+
+@asynccontextmanager
+async def authorities(folder: Path) -> AsyncIterator[tuple[Door, Path, list[tuple[Path, Path]]]]:
+    """A door that accepts the second of three certificates, and the file that says so."""
+    made = [make_certificate(folder, name) for name in ("own", "known", "other")]
+    authority = folder / "ca.pem"
+    authority.write_bytes(made[1][0].read_bytes())
+    given = HttpSettings(
+        port=0,
+        tls_cert=made[0][0],
+        tls_key=made[0][1],
+        tls_client_ca=authority,
+        unix_socket=folder / "s",
+    )
+    async with open_door(given) as door:
+        yield door, authority, made
+
+
+@pytest.mark.parametrize("request_before", [HOT, PROBE], ids=["lane", "aiohttp"])
+async def test_connections_that_another_authority_let_in_end(
+    tmp_path: Path, request_before: bytes
+) -> None:
+    async with (
+        authorities(tmp_path) as (door, authority, (own, known, other)),
+        connected(door, own[0], known) as (reader, writer),
+    ):
+        local_reader, local = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        # The same authority changes nothing.
+        for _ in range(2):
+            writer.write(request_before)
+            assert (await read_answer(reader)).status == 200
+            door.server.reload_certificate()
+        authority.write_bytes(other[0].read_bytes())
+        door.server.reload_certificate()
+        assert await reader.read() == b""
+        assert not await served(door.server.port, own[0], known)
+        assert await served(door.server.port, own[0], other)
+        # Who showed no certificate, because none is asked for there, goes on.
+        local.write(HOT)
+        assert (await read_answer(local_reader)).status == 200
+        local.close()
+
+
+@pytest.mark.parametrize("request_before", [HOT, PROBE], ids=["lane", "aiohttp"])
+async def test_the_request_that_is_under_way_is_answered_first(
+    tmp_path: Path, request_before: bytes
+) -> None:
+    async with (
+        authorities(tmp_path) as (door, authority, (own, known, other)),
+        connected(door, own[0], known) as (reader, writer),
+    ):
+        writer.write(request_before)
+        assert (await read_answer(reader)).status == 200
+        door.daemon.asked.clear()
+        writer.write(LONG + HOT)
+        await until(lambda: bool(door.daemon.asked))
+        authority.write_bytes(other[0].read_bytes())
+        door.server.reload_certificate()
+        assert len((await read_answer(reader)).json) == 3000
+        assert await reader.read() == b""
 
 
 @pytest.mark.parametrize("content", [None, "no certificates"])

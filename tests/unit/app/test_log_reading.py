@@ -14,7 +14,7 @@ import pytest
 from rgd.adapters.usagelog.files import list_segments
 from rgd.adapters.usagelog.settings import UsageLogSettings
 from rgd.app import log_reading
-from rgd.app.lanes import LaneClosed, LaneTimeout
+from rgd.app.call_threads import CallThreadClosed, CallThreadTimeout
 from rgd.app.log_keeping import LogKeeper
 from rgd.app.log_reading import LogPlace, LogReading
 from rgd.ports.log_door import From
@@ -80,7 +80,7 @@ async def test_a_tier_that_hangs_holds_up_its_own_readers_alone(
     kept.hang()
     first = kept.first_on_disk
     for start in (From(0), From(first - 1), From(time_ms=T0)):
-        with pytest.raises(LaneTimeout, match="tier"):
+        with pytest.raises(CallThreadTimeout, match="tier"):
             await kept.keeper.entries(start, 1)
     on_disk = [payload_of(number) for number in range(first, COUNT)]
     assert await kept.payloads(From(first)) == on_disk
@@ -127,7 +127,7 @@ async def test_closing_does_not_wait_for_a_read_that_hangs(kept: Kept) -> None:
     assert await kept.payloads(From(COUNT)) == []
     async with asyncio.timeout(TIMEOUT_S):
         await kept.keeper.close()
-        with pytest.raises(LaneClosed):
+        with pytest.raises(CallThreadClosed):
             await read
 
 

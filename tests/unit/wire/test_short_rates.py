@@ -11,6 +11,7 @@ import pytest
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.precision import RATES, rounded
+from rgd.core.exchange.rate_words import rates_of
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
 from rgd.wire import codec, short_rates
@@ -34,9 +35,9 @@ def written(rows: UsageColumns = ROWS) -> ColumnsProto:
 
 
 def test_rates_come_back() -> None:
-    admitted, wanted = short_rates.read(written(), len(ROWS))
-    assert admitted.tolist() == ROWS.admitted.tolist()
-    assert wanted.tolist() == ROWS.wanted.tolist()
+    rates = rates_of(short_rates.read(written(), len(ROWS)))
+    assert rates[:2].T.tolist() == ROWS.admitted.tolist()
+    assert rates[2:].T.tolist() == ROWS.wanted.tolist()
 
 
 def test_where_all_is_admitted_nothing_is_unmet() -> None:

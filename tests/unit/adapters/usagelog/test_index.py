@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rgd.adapters.usagelog.headers import Header
 from rgd.adapters.usagelog.index import (
     MARK_EVERY,
     Mark,
@@ -124,6 +125,6 @@ def test_a_repair_that_changes_nothing_writes_nothing(segment: Path) -> None:
 
 def test_an_index_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     marks = MarkWriter(tmp_path / "nowhere" / "0.log", since_mark=0)
-    marks.add([])
+    marks.add(1, lambda place: Header(0, 100, place, T0))
     marks.close()
     marks.close()

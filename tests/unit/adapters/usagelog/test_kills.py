@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[4]
 KILLS = 200
 
 
+# Two hundred processes start one after the other, which takes two minutes on a busy machine.
+@pytest.mark.timeout(900)
 def test_a_log_survives_two_hundred_kills_on_a_disk_that_fails(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.unit.adapters.usagelog.killed_writers"]
     run = subprocess.run(

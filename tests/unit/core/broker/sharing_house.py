@@ -64,7 +64,7 @@ class House:
         """Have all that is marked reckoned, however long the rests."""
         now = ms(at)
         while self.sharing._has_marks:
-            now = max(now, self.sharing._work_from)
+            now = max(now, self.sharing._rests.work_from)
             self.sharing.work(now)
 
     def refresh(self, *keys: GroupKey, at: float) -> None:

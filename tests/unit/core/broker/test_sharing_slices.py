@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker import sharing as sharing_module
-from rgd.core.broker.sharing import REST_NS, SLICE_COST_ROWS, SLICE_GROUPS, SLICE_ROWS
+from rgd.core.broker import rests
+from rgd.core.broker.rests import REST_NS, SLICE_COST_ROWS, SLICE_ROWS
+from rgd.core.broker.sharing import SLICE_GROUPS
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange import group_index as group_index_module
 from rgd.core.exchange.messages import Sender
@@ -52,7 +53,7 @@ def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House)
 def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sharing_module, "SLICE_ROWS", 1)
+    monkeypatch.setattr(rests, "SLICE_ROWS", 1)
     house = House()
     house.link.sent(1, START)
     house.link.received(1, ms(30))
@@ -61,7 +62,7 @@ def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the
     told = report("b2", *(usage(20, group=group.name) for group in groups), sequence=2)
     house.usage.apply(told)
     house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
-    assert house.due() == house.sharing._work_from
+    assert house.due() == house.sharing._rests.work_from
     house.sharing.work(ms(1010))
     assert house.sharing._damping_ns == ms(30 + 2 * 10)
     house.sharing.work(ms(1080))
@@ -253,7 +254,7 @@ def test_after_some_small_slices_further_changes_wait_and_are_reckoned_together(
 def test_a_group_of_more_rows_than_a_slice_is_reckoned_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sharing_module, "SLICE_ROWS", 1)
+    monkeypatch.setattr(rests, "SLICE_ROWS", 1)
     house = House()
     many(house, 3)
     house.peer(*(usage(90, group=f"g{place:05}") for place in range(3)))
@@ -328,7 +329,7 @@ def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> Non
     now = ms(1000)
     for _ in range(20):
         house.sharing.refresh(restless, now)
-        now = Nanos(max(now, house.sharing._work_from))
+        now = Nanos(max(now, house.sharing._rests.work_from))
         house.sharing.work(now)
     assert not house.sharing._is_marked[house.slots(key(last))[0]]
 

@@ -7,21 +7,35 @@ import numpy as np
 import pytest
 
 from rgd.core.exchange.columns import Ints
+from rgd.core.exchange.precision import RATES as RATE_TABLE
+from rgd.core.exchange.rate_words import joined
 from rgd.core.exchange.row_store import Amounts, BrokerRows, RowStore
 from rgd.core.runs import Places
 
 COUNT = 6
 TOPICS = np.arange(1, COUNT + 1)
-ADMITTED = np.arange(2 * COUNT).reshape(COUNT, 2)
-WANTED = ADMITTED * 10 + 5
+#: Admitted messages and bytes, wanted messages and bytes; all are rates that have codes.
+RATES = np.arange(4 * COUNT).reshape(4, COUNT)
+#: Whether rows of a test come with words or with rates.
+FORMS = ("words", "rates", "mixed")
 
 
-def store() -> RowStore:
-    """A store with a few rows of one broker."""
+def amounts(form: str, topics: Ints, rates: Ints) -> Amounts:
+    """Values of rows in one of two forms."""
+    if form == "rates":
+        return Amounts(topics, None, rates)
+    codes = RATE_TABLE.searchsorted(rates).astype(np.uint16)
+    return Amounts(topics, joined(codes[:2].reshape(-1), codes[2:].reshape(-1)), None)
+
+
+def store(form: str) -> RowStore:
+    """A store with a few rows of one broker; of mixed ones every other has no words."""
     made = RowStore()
     rows = made.new(0, np.arange(100, 100 + COUNT))
     assert rows.tolist() == list(range(COUNT))
-    made.write(rows, Amounts(TOPICS, ADMITTED, WANTED))
+    made.write(rows, amounts("words" if form == "mixed" else form, TOPICS, RATES))
+    if form == "mixed":
+        made.write(rows[::2], amounts("rates", TOPICS[::2], RATES[:, ::2]))
     return made
 
 
@@ -35,49 +49,50 @@ def test_the_rows_of_a_holding_span_a_run_in_whatever_order_they_were_told() -> 
 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([1, 2, 3]), np.array([4, 0, 2])])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_what_is_written_into_rows_is_in_those_rows_alone(rows: Places, order: str) -> None:
-    written = store()
-    count = 3
-    amounts = Amounts(
-        np.array([7, 8, 9]),
-        np.array([[1, 2], [3, 4], [5, 6]], order=order),  # type: ignore[call-overload]
-        np.array([[10, 20], [30, 40], [50, 60]], order=order),  # type: ignore[call-overload]
-    )
-    written.write(rows, amounts)
-    numbers = np.arange(COUNT)[rows].tolist()
-    for name, before in (("topics", TOPICS), ("admitted", ADMITTED), ("wanted", WANTED)):
-        expected: Ints = before.copy()
-        for place in range(count):
-            expected[numbers[place]] = getattr(amounts, name)[place]
-        # Topics are one column, rates are two: [2, rows].
-        assert getattr(written, name).T[:COUNT].tolist() == expected.tolist()
+@pytest.mark.parametrize("told", FORMS[:2])
+@pytest.mark.parametrize("held", FORMS)
+def test_what_is_written_into_rows_is_in_those_rows_alone(
+    rows: Places, held: str, told: str
+) -> None:
+    written = store(held)
+    topics, rates = np.array([7, 8, 9]), np.arange(1000, 1120, 10).reshape(4, 3)
+    written.write(rows, amounts(told, topics, rates))
+    expected_topics, expected = TOPICS.copy(), RATES.copy()
+    expected_topics[rows], expected[:, rows] = topics, rates
+    assert written.topics[:COUNT].tolist() == expected_topics.tolist()
+    assert written.rates(slice(0, COUNT)).tolist() == expected.tolist()
+    assert written.rates(np.array([5, 0])).tolist() == expected[:, [5, 0]].tolist()
 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 2])])
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("told", FORMS[:2])
+@pytest.mark.parametrize("held", FORMS)
 def test_rows_differ_by_demand_or_by_admitted_work_and_not_by_topics(
-    rows: Places, order: str
+    rows: Places, held: str, told: str
 ) -> None:
-    held = store()
-    for name in ("admitted", "wanted"):
-        for dimension in (0, 1):
-            amounts = {"admitted": ADMITTED[rows].copy(), "wanted": WANTED[rows].copy()}
-            amounts[name][1, dimension] += 1
-            ordered = {
-                key: np.asarray(value, order=order)  # type: ignore[call-overload]
-                for key, value in amounts.items()
-            }
-            told = Amounts(topics=np.zeros(3, np.int64), **ordered)
-            differs = dict(zip(("wanted", "admitted"), held.differs(rows, told), strict=True))
-            assert differs.pop(name).tolist() == [False, True, False]
-            assert [flags.any() for flags in differs.values()] == [False]
-    same = Amounts(np.zeros(3, np.int64), ADMITTED[rows], WANTED[rows])
-    assert not np.any(held.differs(rows, same))
+    kept, nothing = store(held), np.zeros(3, np.int64)
+    for column, differing in enumerate(("admitted", "admitted", "wanted", "wanted")):
+        rates = RATES[:, rows].copy()
+        rates[column, 1] += 1
+        found = kept.differs(rows, amounts(told, nothing, rates))
+        differs = dict(zip(("wanted", "admitted"), found, strict=True))
+        assert differs.pop(differing).tolist() == [False, True, False]
+        assert [flags.any() for flags in differs.values()] == [False]
+    assert not np.any(kept.differs(rows, amounts(told, nothing, RATES[:, rows])))
 
 
-def test_a_run_hashes_like_its_numbers() -> None:
-    held = store()
+@pytest.mark.parametrize("held", FORMS)
+def test_a_run_hashes_like_its_numbers_whatever_form_they_have(held: str) -> None:
+    kept = store(held)
     keys = np.random.default_rng(1).integers(0, 1 << 63, 200).astype(np.uint64)
-    assert held.hash_of(slice(1, 4), keys) == held.hash_of(np.array([3, 1, 2]), keys) != 0
-    assert held.hash_of(np.zeros(0, np.int64), keys) == 0
+    expected = store("rates").hash_of(slice(1, 4), keys)
+    assert kept.hash_of(slice(1, 4), keys) == kept.hash_of(np.array([3, 1, 2]), keys) == expected
+    assert expected != 0
+    assert kept.hash_of(np.zeros(0, np.int64), keys) == 0
+
+
+def test_rates_without_words_take_memory_only_once_there_are_some() -> None:
+    kept = store("words")
+    before = kept.nbytes
+    kept.write(slice(0, 1), amounts("rates", TOPICS[:1], RATES[:, :1]))
+    assert kept.nbytes == before + 4 * 8 * 256

@@ -1,11 +1,11 @@
-"""Lanes: a call that hangs holds up its own lane, for a limited time, and nothing else."""
+"""Threads for calls that may hang: one holds up its own thread, for a limited time, and nothing else."""
 
 import asyncio
 import threading
 
 import pytest
 
-from rgd.app.lanes import Lane, LaneBusy, LaneClosed, LaneTimeout
+from rgd.app.call_threads import CallThread, CallThreadBusy, CallThreadClosed, CallThreadTimeout
 
 TIMEOUT_S = 30
 
@@ -23,18 +23,18 @@ class Hanging:
         return "ended"
 
 
-def lane(*, timeout_s: float = TIMEOUT_S, waiting_max: int = 4) -> Lane:
-    return Lane("reads", timeout_s=timeout_s, waiting_max=waiting_max)
+def call_thread(*, timeout_s: float = TIMEOUT_S, waiting_max: int = 4) -> CallThread:
+    return CallThread("reads", timeout_s=timeout_s, waiting_max=waiting_max)
 
 
-async def begun(one: Lane, hanging: Hanging) -> "asyncio.Task[str]":
+async def begun(one: CallThread, hanging: Hanging) -> "asyncio.Task[str]":
     task = asyncio.create_task(one.call(hanging))
     assert await asyncio.to_thread(hanging.begun.wait, TIMEOUT_S)
     return task
 
 
 async def test_calls_are_done_one_after_the_other_in_order() -> None:
-    one, done = lane(waiting_max=100), []
+    one, done = call_thread(waiting_max=100), []
 
     def work(number: int) -> int:
         done.append((number, threading.current_thread().name))
@@ -47,19 +47,19 @@ async def test_calls_are_done_one_after_the_other_in_order() -> None:
 
 
 async def test_an_error_is_the_callers() -> None:
-    one = lane()
+    one = call_thread()
     with pytest.raises(ZeroDivisionError):
         await one.call(lambda: 1 // 0)
     assert await one.call(lambda: 1) == 1
     one.close()
 
 
-async def test_who_waits_for_what_hangs_is_told_and_the_lane_goes_on_after_it() -> None:
-    one, hanging = lane(timeout_s=0.01), Hanging()
-    with pytest.raises(LaneTimeout, match="expected an answer"):
+async def test_who_waits_for_what_hangs_is_told_and_the_thread_goes_on_after_it() -> None:
+    one, hanging = call_thread(timeout_s=0.01), Hanging()
+    with pytest.raises(CallThreadTimeout, match="expected an answer"):
         await one.call(hanging)
     never = Hanging()
-    with pytest.raises(LaneTimeout):
+    with pytest.raises(CallThreadTimeout):
         await one.call(never)
     hanging.end.set()
     one._timeout_s = TIMEOUT_S
@@ -69,25 +69,25 @@ async def test_who_waits_for_what_hangs_is_told_and_the_lane_goes_on_after_it() 
     one.close()
 
 
-async def test_a_lane_that_hangs_queues_no_more_than_it_may() -> None:
-    one, hanging = lane(timeout_s=0.01, waiting_max=3), Hanging()
+async def test_a_thread_that_hangs_queues_no_more_than_it_may() -> None:
+    one, hanging = call_thread(timeout_s=0.01, waiting_max=3), Hanging()
     for _ in range(3):
-        with pytest.raises(LaneTimeout):
+        with pytest.raises(CallThreadTimeout):
             await one.call(hanging)
     for _ in range(10):
-        with pytest.raises(LaneBusy, match="3 wait already"):
+        with pytest.raises(CallThreadBusy, match="3 wait already"):
             await one.call(hanging)
     hanging.end.set()
     one.close()
 
 
 async def test_closing_tells_who_waits_and_waits_for_nothing() -> None:
-    one, hanging = lane(), Hanging()
+    one, hanging = call_thread(), Hanging()
     task = await begun(one, hanging)
     one.close()
-    with pytest.raises(LaneClosed):
+    with pytest.raises(CallThreadClosed):
         await task
-    with pytest.raises(LaneClosed):
+    with pytest.raises(CallThreadClosed):
         await one.call(hanging)
     hanging.end.set()
     assert one._thread is not None

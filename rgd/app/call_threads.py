@@ -1,8 +1,8 @@
 """Blocking calls in a thread of their own, one at a time, for which nobody waits longer than a limit.
 
-Law: a call that hangs keeps its lane's thread, and nothing else: whoever waits gets an error after `timeout_s`,
+Law: a call that hangs keeps its thread, and nothing else: whoever waits gets an error after `timeout_s`,
 others at once when `waiting_max` calls are queued, and the process ends without it. So what may hang (a mounted
-file system, a store behind a network) has a lane apart from what may not.
+file system, a store behind a network) has a thread apart from what may not.
 Everything but the call itself is the event loop's.
 """
 
@@ -19,19 +19,19 @@ from rgd.errors import Unavailable
 _Result = TypeVar("_Result")
 
 
-class LaneBusy(Unavailable):
+class CallThreadBusy(Unavailable):
     """Too many calls wait for their turn already."""
 
     transient = True
 
 
-class LaneTimeout(Unavailable):
+class CallThreadTimeout(Unavailable):
     """A call did not end in time; it may still be going on."""
 
     transient = True
 
 
-class LaneClosed(Unavailable):
+class CallThreadClosed(Unavailable):
     """The daemon stops."""
 
 
@@ -44,7 +44,7 @@ class _Call:
     is_wanted: bool = True
 
 
-class Lane:
+class CallThread:
     """One thread and its queue."""
 
     def __init__(self, what: str, *, timeout_s: float, waiting_max: int) -> None:
@@ -68,13 +68,13 @@ class Lane:
         """Do `work` in the thread.
 
         Raises:
-            LaneBusy, LaneTimeout, LaneClosed: it was not done, or it is not known whether it will be.
+            CallThreadBusy, CallThreadTimeout, CallThreadClosed: it was not done, or it is not known whether it will be.
             Exception: what `work` raises.
         """
         if self._is_closed:
-            raise LaneClosed(f"{self._what}: the daemon stops")
+            raise CallThreadClosed(f"{self._what}: the daemon stops")
         if len(self._calls) >= self._waiting_max:
-            raise LaneBusy(f"{self._what}: {self._waiting_max} wait already; come back")
+            raise CallThreadBusy(f"{self._what}: {self._waiting_max} wait already; come back")
         loop = asyncio.get_running_loop()
         call = _Call(work, loop, loop.create_future())
         self._calls.add(call)
@@ -84,7 +84,7 @@ class Lane:
             async with asyncio.timeout(self._timeout_s):
                 result: _Result = await call.answer
         except TimeoutError as error:
-            raise LaneTimeout(
+            raise CallThreadTimeout(
                 f"{self._what}: expected an answer within {self._timeout_s:g} s, got none; come back"
             ) from error
         finally:
@@ -97,12 +97,12 @@ class Lane:
         self._queue.put(None)
         for call in self._calls:
             if not call.answer.done():
-                call.answer.set_exception(LaneClosed(f"{self._what}: the daemon stops"))
+                call.answer.set_exception(CallThreadClosed(f"{self._what}: the daemon stops"))
 
     def _start(self) -> None:
         if self._thread is None:
             # A daemon thread: what hangs must not keep the process from ending.
-            self._thread = threading.Thread(target=self._run, name="rgd-lane", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="rgd-calls", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
