@@ -45,7 +45,6 @@ from rgd.core.units import Kind, Nanos
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
 
-
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
     ("_target", 0),
