@@ -204,7 +204,7 @@ def test_a_request_that_raises_is_an_internal_error_and_others_are_answered(
     daemon = running.daemon
     assert isinstance(running.ask(GOLD)[0], Decision)
     with monkeypatch.context() as patch:
-        patch.setattr(daemon.core.limiter, "acquire", boom)
+        patch.setattr(daemon.core.limiter, "decide", boom)
         for _ in range(2 * INTERNAL_ERRORS_MAX):
             with pytest.raises(InternalError):
                 running.ask(GOLD)
@@ -228,7 +228,7 @@ def test_an_invariant_that_a_caller_finds_broken_is_counted_and_ends_the_daemon(
         raise InvariantBroken("a story")
 
     daemon = running.daemon
-    monkeypatch.setattr(daemon.core.limiter, "acquire", broken)
+    monkeypatch.setattr(daemon.core.limiter, "decide", broken)
     monkeypatch.setattr("rgd.app.looks.group_view", broken)
     with pytest.raises(InternalError):
         daemon.acquire(GOLD) if what == "acquire" else daemon.group("gold")
