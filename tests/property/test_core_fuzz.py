@@ -374,6 +374,6 @@ class Core(RuleBasedStateMachine):
 
 
 #: A sequence costs as much as some dozen examples of other laws.
-Core.TestCase.settings = settings(max_examples=settings().max_examples // 3, stateful_step_count=30)
+Core.TestCase.settings = settings(max_examples=settings().max_examples // 5, stateful_step_count=30)
 #: The nightly run takes minutes, more than one test may elsewhere.
 TestCore = pytest.mark.timeout(NIGHTLY_TIMEOUT_S)(Core.TestCase)
