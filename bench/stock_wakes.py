@@ -1,6 +1,6 @@
 """How long pieces of a broker's work beside many stock Pulsar brokers hold the event loop.
 
-    PYTHONPATH=. python bench/stock_wakes.py [--json] [--brokers 1000] [--groups 40]
+    python bench/stock_wakes.py [--json] [--brokers 1000] [--groups 40]
 
 Stock brokers report all groups once a stock period of 5 s, one after the other, for three periods; a piece is one event that the broker handles.
 In processor time of the thread, with the daemon's thresholds of the garbage collector, so that other work on the machine counts little.

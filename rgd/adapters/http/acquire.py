@@ -32,7 +32,7 @@ from rgd.adapters.http.answers import (
     unknown_answer,
     unknown_reply,
 )
-from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader, is_array
+from rgd.adapters.http.array_body import ArrayReader, is_array, is_long
 from rgd.adapters.http.bodies import AcquireBody, LeaseBody, SettleBody
 from rgd.adapters.http.errors import BadBody, NotGoverned, status_of
 from rgd.adapters.http.reply import Answering, Call, Reply, array_of, encode
@@ -142,7 +142,7 @@ class Acquire:
 
     def _answer_many(self, body: bytes) -> Answering:
         """Answer a short array at once, where one slice is enough for it; a longer one in turns."""
-        if len(body) > PIECE_BYTES or body.count(b"{") > SLICE_ITEMS:
+        if is_long(body) or body.count(b"{") > SLICE_ITEMS:
             return self._answer_long(body)
         items = _array.decoded(body, self._batch_max)
         told, _ = self._grant_together(items, 0)

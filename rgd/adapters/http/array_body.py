@@ -15,6 +15,7 @@ by a pattern, as long as they are flat (every good one is), and by a parser that
 import json
 import re
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -66,6 +67,16 @@ def is_array(body: bytes) -> bool:
     return first == b"["
 
 
+def is_long(body: bytes) -> bool:
+    """Whether an array is more than one piece."""
+    return len(body) > PIECE_BYTES
+
+
+def place_for(body: bytes, turns: Turns) -> AbstractAsyncContextManager[object]:
+    """What an array is answered within: one of more than one piece has its place among the long work."""
+    return turns.long_work if is_long(body) else nullcontext()
+
+
 class ArrayReader(Generic[_Item]):
     """Reads arrays of one type of object.
 
@@ -83,7 +94,7 @@ class ArrayReader(Generic[_Item]):
             BadBody: it is not an array of objects.
             BatchTooLarge: there are more than `batch_max`.
         """
-        if len(body) <= PIECE_BYTES:
+        if not is_long(body):
             return self.decoded(body, batch_max)
         items: list[_Item | msgspec.Raw] = []
         for piece in self._pieces(body):

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from rgd.adapters.http.answers import ItemReason, Reason, item_reason
-from rgd.adapters.http.array_body import PIECE_BYTES, ArrayReader
+from rgd.adapters.http.array_body import ArrayReader, place_for
 from rgd.adapters.http.bodies import BacklogBody, BacklogItem, SubscriptionBody
 from rgd.adapters.http.endpoint import AnyOf, ArrayOf, Endpoint, ResponseSpec
 from rgd.adapters.http.errors import BacklogMissing, BacklogsFull
@@ -90,9 +90,7 @@ class Backlogs:
 
     async def post(self, call: Call) -> Reply:
         """Take an array of them; answers in order."""
-        if len(call.body) <= PIECE_BYTES:
-            return await self._take(await self._items(call.body))
-        async with self._turns.long_work:
+        async with place_for(call.body, self._turns):
             return await self._take(await self._items(call.body))
 
     async def get(self, call: Call) -> Reply:

@@ -14,6 +14,7 @@ send them.
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 from aiohttp import StreamReader, web
@@ -27,6 +28,7 @@ from typing_extensions import override
 from rgd.adapters.http.connection_limits import Admission
 from rgd.adapters.http.errors import TooManyConnections, reply_to
 from rgd.adapters.http.guard import Bounds, Guard, address_of
+from rgd.adapters.http.headers import head_of, headers_of
 from rgd.adapters.http.reply import JSON, NO_HEADERS, Reply, json_reply
 
 #: Longest request line and longest header, in bytes; more is 431.
@@ -47,11 +49,8 @@ READ_AHEAD_BYTES: Final = 64 << 10
 #: How long an answered client may go on sending a body that nobody reads.
 LINGER_S: Final = 2.0
 
-#: What we say we are; aiohttp would tell its and Python's version.
-SERVER: Final = "rgd"
-
 _SHOWN_CHARS_MAX: Final = 100
-_USUAL_HEADERS: Final = CIMultiDict({"Server": SERVER, "Content-Type": JSON})
+_USUAL_HEADERS: Final = CIMultiDict(headers_of(Reply()))
 
 #: Told the status of an answer to something that was no request.
 OnMalformed = Callable[[int], None]
@@ -280,14 +279,10 @@ def response_of(reply: Reply) -> web.Response:
     """Make aiohttp's response of a reply."""
     status, body, headers, content_type = reply
     if len(body) >= LARGE_BODY_BYTES:
-        told = {"Server": SERVER, "Content-Type": content_type, **headers}
-        return web.Response(status=status, body=_LargeBody(body), headers=told)
-    if headers is NO_HEADERS and content_type is JSON and status != 204:
+        return web.Response(status=status, body=_LargeBody(body), headers=headers_of(reply))
+    if headers is NO_HEADERS and content_type is JSON and status != HTTPStatus.NO_CONTENT:
         return web.Response(status=status, body=body, headers=_USUAL_HEADERS)
-    told = {"Server": SERVER, **headers}
-    if status != 204:
-        told["Content-Type"] = content_type
-    return web.Response(status=status, body=body, headers=told)
+    return web.Response(status=status, body=body, headers=headers_of(reply))
 
 
 def refuse_connection(transport: asyncio.Transport) -> None:
@@ -300,16 +295,7 @@ def _refusal() -> bytes:
     """What a connection is told that may not even ask."""
     reply = reply_to(TooManyConnections(None))
     assert reply is not None, "the error has a status"
-    headers = {
-        "Content-Type": reply.content_type,
-        "Content-Length": str(len(reply.body)),
-        "Connection": "close",
-        "Server": SERVER,
-        **reply.headers,
-    }
-    lines = [f"HTTP/1.1 {reply.status} Service Unavailable"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode() + reply.body
+    return b"%b\r\nConnection: close\r\n\r\n%b" % (head_of(reply), reply.body)
 
 
 _REFUSAL: Final = _refusal()

@@ -142,7 +142,7 @@ class Boundary:
         Raises:
             InvariantBroken: the work found a broken invariant; a bug.
         """
-        if self.waits(part, now):
+        if self._resumes_at and self.waits(part, now):
             return []
         try:
             return [*(work(now) or ())]

@@ -118,6 +118,8 @@ class Rounds:
         self._shown = ShareBlocks()
         self._picked = UsageBlocks()
         self._gone = NO_USAGE
+        #: The rows of the round for the peers and for the log, once they are joined.
+        self._joined: tuple[UsageColumns, ShareColumns] | None = None
         #: Slot ids advertised early in the open round; the log marks them as sent.
         self._sent_early: set[int] = set()
         #: Groups advertised for the first time by the last early report; they are sent once more.
@@ -226,6 +228,7 @@ class Rounds:
         self._suppression.next_round()
         self._snapshot = self._sharing.snapshot
         self._faults_in_round = 0
+        self._joined = None
         if self._row_slots.are_outdated:
             # Rows of groups that were deleted are freed when they are found.
             self.demand.recover()
@@ -273,17 +276,25 @@ class Rounds:
             self._find_rows(self._found)
         elif len(self._pending):
             self._close(now)
-        else:
-            self._take_back_the_gone()
+        elif self._joined is not None:
+            self.is_ending = False
+        elif self._take_back_the_gone():
+            # Joining 100,000 rows and reporting them are a slice each.
+            self._joined = self._join()
 
     def finish(self) -> tuple[UsageColumns, ShareColumns]:
         """The rows of the ended round for the peers and for the log; the writers sort them."""
+        # After a fault they may not be joined yet.
+        joined, self._joined = self._joined or self._join(), None
+        self._sent_early.clear()
+        return joined
+
+    def _join(self) -> tuple[UsageColumns, ShareColumns]:
         picked, shown = self._picked.join(), self._shown.join()
         if len(self._gone):
             # Of some of these, rows were picked before they were deleted.
             picked = UsageColumns.join([_without(picked, self._gone), self._gone])
         self._picked, self._shown, self._gone = UsageBlocks(), ShareBlocks(), NO_USAGE
-        self._sent_early.clear()
         self.rows_suppressed += int(np.count_nonzero(~shown.sent))
         return picked, shown
 
@@ -373,8 +384,8 @@ class Rounds:
     def _slots(self, states: Iterable[GroupState]) -> Ints:
         return _column([self._sharing.slot_of(state.key) for state in states])
 
-    def _take_back_the_gone(self) -> None:
-        """Take back what was advertised of groups that are deleted; the round ends with the last."""
+    def _take_back_the_gone(self) -> bool:
+        """Take back what was advertised of a slice of deleted groups; whether that was all."""
         if self._unclosed is None:
             self._unclosed = self._not_closed()
         slots, self._unclosed = np.split(self._unclosed, [GONE_SLOTS])
@@ -383,9 +394,10 @@ class Rounds:
         if gone:
             forgotten = self._suppression.forget(np.array(gone, np.int64))
             self._gone = UsageColumns.join([self._gone, forgotten])
-        if not len(self._unclosed):
-            self._unclosed = None
-            self.is_ending = False
+        if len(self._unclosed):
+            return False
+        self._unclosed = None
+        return True
 
     def _not_closed(self) -> Ints:
         """Advertised slot ids whose groups may be deleted."""

@@ -45,6 +45,10 @@ from rgd.core.units import Kind, Nanos
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
 
+<<<<<<< HEAD
+
+=======
+>>>>>>> w-3
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
     ("_target", 0),
@@ -278,7 +282,7 @@ class Sharing:
             self._has_marks = False
             return
         first = int(np.searchsorted(marked, self._next_slot))
-        slots = np.roll(marked, -first)[:SLICE_GROUPS]
+        slots = np.concatenate((marked[first:], marked[:first]))[:SLICE_GROUPS]
         rows = np.cumsum((self._usage.counts(slots) + 1) * self._broker_index.passes)
         count = max(1, int(np.searchsorted(rows, rests.SLICE_ROWS, side="right")))
         slots = slots[:count]

@@ -225,14 +225,24 @@ class BrokerRows:
         """Add rows of slots that had none."""
         order = np.argsort(slots, kind="stable")
         slots, rows = slots[order], rows[order]
-        at = np.searchsorted(self._slots, slots)
-        self._slots = np.insert(self._slots, at, slots)
-        self._rows = np.insert(self._rows, at, rows)
+        at = np.searchsorted(self._slots, slots) + np.arange(len(slots))
+        # By `np.insert` and `np.delete` it takes five times as long.
+        is_held = np.ones(len(self._slots) + len(slots), np.bool_)
+        is_held[at] = False
+        self._slots = _joined(self._slots, is_held, slots, at)
+        self._rows = _joined(self._rows, is_held, rows, at)
         self.version += 1
 
     def discard(self, slots: Ints) -> None:
         """Remove the rows of slots that had one."""
-        at = np.searchsorted(self._slots, slots)
-        self._slots = np.delete(self._slots, at)
-        self._rows = np.delete(self._rows, at)
+        stays = np.ones(len(self._slots), np.bool_)
+        stays[np.searchsorted(self._slots, slots)] = False
+        self._slots, self._rows = self._slots[stays], self._rows[stays]
         self.version += 1
+
+
+def _joined(held: Ints, is_held: Flags, added: Ints, at: Ints) -> Ints:
+    """A column of what was held, in its order, with what is added at these indexes."""
+    column = np.empty(len(is_held), np.int64)
+    column[is_held], column[at] = held, added
+    return column

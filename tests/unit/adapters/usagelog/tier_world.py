@@ -23,7 +23,7 @@ from tests.unit.adapters.usagelog.logs import TIMEOUT_S, pendings, write_log
 
 SETTINGS = UsageLogSettings(segment_bytes=1024)
 STEP_MS = 10
-COUNT = 200
+COUNT = 100
 BROKER = "broker-1"
 
 
