@@ -45,10 +45,6 @@ from rgd.core.units import Kind, Nanos
 SLICE_GROUPS: Final = 320
 SINGLE_GROUPS: Final = 192
 
-<<<<<<< HEAD
-
-=======
->>>>>>> w-3
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
     ("_target", 0),
