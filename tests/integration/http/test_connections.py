@@ -73,7 +73,7 @@ def figure(door: Door, name: str, *labels: str) -> float:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 -- the server says nothing by itself
             await asyncio.sleep(0)
 

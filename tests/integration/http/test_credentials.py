@@ -68,7 +68,7 @@ def is_old(followed: Credentials) -> bool:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 -- files say nothing by themselves
             await asyncio.sleep(0.01)
 
