@@ -6,7 +6,7 @@ the next, so an hour takes as long as its events do.
 Each member has a brain (`sim.member`: the daemon's core, or a rival) and a clock of its own; what it
 publishes reaches every member, itself too, over `sim.network`. A member that is frozen, as in a
 paused virtual machine, lives through everything at once when it thaws. Load is the business of
-`sim.load` and `sim.caller`, faults are those of `sim.faults`, what to check of `sim.checkers`.
+`sim.load` and `sim.caller`, faults are those of `sim.fault`, what to check of `sim.checkers`.
 """
 
 import heapq

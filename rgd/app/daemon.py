@@ -256,7 +256,7 @@ class RgdDaemon(Looks, Leasing):
                 task.cancel()
 
     async def close(self) -> None:
-        """Let go of the exchange, the policies and the log, of each whatever the others raise."""
+        """Close the exchange, the policies and the log, each whatever the others raise."""
         parts = self.parts
         for part in (
             self.shards,

@@ -9,7 +9,7 @@ max-min divides messages and bytes as one decision, and PIP-82's policies divide
 """
 
 # ruff: noqa: PLR0913 -- a command's parameters are its options
-# ruff: noqa: PLC0415 -- what reckons is imported by the command, so that --help stays fast
+# ruff: noqa: PLC0415 -- what computes is imported by the command, so that --help stays fast
 
 import json
 import math

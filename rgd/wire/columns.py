@@ -171,7 +171,7 @@ def rates_of(counts: Unsigned, period_ns: int) -> Ints:
     """The rates that counts in the period give.
 
     Raises:
-        Malformed: a rate is too large to be reckoned exactly.
+        Malformed: a rate is too large to be computed exactly.
     """
     most = int(counts.max(initial=0))
     if most == 0:

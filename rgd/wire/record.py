@@ -69,7 +69,7 @@ _PLACE_OF: Final = np.argsort(_NUMBER_OF).astype(np.uint8)
 _POLICY_MIN: Final = min(_POLICY_NUMBERS.values())
 _POLICY_MAX: Final = max(_POLICY_NUMBERS.values())
 
-#: The columns of numbers, in the order in which they are reckoned with here.
+#: The columns of numbers, in the order in which they are computed with here.
 _NUMBERS: Final = (
     "share_messages",
     "share_bytes",

@@ -30,7 +30,7 @@ def test_a_script_says_how_it_is_called_and_takes_json(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_hides_no_library(name: str) -> None:
-    # Its folder comes first on the path: a bench/http.py would be everybody's `http`.
+    # Its folder comes first on the path: a script `http` would be everybody's `http`.
     assert PurePath(name).stem not in sys.stdlib_module_names
 
 

@@ -40,7 +40,7 @@ _Item = TypeVar("_Item", bound=msgspec.Struct)
 
 
 class _Skipped(msgspec.Struct, gc=False):
-    """Any object, its members passed over: counts objects without keeping them."""
+    """Any object, its members ignored: counts objects without keeping them."""
 
 
 _decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode

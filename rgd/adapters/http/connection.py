@@ -243,7 +243,7 @@ class Connection(web.RequestHandler):
 
 
 def _forget_story(error: BaseException | None) -> None:
-    """Let go of the frames that an error of aiohttp's parser refers to, and they to it.
+    """Free the frames that an error of aiohttp's parser refers to, and they to it.
 
     Such a cycle would stay until the next collection of the oldest generation, which is rare; and
     everybody can cause as many errors as he likes.

@@ -68,7 +68,7 @@ class Endpoint:
     body: Any = None
     #: Whether it may be called without a body.
     body_required: bool = True
-    #: What it takes after the question mark; other names are passed over.
+    #: What it takes after the question mark; other names are ignored.
     query: tuple[Query, ...] = ()
     #: Whether connections of the probes' reserve may ask for it.
     is_probe: bool = False

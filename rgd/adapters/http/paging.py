@@ -106,7 +106,7 @@ async def page_names(names: Iterable[str], page: Page, turns: Turns) -> tuple[li
 
     Args:
         names: of the whole list, in any order, perhaps repeatedly; it must not change meanwhile. Empty
-            ones are passed over.
+            ones are ignored.
         page: which of them.
         turns: waited for after each slice of a long list.
     """

@@ -4,7 +4,7 @@ Law: a wrong type anywhere refuses the whole answer; fields that rgd does not us
 <= 0 or null is unlimited, as in Pulsar. An absent rate is not set, and the next
 wider scope applies. Rates are per `ratePeriodInSecond` in Pulsar (0 is 1) and per second in rgd.
 
-The fields are those in recorded answers of Apache Pulsar 4.0.8 (tests/unit/adapters/stock/recorded).
+The fields are those in recorded answers of Apache Pulsar 4.0.8 (tests/unit/adapters/stock/recorded.json).
 An object with none of the fields that Pulsar always writes is not Pulsar's, and no empty policy.
 """
 

@@ -82,7 +82,7 @@ class Origins:
 
 
 class PulsarAdminPolicies:
-    """Follows a stock Pulsar; fulfils `rgd.app.policies.Policies`."""
+    """Follows a stock Pulsar; fulfils `rgd.app.policies.source.Policies`."""
 
     def __init__(self, origins: Origins, settings: PollSettings, dice: random.Random) -> None:
         self._origins = origins

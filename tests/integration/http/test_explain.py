@@ -1,7 +1,7 @@
 """`GET /v1/explain` and `PATCH /v1/groups/{g}` at the door of a whole daemon.
 
 Every answer is held against the daemon's own /openapi.json. Not covered: what the levels say
-(tests/unit/app/test_explain.py).
+(tests/unit/views/test_explain.py).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """`POST /v1/settle` over a real socket: names, amounts, arrays and their faults.
 
-Not covered: what may go back (tests/unit/core/buckets/test_settling.py).
+Not covered: what may go back (tests/unit/core/buckets/test_settle.py).
 """
 
 import asyncio

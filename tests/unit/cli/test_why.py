@@ -1,6 +1,6 @@
 """`rgd why`: the verdict and the words below it, from a whole daemon in this process.
 
-Not covered: what the daemon answers (tests/unit/app/test_explain.py), a daemon that is a process
+Not covered: what the daemon answers (tests/unit/views/test_explain.py), a daemon that is a process
 (tests/e2e/test_cli_groups.py). Answers that a young daemon cannot give are changed by hand.
 """
 

@@ -1,6 +1,6 @@
 """The JSON of `/admin/v2` as it comes in and as it goes out, field by field as Pulsar has it.
 
-What comes in (`...Body`) is lenient: fields that it does not know are passed over. The descriptions end
+What comes in (`...Body`) is lenient: fields that it does not know are ignored. The descriptions end
 the sentence "expected ..." in a reason, and document the field in /openapi.json. Reading the values is
 `jackson`'s business.
 """

@@ -54,8 +54,8 @@ _BOOLEAN: Final[Mapping[str, Any]] = MappingProxyType({"type": "boolean"})
 _APPLIED: Final = Query("applied", "What is in force there, wherever it was set.", _BOOLEAN)
 #: Pulsar's clients send these; there is one cluster and every daemon answers for itself.
 _TOLERATED: Final = (
-    Query("isGlobal", "Passed over.", _BOOLEAN),
-    Query("authoritative", "Passed over.", _BOOLEAN),
+    Query("isGlobal", "Ignored.", _BOOLEAN),
+    Query("authoritative", "Ignored.", _BOOLEAN),
 )
 _PER_PARTITION: Final = Query("perPartition", "Whether each partition is shown too.", _BOOLEAN)
 _TYPE: Final = Query(

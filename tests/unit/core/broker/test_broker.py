@@ -1,7 +1,7 @@
 """What a broker says and when: its start, rounds, early reports, answers, its goodbye.
 
 Each handler's effects exactly. Not covered: who is there (test_membership.py), how far the exchange
-is believed (test_standing.py), what is in a round's rows (test_rounds.py).
+is believed (test_exchange_state.py), what is in a round's rows (test_rounds.py).
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How far the exchange is believed once it is gone: silence, holding, cut off, coming back, exchange_state still.
+"""How far the exchange is believed once it is gone: silence, holding, cut off, coming back, standing still.
 
 Not covered: several brokers (tests/simulation), what each mode grants (test_sharing.py).
 """

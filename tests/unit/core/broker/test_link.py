@@ -1,6 +1,6 @@
 """Whether our words come back, and how long they take.
 
-Not covered: what a broker does about silence (test_standing.py).
+Not covered: what a broker does about silence (test_exchange_state.py).
 """
 
 from rgd.core.broker.link import DELAYS_MAX, UNCONFIRMED_MAX, Link

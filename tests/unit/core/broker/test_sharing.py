@@ -1,7 +1,7 @@
 """From the usage map to the share in force, in every mode.
 
-Not covered: when the mode changes (test_standing.py), what a policy does (tests/unit/core/shares),
-any sequence of targets (tests/property/test_damping.py), who has which rank (test_ranks.py).
+Not covered: when the mode changes (test_exchange_state.py), what a policy does (tests/unit/core/shares),
+any sequence of targets (tests/property/test_damping.py), who has which index (test_broker_index.py).
 """
 
 from collections.abc import Iterator

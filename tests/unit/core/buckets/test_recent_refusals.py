@@ -1,6 +1,6 @@
 """What a level cut lately: the ring's window, and who is counted.
 
-Not covered: how it is shown (tests/unit/app/test_explain.py).
+Not covered: how it is shown (tests/unit/views/test_explain.py).
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Pulsar's rates and the limits they are here: what is put is shown again, and a limit never grows.
 
-Not covered: where a limit is kept (test_rates.py) and what it does (tests of the core).
+Not covered: where a limit is kept (tests/integration/http/test_policies.py) and what it does (tests of the core).
 """
 
 from collections.abc import Mapping
