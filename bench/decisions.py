@@ -1,4 +1,4 @@
-"""What one decision costs on the short road: granted and refused, by what applies to the name.
+"""What one decision costs on the fast path: granted and refused, by what applies to the name.
 
     python bench/decisions.py [--json]
 

@@ -1,4 +1,4 @@
-"""How many questions one core answers, beside nginx answering a constant: the roads, single and in arrays.
+"""How many questions one core answers, beside nginx answering a constant: both paths, single and in arrays.
 
     python bench/quota_plane.py [--json] [--seconds 3] [--passes 3]
 
@@ -181,7 +181,7 @@ def start_daemon(
     """A daemon that ends with the stack; each has an exchange topic for itself.
 
     Args:
-        who: its name, and which policies and road it has.
+        who: its name, and which policies and path it has.
         folder: of its files.
         url: of the exchange.
         stack: that ends it.

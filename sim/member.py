@@ -132,7 +132,7 @@ class CoreBrain:
         return tokens_in(self.limiter, key, now)
 
 
-class Numbering:
+class Dictionary:
     """The numbers that a member's messages have in place of names, and their words for rates, as on the wire.
 
     (`rgd.wire.name_dictionary`, `rgd.wire.short_rates`; here a receiver never misses a name.)
@@ -170,7 +170,7 @@ class Member:
         self.name = name
         self.brain = brain
         self.clock = clock
-        self._numberings: defaultdict[Shard, Numbering] = defaultdict(Numbering)
+        self._dictionaries: defaultdict[Shard, Dictionary] = defaultdict(Dictionary)
         self.records: list[RoundRecord] = []
         #: World time of each record.
         self.recorded_at: list[int] = []
@@ -191,7 +191,7 @@ class Member:
     def encoded(self, message: Message) -> Message:
         """A message as it is sent, with numbers of its shard."""
         shard = message.shard if isinstance(message, Report) else WHOLE
-        return self._numberings[shard].encode(message)
+        return self._dictionaries[shard].encode(message)
 
     def receives(self, message: Message) -> bool:
         """Whether it reads the topic of a message."""

@@ -35,8 +35,8 @@ OUTBOX_MAX: Final = 32
 
 _TOPICS_MAX: Final = LAYOUTS_MAX * SHARDS_MAX
 
-#: So many numberings of names each topic has for itself before another one begins with the next.
-_NUMBERINGS: Final = 1 << 20
+#: So many generations of its dictionary each topic has for itself before it meets those of the next.
+_GENERATIONS: Final = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
@@ -81,8 +81,8 @@ class ShardTopics:
         self._closing: set[asyncio.Task[None]] = set()
         self._dropped: Counter[str] = Counter()
         self._is_closed = False
-        #: A numbering of names is never used twice, also when a topic is left and joined again.
-        self._first_numberings = itertools.count(1, _NUMBERINGS)
+        #: A generation of a dictionary is never used twice, also when a topic is left and joined again.
+        self._first_generations = itertools.count(1, _GENERATIONS)
 
     @property
     def trouble(self) -> str | None:
@@ -137,7 +137,7 @@ class ShardTopics:
     def _join(self, shard: Shard, *, is_read: bool) -> _Topic:
         loop = asyncio.get_running_loop()
         exchange = self._make(shard)
-        dialect = CompactDialect(first_numbering=next(self._first_numberings))
+        dialect = CompactDialect(first_generation=next(self._first_generations))
         traffic: Traffic[Message] = Traffic(
             exchange, dialect, self._errors, OUTBOX_MAX, self._outdated_s
         )

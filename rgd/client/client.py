@@ -5,7 +5,7 @@
         if (await orders.acquire()).granted:
             ...
 
-What it knows is `core`; this is the road to it from coroutines of one event loop.
+What it knows is `core`; this is the way to it from coroutines of one event loop.
 """
 
 import asyncio

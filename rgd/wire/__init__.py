@@ -1,9 +1,9 @@
 """Bytes <-> values, and nothing else: no clock, no file, no socket.
 
-Three foreign formats and two of our own, a module each: `frame` (PIP-70 entries as Pulsar stores
-them), `segment` (files of entries), `pulsar_usage` (messages of stock brokers), `codec`
-(messages of rgd daemons), `record` (a round in the usage log). The last two share `columns`,
-and `policies` encodes policies as JSON. The `*_pb2` modules are generated from
+Pulsar's formats: `frame` (PIP-70 entries as Pulsar stores them), `pulsar_usage` (messages of stock
+brokers), `pulsar_commands` and `pulsar_delivery` (what a broker sends a reader). Our own: `codec`
+(messages of rgd daemons), `segment` (files of entries), `log_records` and `record` (what is logged, in
+version 2 and 1), `policies` (JSON). Reports and records share `columns`. The `*_pb2` modules are generated from
 `proto/` and imported only here, so protobuf objects never become domain values.
 
 Law: for any bytes a decoder returns a value or raises a `WireError`, and never exceeds its named

@@ -72,7 +72,7 @@ def in_order(message: Message) -> Message:
     return replace(message, rows=message.rows.in_order())
 
 
-def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
+def encode(message: Message, name_encoder: NameEncoder | None = None) -> bytes:
     """Encode a message; with the sender's dictionary, if it has one.
 
     Raises:
@@ -80,7 +80,7 @@ def encode(message: Message, numbering: NameEncoder | None = None) -> bytes:
         Malformed: a row occurs twice, or a name or number is invalid.
     """
     try:
-        proto = _proto_of(message, numbering)
+        proto = _proto_of(message, name_encoder)
         body = proto.SerializeToString()
     except ValueError as exc:
         raise Malformed(Reason.BAD_NUMBER, str(exc)) from exc
@@ -159,12 +159,12 @@ def _is_compressed(data: bytes) -> bool:
     return flags == _FLAG_ZSTD
 
 
-def _proto_of(message: Message, numbering: NameEncoder | None) -> usage_pb2.Message:
+def _proto_of(message: Message, name_encoder: NameEncoder | None) -> usage_pb2.Message:
     sender = message.sender
     proto = usage_pb2.Message(broker=check_broker(sender.broker), incarnation=sender.incarnation)
     match message:
         case Report():
-            _write_report(message, proto.report, numbering)
+            _write_report(message, proto.report, name_encoder)
         case Hello():
             proto.hello.SetInParent()
             proto.hello.version = message.version
@@ -181,7 +181,7 @@ def _proto_of(message: Message, numbering: NameEncoder | None) -> usage_pb2.Mess
     return proto
 
 
-def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncoder | None) -> None:
+def _write_report(report: Report, proto: usage_pb2.Report, name_encoder: NameEncoder | None) -> None:
     proto.sequence = check_count(report.sequence, "sequence")
     proto.period_ns = check_count(report.period_ns, "period")
     proto.full = report.full
@@ -203,8 +203,8 @@ def _write_report(report: Report, proto: usage_pb2.Report, numbering: NameEncode
     rows = report.rows
     if not len(rows):
         return
-    if numbering is not None:
-        rows = numbering.write(rows, proto, report.span if report.full else None)
+    if name_encoder is not None:
+        rows = name_encoder.write(rows, proto, report.span if report.full else None)
     else:
         rows = rows if is_in_order(rows) else rows.in_order()
         write_keys(rows, proto.rows)

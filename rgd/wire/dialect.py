@@ -64,9 +64,9 @@ class CompactDialect:
 
     name: Final = DialectName.COMPACT
 
-    def __init__(self, *, first_numbering: int = 1) -> None:
+    def __init__(self, *, first_generation: int = 1) -> None:
         #: The name dictionaries of the wire: ours, and those of all senders.
-        self.numbering, self.name_decoders = NameEncoder(first_numbering), NameDecoders()
+        self.name_encoder, self.name_decoders = NameEncoder(first_generation), NameDecoders()
 
     def cost(self, payload: bytes) -> int:
         return plain_bytes(payload)
@@ -78,7 +78,7 @@ class CompactDialect:
         return len(message.rows) if isinstance(message, Report) else 0
 
     def encode(self, message: Message) -> tuple[bytes, ...]:
-        return (encode(message, self.numbering),)
+        return (encode(message, self.name_encoder),)
 
     def keep(self, senders: Collection[str]) -> None:
         self.name_decoders.keep(senders)

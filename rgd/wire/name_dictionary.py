@@ -3,7 +3,7 @@
 Law: a receiver that has everything reads what was written; one that lacks a name reads the report as
 one without rows, which the hash in it gives away, so that it asks for the full state, and each part of
 a full state says every name it uses. A name is never taken for another one: numbers are given once in a
-numbering, and numberings are counted once in an incarnation.
+generation of a dictionary, and generations are counted once in an incarnation.
 
 A name travels once after each full state and a number in a byte or so, and a receiver looks no names
 up: its rows have the numbers, by which the usage map knows them. Each table has a limit, and what does not fit begins again. What a receiver keeps is
@@ -26,11 +26,11 @@ from rgd.wire.columns import as_counts, read_columns, write_columns
 from rgd.wire.errors import Malformed, Oversize, Reason
 from rgd.wire.keys import check_rows, kinds_of, read_kinds
 
-#: Most names of one sender; its next numbering begins when there would be more. More than one of
+#: Most names of one sender; its next generation begins when there would be more. More than one of
 #: PIP-82's whole cluster (100,000 groups).
 NAMES_MAX: Final = 262_144
 
-#: A full state begins the next numbering where more than this and twice its groups have numbers.
+#: A full state begins the next generation where more than this and twice its groups have numbers.
 SPARE_NAMES: Final = 1_024
 
 #: Most senders whose names are kept, each counted once for each shard; of more, who was silent longest has to say them again.
@@ -56,7 +56,7 @@ class NameEncoder:
     """The numbers that one sender gives its groups.
 
     Args:
-        generation: the first numbering, greater than all that this sender used in this shard before.
+        generation: the first one, greater than all that this sender used in this shard before.
     """
 
     def __init__(self, generation: int = 1) -> None:
@@ -213,7 +213,7 @@ class NameDecoders:
 
 
 class _Heard:
-    """What was received of one numbering."""
+    """What was received of one generation."""
 
     def __init__(self, sender: Sender, names: usage_pb2.Names) -> None:
         self._of = (sender.incarnation, names.numbering)
@@ -229,7 +229,7 @@ class _Heard:
         self._latest: tuple[tuple[bytes, bytes], NumberedNames, Codes] | None = None
 
     def is_of(self, sender: Sender, names: usage_pb2.Names) -> bool:
-        """Whether these names belong to the same numbering."""
+        """Whether these names belong to the same generation."""
         return self._of == (sender.incarnation, names.numbering)
 
     def take(self, names: usage_pb2.Names) -> None:

@@ -6,7 +6,7 @@ here waits; a long array is read (`array_body`) and answered in slices (`turns`)
 between which other callers are served, so it is not one decision.
 
 Names become full ones once and are then remembered, so that a topic that is
-asked for again costs no parsing. The road of one question is kept short: decode
+asked for again costs no parsing. The path of one question is kept short: decode
 typed, look the names up, ask, encode.
 """
 

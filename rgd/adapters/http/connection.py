@@ -127,7 +127,7 @@ class Connection(web.RequestHandler):
         return True
 
     def begin(self, transport: asyncio.Transport, guard: Guard) -> None:
-        """Answer a connection that was let in, perhaps one that was on the other road."""
+        """Answer a connection that was let in, perhaps one that was on the other path."""
         self._guard = guard
         guard.owner = self
         transport.set_write_buffer_limits(high=UNCOUNTED_UNREAD_BYTES)

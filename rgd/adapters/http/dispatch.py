@@ -1,11 +1,11 @@
-"""The road of a request: find the call, check the token, read the body, ask, answer, count.
+"""The path of a request: find the call, check the token, read the body, ask, answer, count.
 
 Law: whatever comes in, there is an answer with a status and, where it is an
 error, a JSON `{"reason"}`; it is counted; and the process lives on. A client
 that goes away is no error and gets nothing.
 
 `routes` lists the calls; who answers them is there too. What holds on the fast lane as well stands in
-`gate`; what an error's status is, in `errors`; what aiohttp refuses before this road begins, in
+`gate`; what an error's status is, in `errors`; what aiohttp refuses before this path begins, in
 `connection`.
 """
 

@@ -285,7 +285,7 @@ class Lane(asyncio.Protocol):
         self._left_bytes = self._needed_bytes = 0
         return data
 
-    # The road of a request.
+    # The path of a request.
 
     def _answer(self, data: bytes) -> None:
         """Answer every request that is whole; the rest waits."""

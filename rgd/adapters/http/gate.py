@@ -1,9 +1,9 @@
-"""What holds for every request, whichever road it came by: its token, its count, the words for its error.
+"""What holds for every request, whichever path it came by: its token, its count, the words for its error.
 
-Law: the aiohttp road (`dispatch`) and the fast lane (`fast_lane`) authorise, drain, count and answer errors
+Law: the aiohttp path (`dispatch`) and the fast lane (`fast_lane`) authorise, drain, count and answer errors
 here and nowhere else, so that they cannot differ.
 
-How bytes become a request is the roads' business; what a call answers is its handler's.
+How bytes become a request is the business of the two paths; what a call answers is its handler's.
 """
 
 import logging
@@ -22,7 +22,7 @@ OTHER_ROUTE: Final = "other"
 
 
 class Gate:
-    """The gate that both roads lead through.
+    """The gate that both paths lead through.
 
     Args:
         tokens: those in force; they may be replaced at any time.

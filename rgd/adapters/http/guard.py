@@ -1,4 +1,4 @@
-"""What holds one connection within the limits, whichever road answers it: its place, its timers, its unread bytes.
+"""What holds one connection within the limits, whichever path answers it: its place, its timers, its unread bytes.
 
 Laws:
 - A connection is counted from the moment it is accepted (its TLS handshake too) until its socket is
@@ -6,7 +6,7 @@ Laws:
 - A request head that trickles ends its connection after `request_timeout_s`.
 - What an answer waits to be read is counted (`byte_limits`), and ends with the connection after `answer_timeout_s`.
 
-The road that owns the connection says what happens to it; a connection that is handed to the other road
+The path that owns the connection says what happens to it; a connection that is handed to the other path
 keeps its guard, with the timers that run.
 """
 
@@ -28,14 +28,14 @@ class Bounds(NamedTuple):
 
 
 class Owner(Protocol):
-    """The road that a connection is on."""
+    """The path that a connection is on."""
 
     def force_close(self) -> None:
         """Answer nothing more and close the transport."""
 
 
 class _Nobody:
-    """The road of a connection that is gone."""
+    """The path of a connection that is gone."""
 
     def force_close(self) -> None:
         """Nothing is open."""
@@ -51,7 +51,7 @@ class Guard:
         bounds: shared by all connections.
         transport: of the connection.
         admission: its place among all connections.
-        owner: the road it is on.
+        owner: the path it is on.
     """
 
     __slots__ = (
@@ -159,7 +159,7 @@ class Guard:
             self.admission = None
         self.head_is_whole()
         self.writing_resumed()
-        # Otherwise road and guard would keep each other until the next collection, which is rare.
+        # Otherwise path and guard would keep each other until the next collection, which is rare.
         self.owner = _NOBODY
 
     def _make_room(self) -> None:

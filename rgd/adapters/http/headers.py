@@ -1,6 +1,6 @@
-"""Which headers an answer has, on both roads.
+"""Which headers an answer has, on both paths.
 
-Law: both roads, and what is written without either, take the headers of a reply from here. How long its body
+Law: both paths, and what is written without either, take the headers of a reply from here. How long its body
 is, the date and the end of the connection are added by whoever writes it.
 """
 

@@ -1,4 +1,4 @@
-"""Writes replies for the fast lane, as aiohttp writes them on the other road.
+"""Writes replies for the fast lane, as aiohttp writes them on the other path.
 
 Law: status line, headers and body are those that `connection.response_of` leads to, in the same order: both have
 them from `headers`.

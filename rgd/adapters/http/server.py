@@ -4,7 +4,7 @@ Law: from `open` to `close` every request gets an answer; `close` lets those in
 flight end. Settings that would let strangers in are refused before anything is
 opened.
 
-The road of a request is `dispatch`, the list of calls `routes`, the sockets
+The path of a request is `dispatch`, the list of calls `routes`, the sockets
 `listening`. How long the daemon lives is `rgd.app`'s business.
 """
 
@@ -228,7 +228,7 @@ class HttpServer:
             self._greeting.start(end_others(self._open(), certificates.authority))
 
     def _open(self) -> Iterator[Secured]:
-        """The connections that are open, on both roads."""
+        """The connections that are open, on both paths."""
         if self._lanes is not None:
             yield from self._lanes.open
         if self._connections is not None:
