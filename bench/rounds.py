@@ -223,7 +223,7 @@ def measure(options: argparse.Namespace) -> Figures:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what only this script has."""
     parser.add_argument("--scale", type=int, nargs="+", default=[1], help="times 5,000 groups")
-    parser.add_argument("--changed", type=float, default=1.0, help="part of the rows told, 0 to 1")
+    parser.add_argument("--changed", type=float, default=1.0, help="part of the rows sent, 0 to 1")
     parser.add_argument("--own", type=float, default=1.0, help="part of its groups asked, 0 to 1")
 
 
