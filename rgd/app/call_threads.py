@@ -92,7 +92,7 @@ class CallThread:
         return result
 
     def close(self) -> None:
-        """Begin nothing more; who waits is told. What hangs is left behind. Idempotent."""
+        """Begin nothing more; who waits gets an error. What hangs is left behind. Idempotent."""
         self._is_closed = True
         self._queue.put(None)
         for call in self._calls:

@@ -16,7 +16,7 @@ BROKERS_MAX: Final = 1000
 
 
 class ClockWatch:
-    """The clocks of the brokers that were heard."""
+    """The clocks of the brokers that messages came from."""
 
     def __init__(self) -> None:
         self._ahead_ms: dict[str, deque[int]] = {}
@@ -25,7 +25,7 @@ class ClockWatch:
         """Note a report: when it was published by its sender's clock, and when it came by ours."""
         if published_ms <= 0:
             return
-        # Whoever was heard last is last in the order.
+        # Whoever sent last is last in the order.
         ahead_ms = self._ahead_ms.pop(broker, None) or deque(maxlen=KEPT)
         ahead_ms.append(published_ms - now_ms)
         self._ahead_ms[broker] = ahead_ms

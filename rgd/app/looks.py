@@ -49,7 +49,7 @@ class Looks:
     @contained("view")
     def brokers(self, among: Sequence[str]) -> tuple[BrokerView, ...]:
         """The members known among these names, in their order."""
-        also_pulsar = self.stock.speakers if self.stock else ()
+        also_pulsar = self.stock.senders if self.stock else ()
         return broker_views(self.core, self.now(), among, also_pulsar)
 
     @contained("view")

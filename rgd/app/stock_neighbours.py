@@ -38,11 +38,11 @@ from rgd.wire.dialect import PulsarDialect
 STOCK_EXCHANGE: Final = "exchange with stock brokers"
 STOCK_BROKERS: Final = "stock brokers"
 
-#: A clock further off than this part of a stock period is told; at two periods stock brokers ignore reports.
+#: A clock further off than this part of a stock period is reported; at two periods stock brokers ignore reports.
 CLOCK_PERIODS: Final = 1.0
 
 #: Most names of rgd brokers that are kept for show.
-SPEAKERS_MAX: Final = 10_000
+SENDERS_MAX: Final = 10_000
 
 #: The reason of a drop where a queue was full.
 OVERFLOW: Final = "overflow"
@@ -99,8 +99,8 @@ class StockNeighbours:
         self._clocks = ClockWatch()
         #: What works less well than it should, by what it is.
         self._notes = {STOCK_EXCHANGE: "connecting"}
-        #: The rgd brokers that were heard on the stock brokers' topic.
-        self.speakers: set[str] = set()
+        #: The rgd brokers that sent on the stock brokers' topic.
+        self.senders: set[str] = set()
         self._sent = self._received = 0
         self._listed: tuple[ListedBroker, ...] = ()
         self._list_failures = 0
@@ -178,8 +178,8 @@ class StockNeighbours:
         if report is None:
             return
         if is_of_rgd(report.broker):
-            if len(self.speakers) < SPEAKERS_MAX:
-                self.speakers.add(report.broker.removeprefix(PREFIX))
+            if len(self.senders) < SENDERS_MAX:
+                self.senders.add(report.broker.removeprefix(PREFIX))
         else:
             self._received += 1
             self._clocks.heard(report.broker, received.published_ms, now_ms)

@@ -181,7 +181,9 @@ def _proto_of(message: Message, name_encoder: NameEncoder | None) -> usage_pb2.M
     return proto
 
 
-def _write_report(report: Report, proto: usage_pb2.Report, name_encoder: NameEncoder | None) -> None:
+def _write_report(
+    report: Report, proto: usage_pb2.Report, name_encoder: NameEncoder | None
+) -> None:
     proto.sequence = check_count(report.sequence, "sequence")
     proto.period_ns = check_count(report.period_ns, "period")
     proto.full = report.full

@@ -73,7 +73,7 @@ class _Broker:
         name = f"broker-{place:03}"
         self.writer = SegmentWriter(folder / name, name)
         self._place = place
-        self._speaker = Sender(name, place + 1)
+        self._sender = Sender(name, place + 1)
         self._snapshot = snapshot
         self._quota = np.stack([quota, np.full(len(quota), NO_RATE)], axis=1)
         self._names = tuple(snapshot.groups)
@@ -84,7 +84,7 @@ class _Broker:
         """Log a round, [groups, brokers] Milli per second."""
         told_ms = EPOCH_MS + number * round_s * 1000
         if number == 1:
-            policies = PoliciesInForce(self._speaker, self._snapshot, _POLICIES_HASH)
+            policies = PoliciesInForce(self._sender, self._snapshot, _POLICIES_HASH)
             self.writer.append(policies, told_ms)
         asked = np.flatnonzero(offered[:, self._place])
         counted, wanted = (
@@ -114,7 +114,7 @@ class _Broker:
             refused_by=refused_by,
         )
         record = RoundRecord(
-            self._speaker,
+            self._sender,
             number,
             round_s * NS_PER_S,
             rows,

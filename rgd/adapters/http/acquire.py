@@ -78,7 +78,7 @@ TOGETHER_NAMES: Final = 2 * SLICE_ITEMS
 #: Answers to whole grants that are kept encoded; they start afresh when there are more.
 GRANTED_MAX: Final = 16_384
 
-#: Work of an item at fault, beside one for so many of its bytes: its words have to be found.
+#: Work of an item at fault, beside one for so many of its bytes: its error text has to be made.
 _FAULT_WORK: Final = 4
 _FAULT_BYTES: Final = 256
 
@@ -328,7 +328,7 @@ def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None
     try:
         *name, partial, attempt, held = _meant(said)
     except RgdError:
-        # Whoever answers it by itself finds words for it.
+        # Whoever answers it by itself makes the error text.
         return None
     if partial or attempt > 1 or held is not NOTHING:
         return None
@@ -337,7 +337,7 @@ def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None
     messages, sizes = zip(*amounts, strict=True)
     try:
         together.messages, together.bytes = sum(messages), sum(sizes)
-    except TypeError:  # one of them was not said
+    except TypeError:  # one of them is absent
         together.messages = sum(1 if one is UNSET else one for one in messages)
         together.bytes = sum(size or 0 for size in sizes)
     return together

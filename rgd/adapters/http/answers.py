@@ -179,7 +179,7 @@ def too_large_reason(answer: TooLarge) -> str:
 
 
 def unknown_answer(answer: PoliciesUnknown, status: int | UnsetType = UNSET) -> UnknownAnswer:
-    """What is said while no policies are known."""
+    """The answer while no policies are known."""
     return UnknownAnswer(
         granted=False,
         messages=0,

@@ -1,4 +1,4 @@
-"""The bodies of `/v1` that come in: their fields, ranges and words.
+"""The bodies of `/v1` that come in: their fields, ranges and error texts.
 
 They are strict: what they do not know is refused. The descriptions end the
 sentence "expected ..." in a reason, and document the field in /openapi.json.
@@ -79,16 +79,16 @@ class AcquireBody(Struct, forbid_unknown_fields=True, gc=False):
     group: Name | UnsetType = UNSET
     topic: Name | UnsetType = UNSET
     subscription: Name | UnsetType = UNSET
-    #: `publish` where it is not said.
+    #: `publish` if absent.
     kind: AKind | UnsetType = UNSET
     partial: Flag | UnsetType = UNSET
     #: Unsaid is not 1: work whose caller never says is bounded, for it may be retries.
     attempt: Ordinal | UnsetType = UNSET
     held_messages: Count | UnsetType = UNSET
     held_bytes: Count | UnsetType = UNSET
-    #: 1 where it is not said.
+    #: 1 if absent.
     messages: Count | UnsetType = UNSET
-    #: 0 where it is not said.
+    #: 0 if absent.
     bytes: Count | UnsetType = UNSET
 
 
@@ -126,7 +126,7 @@ class BacklogBody(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
 
     ledgers: Annotated[list[LedgerBody], Meta(description="a list of ledgers")]
     subscriptions: Annotated[list[SubscriptionBody], Meta(description="a list of subscriptions")]
-    #: When it was read, by the clock that stamps the messages; now where it is not said.
+    #: When it was read, by the clock that stamps the messages; now if absent.
     read_at_ms: ATime | UnsetType = UNSET
 
 
@@ -139,7 +139,7 @@ class BacklogItem(BacklogBody, forbid_unknown_fields=True, frozen=True, gc=False
 
 
 class SettleBody(Struct, forbid_unknown_fields=True, gc=False):
-    """What was not used of a name's grants; names, and what is not said, as in `AcquireBody`."""
+    """What was not used of a name's grants; names, and absent fields, as in `AcquireBody`."""
 
     tenant: Name | UnsetType = UNSET
     namespace: Name | UnsetType = UNSET
@@ -147,7 +147,7 @@ class SettleBody(Struct, forbid_unknown_fields=True, gc=False):
     topic: Name | UnsetType = UNSET
     subscription: Name | UnsetType = UNSET
     kind: AKind | UnsetType = UNSET
-    #: What goes back; below 0 what was used beyond the grants; 0 where it is not said.
+    #: What goes back; below 0 what was used beyond the grants; 0 if absent.
     messages: SignedCount | UnsetType = UNSET
     bytes: SignedCount | UnsetType = UNSET
 
@@ -161,7 +161,7 @@ class _LeaseTerms(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
 
 
 class LeaseBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """A lease; names, kind and attempt as in `AcquireBody`. A rate that is not said is 0."""
+    """A lease; names, kind and attempt as in `AcquireBody`. An absent rate is 0."""
 
     tenant: Name | UnsetType = UNSET
     namespace: Name | UnsetType = UNSET
@@ -173,9 +173,9 @@ class LeaseBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True)
 
 
 class RenewBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """The renewal of a lease; terms that are not said stay as they were."""
+    """The renewal of a lease; absent terms stay as they were."""
 
-    #: What the caller holds and has not spent; 0 where it is not said.
+    #: What the caller holds and has not spent; 0 if absent.
     messages: Count | UnsetType = UNSET
     bytes: Count | UnsetType = UNSET
 
@@ -183,7 +183,7 @@ class RenewBody(_LeaseTerms, forbid_unknown_fields=True, gc=False, kw_only=True)
 class ReleaseBody(Struct, forbid_unknown_fields=True, gc=False):
     """The end of a lease."""
 
-    #: What the caller holds and has not spent; 0 where it is not said.
+    #: What the caller holds and has not spent; 0 if absent.
     messages: Count | UnsetType = UNSET
     bytes: Count | UnsetType = UNSET
 

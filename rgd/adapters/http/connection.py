@@ -1,4 +1,4 @@
-"""aiohttp's connections within our limits, with our words for what they refuse by themselves.
+"""aiohttp's connections within our limits, with our error texts for what they refuse by themselves.
 
 Laws:
 - While an answer waits to be read, no further request of that connection is answered, and soon none is read.
@@ -233,7 +233,7 @@ class Connection(web.RequestHandler):
         """Answer bytes that are no request, and close."""
         _forget_story(exc)
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
-            # Nobody is left to be told; aiohttp closes in silence for this one.
+            # Nobody is left to be answered; aiohttp closes silently for this one.
             raise ConnectionResetError from exc
         reply = _reply_to(status, exc, message)
         self._on_malformed(reply.status)
@@ -292,7 +292,7 @@ def refuse_connection(transport: asyncio.Transport) -> None:
 
 
 def _refusal() -> bytes:
-    """What a connection is told that may not even ask."""
+    """The answer to a connection that may not even ask."""
     reply = reply_to(TooManyConnections(None))
     assert reply is not None, "the error has a status"
     return b"%b\r\nConnection: close\r\n\r\n%b" % (head_of(reply), reply.body)

@@ -44,7 +44,7 @@ HEADS_KEPT: Final = 8
 HEAD_KEPT_BYTES: Final = 1 << 10
 HEAD_KEPT_HEADERS: Final = 16
 
-#: How often the guard is told that a connection asked, at most: so exact is the order in which idle ones go.
+#: Least time between two notes to the guard that a connection asked: the precision of the order in which idle ones are closed.
 NOTED_S: Final = 0.1
 
 _new_call: Final = tuple.__new__
@@ -340,7 +340,7 @@ class Lane(asyncio.Protocol):
         self._left_bytes, self._needed_bytes = len(left), 0
 
     def _wait_for_body(self, head: Head, left: bytes, needed_bytes: int) -> None:
-        """The body is not whole: who may not ask, and what has no room, is told before it comes."""
+        """The body is not whole: who may not ask, and what has no room, is answered before it comes."""
         lanes, gate = self._lanes, self._lanes.gate
         try:
             gate.authorise(head.scope, head.authorization)

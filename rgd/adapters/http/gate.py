@@ -1,4 +1,4 @@
-"""What holds for every request, whichever path it came by: its token, its count, the words for its error.
+"""What holds for every request, whichever path it came by: its token, its count, the text of its error.
 
 Law: the aiohttp path (`dispatch`) and the fast lane (`fast_lane`) authorise, drain, count and answer errors
 here and nowhere else, so that they cannot differ.
@@ -17,7 +17,7 @@ from rgd.ports.door import Scope
 
 log = logging.getLogger(__name__)
 
-#: What the observer is told where no path matched: its labels must stay few.
+#: What the observer receives where no path matched: its labels must stay few.
 OTHER_ROUTE: Final = "other"
 
 
@@ -59,7 +59,7 @@ class Gate:
             raise ScopeMissing(scope)
 
     def reply_to(self, error: Exception, method: str, route: str) -> Reply:
-        """The answer to an error; one that nobody foresaw is a bug, logged and told without its story."""
+        """The answer to an error; one that nobody foresaw is a bug, logged, and answered without its traceback."""
         foreseen = reply_to(error)
         if foreseen is not None:
             return foreseen

@@ -42,7 +42,7 @@ PAGE_QUERY: Final = (
     Query("after", "Only names after this one.", {"type": "string"}),
     Query("prefix", "Only names that begin so.", {"type": "string"}),
 )
-#: The same where all are answered if nothing is said, as Pulsar does.
+#: The same for lists that are whole without `limit`, as Pulsar's.
 WHOLE_QUERY: Final = (
     Query(
         "limit",

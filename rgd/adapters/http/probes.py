@@ -17,7 +17,7 @@ from rgd.adapters.http.reply import Call, MetricsPage, Reply, json_reply
 from rgd.adapters.http.turns import Turns
 from rgd.ports.daemon import Daemon
 
-#: Scrapes at work or waiting; the next one is told to come back (503).
+#: Scrapes at work or waiting; the next one is answered 503.
 SCRAPES_MAX: Final = 4
 
 

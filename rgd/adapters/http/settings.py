@@ -1,4 +1,4 @@
-"""What the HTTP door is told, and what it refuses to be told.
+"""The settings of the HTTP server, and which of them it refuses.
 
 Law: nothing listens beyond loopback without tokens unless somebody said
 `insecure`. `check` finds every fault at once, before anything is opened.

@@ -25,7 +25,7 @@ from rgd.errors import RgdError
 from rgd.ports.daemon import Daemon
 from rgd.ports.door import Scope
 
-#: Points of work of an item that is at fault: its words have to be found.
+#: Points of work of an item that is at fault: its error text has to be made.
 _FAULT_WORK: Final = 16
 
 _one = BodyDecoder(SettleBody)

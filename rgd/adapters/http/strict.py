@@ -123,7 +123,7 @@ class BodyDecoder(Generic[_Body]):
 
 
 class _Field:
-    """One field of a body: its type alone, and the words for it."""
+    """One field of a body: its type alone, and the text of its error."""
 
     def __init__(self, hint: object, name: str) -> None:
         self._name = name

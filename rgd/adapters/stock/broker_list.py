@@ -53,7 +53,7 @@ class StockBrokerList(StockBrokers):
         self._client = client
         self._cluster = cluster
         self._scheme = urlsplit(client.settings.url).scheme
-        #: What brokers told about themselves, by address.
+        #: What brokers reported about themselves, by address.
         self._told: dict[str, ListedBroker] = {}
 
     @override

@@ -25,7 +25,7 @@ from rgd.app.demo.plan import NAMESPACE
 
 #: Work is sent this often, as a broker sends what its producers brought meanwhile.
 TICK_S: Final = 0.02
-#: Counts are told for slices of this length.
+#: Counts are reported for slices of this length.
 SLICE_MS: Final = 20
 TELL_EVERY_TICKS: Final = 10
 

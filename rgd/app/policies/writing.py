@@ -117,4 +117,4 @@ class Writing:
     def _on_put(self, putting: asyncio.Task[None]) -> None:
         self._putting.discard(putting)
         if not putting.cancelled():
-            putting.exception()  # it was told to whoever waited, if anybody still did
+            putting.exception()  # whoever waited got it, if anybody still did

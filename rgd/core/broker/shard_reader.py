@@ -57,7 +57,7 @@ class Joined:
     sequences: dict[str, int] = field(default_factory=dict)
     #: Brokers whose rows are held, by the last comparison of hashes, or which have none.
     equal: set[str] = field(default_factory=set)
-    #: By broker: a sequence that a heartbeat said and that was not received yet, and since when.
+    #: By broker: a sequence that a heartbeat contained and that was not received yet, and since when.
     missing: dict[str, tuple[int, Nanos]] = field(default_factory=dict)
     #: By broker: a sequence that was received and that no heartbeat says, and since when.
     ahead: dict[str, tuple[int, Nanos]] = field(default_factory=dict)

@@ -86,7 +86,7 @@ class Report:
     rival: int = 0
     #: The groups that the rows, `full`, `rows_hash` and `sequence` are of.
     shard: Shard = WHOLE
-    #: The newest version that the sender reads; 0: not said in this report.
+    #: The newest version that the sender reads; 0: absent in this report.
     version: int = 0
     #: The number of shards of the layout that the sender reads.
     shards: int = 1

@@ -53,7 +53,7 @@ class Peer:
     weight: int = WEIGHT_ONE
     #: 0: its policies come from a table.
     policies_hash: int = 0
-    #: The number of shards that it reads, and the newest version that it reads, as far as it said.
+    #: The number of shards that it reads, and the newest version that it reads, as far as it announced them.
     shards: int = 1
     version: int = 0
     #: Whether it is counted among the readers of its layout.
@@ -160,7 +160,7 @@ class Peers:
         return Counter(peer.shards for peer in self._peers.values())
 
     def all_read(self, version: int) -> bool:
-        """Whether all peers said that they read a version of the wire."""
+        """Whether all peers announced that they read a version of the wire."""
         return all(peer.version >= version for peer in self._peers.values())
 
     def weight_of(self, broker: str) -> int:

@@ -147,7 +147,7 @@ async def test_a_heartbeat_a_period_shows_whether_the_topic_is_read() -> None:
     tasks = [asyncio.ensure_future(work()) for work in house.neighbours.works().values()]
     async with asyncio.timeout(TIMEOUT_S):
         (payload, *_) = await stock.receive()
-        while not house.neighbours.speakers:  # noqa: ASYNC110 - nothing tells
+        while not house.neighbours.senders:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0)
     assert decode_stock_report(payload) == StockReport("rgd://me")
     for task in tasks:
@@ -288,4 +288,4 @@ async def test_every_figure_is_declared() -> None:
             await house.next(StockReportReceived)
         for name, labels, _ in house.neighbours.samples():
             assert len(BY_NAME[name].labels) == len(labels)
-    assert house.neighbours.speakers == {"me"}
+    assert house.neighbours.senders == {"me"}
