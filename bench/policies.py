@@ -95,9 +95,9 @@ def measure_alone(path: Path) -> Figures:
     figures["records_of_s"] = timed_s(lambda: records.extend(records_of(snapshots[0], "b1")))
     table = PolicyRecords()
     figures["apply_s"] = timed_s(lambda: [table.apply(record) for record in records])
-    figures["book_ms"] = timed_s(table.snapshot) * 1000
+    figures["snapshot_ms"] = timed_s(table.snapshot) * 1000
     table.apply(table.next(records[-1].key, None, "b1"))
-    figures["book_after_a_change_ms"] = timed_s(table.snapshot) * 1000
+    figures["snapshot_after_a_change_ms"] = timed_s(table.snapshot) * 1000
     written: list[tuple[str, bytes]] = []
     figures["encode_s"] = timed_s(
         lambda: written.extend((record.key, encode_policy(record)) for record in records)
@@ -115,11 +115,11 @@ async def measure_beside(path: Path) -> Figures:
     figures = {
         "apart_s": await apart.beside(lambda: snapshots.append(load_groups_apart(path).snapshot)),
         "thread_s": await thread.beside(lambda: snapshots.append(load_groups(path))),
-        "let_go_s": await freed.beside(lambda: release(snapshots)),
+        "free_s": await freed.beside(lambda: release(snapshots)),
     }
     figures["apart_longest_hold_ms"] = apart.longest_s * 1000
     figures["thread_longest_hold_ms"] = thread.longest_s * 1000
-    figures["let_go_longest_hold_ms"] = freed.longest_s * 1000
+    figures["free_longest_hold_ms"] = freed.longest_s * 1000
     return figures
 
 

@@ -32,7 +32,7 @@ from rgd.core.units import NS_PER_MS, NS_PER_S, Nanos
 
 ME = Sender("b1", 5)
 GROUPS = ["g0", "g1", "g2", "g3"]
-BOOK = PolicySnapshot({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
+SNAPSHOT = PolicySnapshot({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
 
 #: Between two slices somebody asks for something, or nobody.
 happenings = st.lists(
@@ -48,7 +48,7 @@ class Life:
         self.granted = Counter[str]()
         self.logged = Counter[str]()
         self.mirror = UsageMap()
-        self.live(PoliciesChanged(Nanos(0), BOOK))
+        self.live(PoliciesChanged(Nanos(0), SNAPSHOT))
         self.live(Started(Nanos(0)))
         self.live(MessageReceived(Nanos(0), Hello(ME)))
         self.live(Woken(Nanos(0)))

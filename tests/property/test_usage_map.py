@@ -36,7 +36,7 @@ KEYS = [GroupKey(group, kind) for group in GROUPS for kind in Kind]
 ME = Sender("me", 1)
 #: When a receiver believes the map: it has listened for a namesake.
 BEGIN = Nanos(NS_PER_S)
-BOOK = PolicySnapshot({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
+SNAPSHOT = PolicySnapshot({name: Group(name, Limit(Rates(1000), Rates(1000))) for name in GROUPS})
 
 amounts = st.sampled_from([Pair(), Pair(5), Pair(0, 7), Pair(900, 900)])
 rows = st.builds(
@@ -163,7 +163,7 @@ def everything(said: list[Report]) -> Report:
 def receiver() -> Broker:
     """A broker that believes the map, of which it knows nothing yet."""
     broker = Broker(BrokerSettings(ME, expected_brokers=2), Nanos(0))
-    broker.handle(PoliciesChanged(Nanos(0), BOOK))
+    broker.handle(PoliciesChanged(Nanos(0), SNAPSHOT))
     broker.handle(Started(Nanos(0)))
     broker.handle(MessageReceived(Nanos(0), Hello(ME)))
     broker.handle(MessageReceived(Nanos(0), Hello(Sender("first", 1))))

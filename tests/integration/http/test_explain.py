@@ -18,13 +18,13 @@ from tests.integration.http.door import call
 from tests.support.running_daemon import RunningDaemon, running_daemon
 
 GOLD = Group("gold", Limit(Rates(rate_of(8), rate_of(5000))), policy=SharePolicyName.STEAL)
-BOOK = PolicySnapshot({"gold": GOLD}, Attachments(namespaces={"acme/orders": "gold"}))
+SNAPSHOT = PolicySnapshot({"gold": GOLD}, Attachments(namespaces={"acme/orders": "gold"}))
 NAMES = "tenant=acme&namespace=orders"
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path, BOOK) as daemon:
+    with running_daemon(tmp_path, SNAPSHOT) as daemon:
         yield daemon
 
 

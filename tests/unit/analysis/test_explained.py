@@ -24,7 +24,7 @@ from sim.usage_log import SegmentWriter
 
 T0 = 1_795_234_300_000
 GROUPS = {name: Group(name) for name in ("gold", "silver", "tin", "all")}
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     GROUPS,
     Attachments(
         tenants={"acme": "gold", "big": "all", "huge": "all"},
@@ -60,7 +60,7 @@ def contents_of(folder: Path) -> list[Contents]:
 
 def test_a_log_alone_says_whose_a_group_is_and_which_level_refused(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path, "b1", segment_bytes=700)
-    writer.append(PoliciesInForce(Sender("b1", 1), BOOK, 7), T0)
+    writer.append(PoliciesInForce(Sender("b1", 1), SNAPSHOT, 7), T0)
     for sequence in range(1, 21):
         writer.append(round_of(sequence, broker=1, resource_group=3), T0 + sequence)
     moved = PolicySnapshot(GROUPS, Attachments(tenants={"acme": "tin"}))

@@ -35,7 +35,7 @@ GOLD = Group(
     policy=SharePolicyName.STEAL,
     topic_split=TopicSplit.EVEN,
 )
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     {"gold": GOLD, "idle": Group("idle"), "stopped": Group("stopped", blocked=True)},
     Attachments(namespaces={"acme/orders": "gold"}),
 )
@@ -43,7 +43,7 @@ BOOK = PolicySnapshot(
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path, BOOK) as daemon:
+    with running_daemon(tmp_path, SNAPSHOT) as daemon:
         monkeypatch.setenv("RGD_URL", daemon.url)
         yield daemon
 
@@ -232,7 +232,7 @@ def test_a_token_comes_from_a_file_or_the_environment_and_is_never_shown(
     tokens = Tokens({digest_of(token): frozenset({scope}) for token, scope in scopes.items()})
     file = tmp_path / "token"
     file.write_text("adm1n\n")
-    with running_daemon(tmp_path, BOOK, tokens=tokens) as daemon:
+    with running_daemon(tmp_path, SNAPSHOT, tokens=tokens) as daemon:
         monkeypatch.setenv("RGD_URL", daemon.url)
         refused = rgd("groups", "list")
         assert refused.code == 1
@@ -262,7 +262,7 @@ def test_a_token_file_without_a_token_is_2_and_nothing_of_it_is_shown(
 
 def test_a_unix_socket_is_an_address(rgd: Rgd, tmp_path: Path) -> None:
     socket = tmp_path / "rgd.sock"
-    with running_daemon(tmp_path, BOOK, unix_socket=socket):
+    with running_daemon(tmp_path, SNAPSHOT, unix_socket=socket):
         outcome = rgd("groups", "get", "gold", "--url", f"unix://{socket}")
     assert outcome.code == 0
     assert outcome.out.startswith("gold: ")

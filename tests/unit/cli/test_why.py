@@ -29,7 +29,7 @@ from rgd.core.units import Kind
 from tests.support.running_daemon import RunningDaemon, running_daemon
 from tests.unit.cli.conftest import Rgd
 
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     {
         "gold": Group("gold", Limit(Rates(rate_of(4), rate_of(8_000_000)))),
         "stopped": Group("stopped", blocked=True),
@@ -62,7 +62,7 @@ DEBT = Request(messages=39, namespace="acme/orders", topic="persistent://acme/or
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path, BOOK) as daemon:
+    with running_daemon(tmp_path, SNAPSHOT) as daemon:
         monkeypatch.setenv("RGD_URL", daemon.url)
         yield daemon
 

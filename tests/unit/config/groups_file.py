@@ -37,7 +37,7 @@ limits:
     "persistent://acme/orders/eu": {audit: {dispatch: {messages: 0.5}}}
 """
 
-OLD_BOOK = PolicySnapshot(
+OLD_SNAPSHOT = PolicySnapshot(
     groups={
         "gold": Group(
             "gold",
@@ -68,14 +68,14 @@ backlog_quotas:
     "persistent://acme/orders/eu": {{size: {{limit_bytes: 5, action: producer_exception}}}}
 """
 
-BOOK = replace(
-    OLD_BOOK,
+SNAPSHOT = replace(
+    OLD_SNAPSHOT,
     groups={
-        **OLD_BOOK.groups,
-        "frozen": replace(OLD_BOOK.groups["frozen"], soft_ppm=750_000),
+        **OLD_SNAPSHOT.groups,
+        "frozen": replace(OLD_SNAPSHOT.groups["frozen"], soft_ppm=750_000),
     },
     limits=replace(
-        OLD_BOOK.limits,
+        OLD_SNAPSHOT.limits,
         namespaces={"acme/orders": LocalLimit(Rates(30_000, None), UNLIMITED)},
         namespace_subscriptions={"acme/orders": LocalLimit(dispatch=Rates(6_000, None))},
         topic_subscriptions={TOPIC: LocalLimit(dispatch=Rates(None, 7_000))},

@@ -23,7 +23,7 @@ from rgd.core.policies.model import (
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
 from rgd.core.units import QUOTA_MAX
-from tests.unit.config.groups_file import BOOK, EVERYTHING, TOPIC
+from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT, TOPIC
 
 
 def load(tmp_path: Path, text: str) -> PolicySnapshot:
@@ -33,7 +33,7 @@ def load(tmp_path: Path, text: str) -> PolicySnapshot:
 
 
 def test_the_whole_shape_becomes_a_book(tmp_path: Path) -> None:
-    assert load(tmp_path, EVERYTHING) == BOOK
+    assert load(tmp_path, EVERYTHING) == SNAPSHOT
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "-5.5", "1e16", str(QUOTA_MAX + 1), "1" + "0" * 90])

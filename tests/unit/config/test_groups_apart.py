@@ -18,7 +18,7 @@ from rgd.config.groups_apart import LoadedGroups, load_groups_apart, release
 from rgd.core.policies.model import Attachments
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
-from tests.unit.config.groups_file import BOOK, EVERYTHING
+from tests.unit.config.groups_file import EVERYTHING, SNAPSHOT
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_book_and_the_hash_are_as_if_it_were_read_here(file: Path) -> None:
     file.write_text(EVERYTHING)
-    assert load_groups_apart(file) == LoadedGroups(BOOK, policies_hash(BOOK))
+    assert load_groups_apart(file) == LoadedGroups(SNAPSHOT, policies_hash(SNAPSHOT))
 
 
 def test_many_entries_come_in_their_order(file: Path) -> None:

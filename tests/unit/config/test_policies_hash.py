@@ -22,7 +22,7 @@ from rgd.core.policies.model import (
     Rates,
 )
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from tests.unit.config.groups_file import BOOK, EVERYTHING, OLD_BOOK, TOPIC
+from tests.unit.config.groups_file import EVERYTHING, OLD_SNAPSHOT, SNAPSHOT, TOPIC
 
 
 def load(tmp_path: Path, text: str) -> PolicySnapshot:
@@ -53,11 +53,11 @@ def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) == policies_hash(BOOK)
+    assert int(done.stdout) == policies_hash(SNAPSHOT)
 
 
 def test_it_is_pinned_so_that_versions_agree() -> None:
-    assert (policies_hash(EMPTY_SNAPSHOT), policies_hash(OLD_BOOK)) == (
+    assert (policies_hash(EMPTY_SNAPSHOT), policies_hash(OLD_SNAPSHOT)) == (
         68639833004390057,
         4353072915680061083,
     )
@@ -100,7 +100,7 @@ def test_it_is_never_zero_and_fits_a_signed_64_bit_number() -> None:
 )
 def test_every_change_is_seen(tmp_path: Path, changed: str) -> None:
     assert changed != EVERYTHING
-    assert policies_hash(load(tmp_path, changed)) != policies_hash(BOOK)
+    assert policies_hash(load(tmp_path, changed)) != policies_hash(SNAPSHOT)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +141,6 @@ def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
 
 
 def test_many_names_are_hashed_in_slices_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = policies_hash(BOOK)
+    at_once = policies_hash(SNAPSHOT)
     monkeypatch.setattr(module, "SLICE", 1)
-    assert policies_hash(BOOK) == at_once
+    assert policies_hash(SNAPSHOT) == at_once

@@ -21,7 +21,7 @@ from rgd.core.units import Nanos
 from tests.unit.core.values import advertised, ms, rates
 
 GROUPS = [f"g{number:02}" for number in range(40)]
-BOOK = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GROUPS})
+SNAPSHOT = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GROUPS})
 ROUND_MS = 1000
 
 
@@ -41,7 +41,7 @@ class Member:
         self.now = Nanos(0)
         self.said: list[Message] = []
         self.effects: list[Effect] = []
-        self.live(PoliciesChanged(Nanos(0), BOOK))
+        self.live(PoliciesChanged(Nanos(0), SNAPSHOT))
         self.live(Started(Nanos(0)))
 
     def live(self, event: Event) -> None:

@@ -12,7 +12,7 @@ from rgd.core.units import NS_PER_MS, Kind, Nanos
 
 EU = "persistent://acme/orders/eu"
 SETTINGS = BucketSettings(burst_ns=250 * NS_PER_MS, request_max_ms=10_000, round_ms=1000)
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     groups={"gold": Group("gold", Limit(Rates(1000)), topic_split=TopicSplit.EVEN)},
     attach=Attachments(namespaces={"acme/orders": "gold"}),
 )
@@ -20,7 +20,7 @@ BOOK = PolicySnapshot(
 
 def limiter() -> Limiter:
     made = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-    made.set_policies(BOOK, Nanos(1))
+    made.set_policies(SNAPSHOT, Nanos(1))
     return made
 
 
@@ -43,5 +43,5 @@ def test_each_name_is_told_once_governed_or_not() -> None:
 def test_a_new_book_begins_anew() -> None:
     asked = limiter()
     asked.acquire(Request(namespace="acme/orders", topic=EU), Nanos(2))
-    asked.set_policies(BOOK, Nanos(3))
+    asked.set_policies(SNAPSHOT, Nanos(3))
     assert asked.names_asked() == []

@@ -30,7 +30,7 @@ from tests.unit.core.values import NAMESPACE, TOPIC, rates
 
 LIMIT = LocalLimit(publish=rates(5))
 QUOTAS = BacklogQuotas(BacklogQuota(1000))
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     {"gold": Group("gold", Limit(publish=rates(5)))},
     Attachments({"acme": "gold"}, {NAMESPACE: "gold"}, {TOPIC: "gold"}),
     Limits(
@@ -89,9 +89,9 @@ def test_a_deleted_value_stays_deleted_against_a_late_older_record() -> None:
 
 
 def test_a_book_comes_back_from_its_records() -> None:
-    records = records_of(BOOK, "b1")
+    records = records_of(SNAPSHOT, "b1")
     assert {(one.revision, one.writer) for one in records} == {(1, "b1")}
-    assert table(*records).snapshot() == BOOK
+    assert table(*records).snapshot() == SNAPSHOT
 
 
 def test_a_book_without_limits_has_no_limit_record() -> None:
@@ -100,8 +100,8 @@ def test_a_book_without_limits_has_no_limit_record() -> None:
 
 
 def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
-    records = table(*records_of(BOOK, "b1"))
-    for one in records_of(BOOK, "b1"):
+    records = table(*records_of(SNAPSHOT, "b1"))
+    for one in records_of(SNAPSHOT, "b1"):
         records.apply(PolicyRecord(one.key, 2, "b1", None))
     snapshot = records.snapshot()
     assert snapshot == PolicySnapshot()

@@ -9,7 +9,7 @@ from rgd.core.policies.model import Attachments, Group, Limits, LocalLimit
 from rgd.core.policies.snapshot import PolicySnapshot
 from tests.unit.core.values import NAMESPACE, TOPIC
 
-BOOK = PolicySnapshot(
+SNAPSHOT = PolicySnapshot(
     {name: Group(name) for name in ("tenant", "namespace", "topic")},
     Attachments(
         {"acme": "tenant", "other": "gone"},
@@ -35,18 +35,18 @@ BOOK = PolicySnapshot(
 def test_each_distinct_group_charges(
     namespace: str | None, topic: str | None, groups: list[str]
 ) -> None:
-    assert [group.name for group in BOOK.groups_of(namespace, topic)] == groups
+    assert [group.name for group in SNAPSHOT.groups_of(namespace, topic)] == groups
 
 
 def test_what_is_attached_to_a_group_is_listed_by_sort() -> None:
-    attached = BOOK.index.attached_to("namespace")
+    attached = SNAPSHOT.index.attached_to("namespace")
     assert list(map(set, attached)) == [
         set(),
         {NAMESPACE},
         {"persistent://acme/orders/twice"},
     ]
-    assert list(map(set, BOOK.index.attached_to("tenant"))) == [{"acme"}, set(), set()]
-    assert BOOK.index.attached_to("nobody").total == 0
+    assert list(map(set, SNAPSHOT.index.attached_to("tenant"))) == [{"acme"}, set(), set()]
+    assert SNAPSHOT.index.attached_to("nobody").total == 0
 
 
 def test_a_namespace_exists_once_named_anywhere() -> None:
