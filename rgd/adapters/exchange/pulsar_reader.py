@@ -9,7 +9,7 @@ How: a lookup finds the topic's broker, through Pulsar's proxies too; the subscr
 and of a new name each time. The broker may send `RECEIVER_QUEUE_MAX` messages ahead; as many permits as it
 counted go back to it, also for what was skipped, or it would stop sending. How it counted an entry whose metadata
 cannot be read, or that declares an absurd number of messages, is not known: the reader then goes on behind it over
-another connection.
+another connection. A reader of new messages also returns what came over the former one meanwhile, some of it twice.
 One thread calls everything but `ask`, `wake`, `stop` and `close`.
 """
 
@@ -180,8 +180,7 @@ class PulsarReader:
         if command.type == wire.CLOSE_CONSUMER:
             raise ConnectionLost("the broker no longer serves the topic")
         if command.type == wire.PONG and self._sent:
-            with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
-                self._sent.popleft().set_result(None)
+            self._answered()
         if command.type != wire.MESSAGE:
             return
         if entry is None:
@@ -198,6 +197,11 @@ class PulsarReader:
             self._must_resume = True
         else:
             self._return_permits(connection, delivered.permits)
+
+    def _answered(self) -> None:
+        """The broker has answered the first query."""
+        with contextlib.suppress(InvalidStateError):  # whoever asked waits no longer
+            self._sent.popleft().set_result(None)
 
     def _skip(self, reason: str) -> None:
         self.unreadable += 1
@@ -245,6 +249,9 @@ class PulsarReader:
         except Refused as exc:
             raise ConnectionLost(str(exc)) from exc
         if former is not None:
+            if not self.from_start:
+                # What was published meanwhile came over this one, some of it over both.
+                self._waiting.extendleft(reversed(_rest_of(former)))
             former.close()
 
     def _open_once(self, deadline: Deadline, start: MessageIdData | None = None) -> None:
@@ -265,9 +272,10 @@ class PulsarReader:
             connection.close()
             raise ConnectionLost("closed meanwhile")
         self._must_resume = False
-        # What was asked over a former connection is asked again over this one.
-        self._asked.extendleft(reversed(self._sent))
-        self._sent.clear()
+        # The broker has answered since they were sent. Asked again, they would wait for ever where something
+        # unreadable always comes before the answer.
+        while self._sent:
+            self._answered()
         self._waiting.extend(connection.early)
         connection.early.clear()
 
@@ -353,6 +361,15 @@ class PulsarReader:
     def _next_request(self) -> int:
         self._request_id += 1
         return self._request_id
+
+
+def _rest_of(connection: PulsarConnection) -> list[Frame]:
+    """What has come over a connection and was not received yet."""
+    rest: list[Frame] = []
+    with contextlib.suppress(ConnectionLost):
+        while len(rest) < RECEIVER_QUEUE_MAX and (frames := connection.receive(0)):
+            rest += frames
+    return rest
 
 
 def _target(found: CommandLookupTopicResponse, asked: Address) -> Address:

@@ -146,13 +146,23 @@ class Connection(web.RequestHandler):
 
     @override
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        if self._body is None or self._body.is_eof():
+            super().data_received(data)
+        else:
+            self._go_on_with_body(data)
         if self._body is not None or self._messages:
             return
         if self._guard is None:
             self._is_early = True
         elif data and not self._force_close:
             self._guard.head_began()
+
+    def _go_on_with_body(self, data: bytes) -> None:
+        """Receive more of a body; aiohttp would drop it where the connection is to end with the answer."""
+        ends = self._close, self._force_close
+        self._close = self._force_close = False
+        super().data_received(data)
+        self._close, self._force_close = ends
 
     # Here it is a question: whether to leave our side open.
     @override

@@ -198,6 +198,10 @@ class Lane(asyncio.Protocol):
 
     def end_soon(self) -> None:
         """As `tls.Secured`."""
+        if self._guard.owner is not self:
+            # It was handed over since it was looked up.
+            self._guard.owner.end_soon()
+            return
         self._is_last = True
         if not self._why_not & _NEXT_TURN:
             self.close_if_idle()

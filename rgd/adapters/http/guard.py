@@ -33,11 +33,17 @@ class Owner(Protocol):
     def force_close(self) -> None:
         """Answer nothing more and close the transport."""
 
+    def end_soon(self) -> None:
+        """Close the transport after the answer to the request that is under way."""
+
 
 class _Nobody:
     """The path of a connection that is gone."""
 
     def force_close(self) -> None:
+        """Nothing is open."""
+
+    def end_soon(self) -> None:
         """Nothing is open."""
 
 

@@ -23,6 +23,10 @@ HOT = ACQUIRE % (len(GOLD), GOLD)
 #: More than a slice of work.
 LONG_BODY = b"[" + b",".join([b'{"group":"idle"}'] * 3000) + b"]"
 LONG = ACQUIRE % (len(LONG_BODY), LONG_BODY)
+CHUNKED_LONG = (
+    b"POST /v1/acquire HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+    % (len(LONG_BODY), LONG_BODY)
+)
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
@@ -222,6 +226,53 @@ async def test_the_request_that_is_under_way_is_answered_first(
         await until(lambda: bool(door.daemon.asked))
         authority.write_bytes(other[0].read_bytes())
         door.server.reload_certificate()
+        assert len((await read_answer(reader)).json) == 3000
+        assert await reader.read() == b""
+
+
+@asynccontextmanager
+async def open_to(door: Door) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+
+async def test_so_it_is_where_the_connection_changes_roads_meanwhile(door: Door) -> None:
+    async with open_to(door) as (reader, writer):
+        writer.write(HOT)
+        await read_answer(reader)
+        assert door.server._lanes is not None
+        (lane,) = door.server._lanes.open
+        door.daemon.asked.clear()
+        writer.write(CHUNKED_LONG)
+        await until(lambda: bool(door.daemon.asked))
+        # Connections are looked up all at once, and ended a few in each turn.
+        lane.end_soon()
+        assert len((await read_answer(reader)).json) == 3000
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize("ends", ["connection", "server"])
+async def test_a_request_is_under_way_while_its_body_comes(door: Door, ends: str) -> None:
+    def is_coming() -> bool:
+        assert door.server._connections is not None
+        connections = door.server._connections.connections
+        return any(getattr(one, "_body", None) is not None for one in connections)
+
+    async with open_to(door) as (reader, writer), asyncio.TaskGroup() as tasks:
+        writer.write(CHUNKED_LONG[:1000])
+        await until(is_coming)
+        if ends == "connection":
+            for connection in [*door.server._open()]:
+                connection.end_soon()
+        else:
+            closing = tasks.create_task(door.server.close())
+            await asyncio.wait({closing}, timeout=0.05)
+            assert not closing.done()
+        writer.write(CHUNKED_LONG[1000:])
         assert len((await read_answer(reader)).json) == 3000
         assert await reader.read() == b""
 
