@@ -28,9 +28,10 @@ from rgd.wire.errors import WireError
 #: Most messages that wait to be sent; beyond that the oldest is dropped, because a later one repeats it.
 OUTBOX_MAX: Final = 256
 
-#: Most payloads that wait for the exchange's answer, and most bytes of them; a larger one waits alone.
+#: Most payloads that wait for the exchange's answer, and most bytes of them; a larger one waits alone. Pulsar drops
+#: messages of a non-persistent topic for a reader to whom more than 64 KiB are still to be written.
 SENDS_MAX: Final = 32
-SENDS_BYTES_MAX: Final = 4 << 20
+SENDS_BYTES_MAX: Final = 64 << 10
 
 #: More rows than this are encoded in a thread, and more decompressed bytes are decoded in one,
 #: because inline they would delay requests by more than a millisecond.

@@ -142,18 +142,23 @@ class Operator:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
 
-        def send(url: str) -> None:
+        def is_done(url: str) -> bool:
             request = urllib.request.Request(url, method=method, data=data, headers=headers)
             try:
                 with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-                    pass
+                    return True
             except urllib.error.HTTPError as error:
                 # urllib follows redirects of reads only.
-                if error.code != HTTPStatus.TEMPORARY_REDIRECT:
-                    raise
-                send(error.headers["Location"])
+                if error.code == HTTPStatus.TEMPORARY_REDIRECT:
+                    return is_done(error.headers["Location"])
+                # A bundle is between two brokers: Pulsar says itself that the caller is to ask again.
+                if b"redo the lookup" in error.read():
+                    return False
+                raise
 
-        await asyncio.to_thread(send, self._url + path)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not await asyncio.to_thread(is_done, self._url + path):
+                pass
 
     async def namespace(self, name: str) -> None:
         """A namespace, with its tenant."""
