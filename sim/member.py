@@ -71,7 +71,7 @@ class Brain(Protocol):
         ...
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
-        """What it computes every broker's share to be; None where it believes nobody just now."""
+        """What it computes every broker's share to be; None where it believes nobody just now, or has yet to compute."""
         ...
 
     def tokens(self, key: GroupKey, now: Nanos) -> tuple[float, float]:
@@ -123,8 +123,11 @@ class CoreBrain:
         return share_in(self.limiter, key)
 
     def shares(self, key: GroupKey) -> Mapping[str, Rates] | None:
-        reader = self.broker.shard_reader
+        reader, sharing = self.broker.shard_reader, self.broker.sharing
         if self.broker.mode is not Mode.LIVE or not reader.is_warm(key.group):
+            return None
+        if sharing.awaits(key):
+            # Its map is ahead of its share for as long as slices rest, some microseconds.
             return None
         return self.broker.shares(key)
 

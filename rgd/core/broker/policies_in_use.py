@@ -120,3 +120,9 @@ def row_of(pair: Rates) -> Ints:
     """[2] rates as columns hold them: Milli per second, `NO_RATE` for unlimited."""
     row: Ints = rates([(pair.messages, pair.bytes)])[0]
     return row
+
+
+def rates_of(pair: Sequence[int]) -> Rates:
+    """The rates of a row; the inverse of `row_of`."""
+    messages, size = pair
+    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)

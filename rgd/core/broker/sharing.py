@@ -12,7 +12,7 @@ into force. The limiter is called only where the rate in force changed.
 Everything here is a column by slot id.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -24,7 +24,7 @@ from rgd.core.broker.damping import Damping, Waits
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
-from rgd.core.broker.policies_in_use import PoliciesInUse, row_of
+from rgd.core.broker.policies_in_use import PoliciesInUse, rates_of, row_of
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
 from rgd.core.broker.turns import GROUP_ROWS
@@ -168,7 +168,7 @@ class Sharing:
         quota = row_of(self.quota(key))[None]
         shares = self._broker_index.share_out(np.array([slot]), quota, [self.policy(key)])
         table = shares.of_all()[0].tolist()
-        return {name: _rates(pair) for name, pair in zip(self.brokers, table, strict=True)}
+        return {name: rates_of(pair) for name, pair in zip(self.brokers, table, strict=True)}
 
     def is_short(self, slots: Ints) -> Flags:
         """[slots] whether the demand of a group in use exceeds its quota, by the usage map."""
@@ -206,13 +206,13 @@ class Sharing:
             self._is_in_use[slot] = True
             self.shards.use(slots, now)
             self._applied[slot] = self._target[slot]
-            return _rates(self._applied[slot].tolist())
+            return rates_of(self._applied[slot].tolist())
         if self._policies.is_unread[slot]:
             self._read_lazily(slot, now)
             if slot not in self._damping:
                 return self._by_mode.least(group.rates(kind))
         self._applied[slot] = self._damping.in_force(slots, now, self._damping_ns)[0]
-        return _rates(self._applied[slot].tolist())
+        return rates_of(self._applied[slot].tolist())
 
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
@@ -294,6 +294,11 @@ class Sharing:
         """The slot id of a group in use, `NO_SLOT` where it has none."""
         slot = self._usage.index.find(key)
         return NO_SLOT if slot is None or slot not in self._damping else slot
+
+    def awaits(self, key: GroupKey) -> bool:
+        """Whether the share of a group in use is still to be recomputed."""
+        slot = self.slot_of(key)
+        return slot != NO_SLOT and bool(self._is_marked[slot])
 
     @property
     def slotless(self) -> int:
@@ -416,7 +421,7 @@ class Sharing:
         self._applied[slots] = in_force
         keys = self._usage.index.keys
         for slot, pair in zip(slots.tolist(), in_force.tolist(), strict=True):
-            self._apply(keys[slot], _rates(pair), now)
+            self._apply(keys[slot], rates_of(pair), now)
         self._is_adrift[slots] = False
 
     def _targets(self, slots: Ints) -> Ints:
@@ -482,8 +487,3 @@ class Sharing:
             column = grown(getattr(self, name), count)
             column[before:] = fresh
             setattr(self, name, column)
-
-
-def _rates(pair: Sequence[int]) -> Rates:
-    messages, size = pair
-    return Rates(None if messages == NO_RATE else messages, None if size == NO_RATE else size)
