@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.broker.broker import Broker
+from rgd.core.broker.policies_in_use import rates_of
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
 from rgd.core.exchange.columns import KINDS, Ints, rates
@@ -153,7 +154,7 @@ def _idle(
         shares = broker_index.share_out(np.array([slot]), quota, [policy]).of_all()[0]
     has_row = {row.broker for row in rows}
     return tuple(
-        IdleView(name, _rates_view(_rates(share)))
+        IdleView(name, _rates_view(rates_of(share)))
         for name, share in zip(names, shares.tolist(), strict=True)
         if name not in has_row
     )
@@ -171,7 +172,7 @@ def _unused_shares(broker: Broker, quotas: Sequence[Rates]) -> list[Rates]:
         _NO_ROWS, _columns(quotas), brokers=len(broker_index.names()), floor_ppm=floor_ppm
     )
     at = np.arange(len(quotas))
-    return [_rates(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
+    return [rates_of(pair) for pair in shares.idle(at, np.full(len(at), broker_index.own)).tolist()]
 
 
 def _shared_out(
@@ -201,7 +202,7 @@ def _shared_out(
             RowView(name, RatesView(*admitted), RatesView(*wanted), count, age_of(name), of_row)
         )
     own = shared.of_index(broker_index.own).tolist()
-    return [_rates(pair) for pair in own], tables
+    return [rates_of(pair) for pair in own], tables
 
 
 def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
@@ -230,10 +231,6 @@ def _slots_of(broker: Broker, name: str) -> _Slots:
 
 def _columns(quotas: Iterable[Rates]) -> Ints:
     return rates((quota.messages, quota.bytes) for quota in quotas)
-
-
-def _rates(pair: Sequence[int]) -> Rates:
-    return Rates(*[None if rate == NO_RATE else rate for rate in pair])
 
 
 def _rates_view(rates: Rates) -> RatesView:

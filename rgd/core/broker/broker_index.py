@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rgd.core.broker.policies_in_use import rates_of
 from rgd.core.broker.settings import BrokerSettings
-from rgd.core.exchange.columns import Flags, Ints
+from rgd.core.exchange.columns import Flags, Ints, rates
 from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import Gathered, UsageMap
-from rgd.core.policies.model import Rates, SharePolicyName
-from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
+from rgd.core.policies.model import SharePolicyName
+from rgd.core.shares.columns import Rows, Shares, share_out
 from rgd.core.shares.model import PPM, WEIGHT_ONE, Row
 from rgd.core.shares.registry import allocate
 from rgd.core.stock.steering import evened, hungry, is_hungry
@@ -203,17 +204,11 @@ class BrokerIndex:
             )
         shares = allocate(
             policy,
-            Rates(*(None if rate == NO_RATE else rate for rate in quota.tolist())),
+            rates_of(quota.tolist()),
             table,
             floor_ppm=self._settings.floor_ppm,
         )
-        return np.array(
-            [
-                [NO_RATE if rate is None else rate for rate in (share.messages, share.bytes)]
-                for share in shares
-            ],
-            np.int64,
-        )
+        return rates((share.messages, share.bytes) for share in shares)
 
 
 def _with_own(rows: Gathered, own: OwnRates, me: int) -> Gathered:

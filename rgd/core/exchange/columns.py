@@ -179,8 +179,8 @@ class ShareColumns:
         return map(
             ShareRow,
             self.usage,
-            (_rate_pair(pair) for pair in self.share.tolist()),
-            (_rate_pair(pair) for pair in self.quota.tolist()),
+            (rate_pair(pair) for pair in self.share.tolist()),
+            (rate_pair(pair) for pair in self.quota.tolist()),
             (POLICIES[code] for code in self.policies.tolist()),
             _pairs_of(self.refused),
             self.sent.tolist(),
@@ -279,6 +279,12 @@ def rates(values: Iterable[tuple[Rate, Rate]]) -> Ints:
     )
 
 
+def rate_pair(pair: Sequence[int]) -> tuple[Rate, Rate]:
+    """A row of `rates`; `NO_RATE` becomes None."""
+    messages, size = pair
+    return (None if messages == NO_RATE else messages, None if size == NO_RATE else size)
+
+
 def taken(groups: Sequence[str], places: Ints) -> Sequence[str]:
     """The names at these indexes."""
     if isinstance(groups, NumberedNames):
@@ -332,11 +338,6 @@ def _joined_levels(parts: Sequence[ShareColumns]) -> Ints:
             for part in parts
         ]
     )
-
-
-def _rate_pair(pair: list[int]) -> tuple[Rate, Rate]:
-    messages, size = pair
-    return (None if messages == NO_RATE else messages, None if size == NO_RATE else size)
 
 
 def _equal(left: UsageColumns | ShareColumns, right: UsageColumns | ShareColumns) -> bool:

@@ -43,7 +43,7 @@ QUEUE_MAX = 10_000
 _T = TypeVar("_T")
 
 MakeExchange = Callable[..., Exchange]
-MakeStore = Callable[[], PolicyStore]
+MakeStore = Callable[..., PolicyStore]
 
 
 class Backend(Protocol):
@@ -51,7 +51,7 @@ class Backend(Protocol):
 
     def exchange(self, *, queue_max: int = QUEUE_MAX, shard: Shard = WHOLE) -> Exchange: ...
 
-    def store(self) -> PolicyStore: ...
+    def store(self, *, is_patient: bool = False) -> PolicyStore: ...
 
     async def wipe(self) -> None:
         """Put an empty table in place of the present one, under whoever has it open."""
@@ -67,7 +67,7 @@ class MemoryBackend:
         bus = self._buses.setdefault(shard, MemoryBus())
         return MemoryExchange(bus, queue_max=queue_max)
 
-    def store(self) -> MemoryPolicyStore:
+    def store(self, *, is_patient: bool = False) -> MemoryPolicyStore:
         return MemoryPolicyStore(self._bus)
 
     async def wipe(self) -> None:
@@ -87,8 +87,11 @@ class PulsarBackend(ABC):
         topic = self.usage if shard == WHOLE else topic_of(self.usage, shard)
         return PulsarExchange(self.url, topic, settings=self.settings, queue_max=queue_max)
 
-    def store(self) -> PulsarPolicyStore:
-        return PulsarPolicyStore(self.url, self.policies, settings=self.settings)
+    def store(self, *, is_patient: bool = False) -> PulsarPolicyStore:
+        settings = self.settings
+        if is_patient:
+            settings = replace(settings, open_timeout_s=TIMEOUT_S)
+        return PulsarPolicyStore(self.url, self.policies, settings=settings)
 
     @abstractmethod
     async def kill(self) -> None:

@@ -85,8 +85,8 @@ async def store(request: pytest.FixtureRequest) -> AsyncGenerator[MakeStore]:
     ground = _ground(request)
     made: list[PolicyStore] = []
 
-    def make() -> PolicyStore:
-        made.append(ground.store())
+    def make(*, is_patient: bool = False) -> PolicyStore:
+        made.append(ground.store(is_patient=is_patient))
         return made[-1]
 
     yield make
