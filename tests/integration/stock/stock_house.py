@@ -137,6 +137,14 @@ def is_to_be_repeated(error: urllib.error.HTTPError) -> bool:
     return b"redo the lookup" in said or error.code == HTTPStatus.SERVICE_UNAVAILABLE
 
 
+def is_in_force(found: bytes, body: dict[str, int] | None) -> bool:
+    """Whether Pulsar has this policy, or none."""
+    policy = json.loads(found or b"null")
+    if body is None or policy is None:
+        return policy is body
+    return bool(body.items() <= policy.items())
+
+
 class Operator:
     """Changes a Pulsar over REST, as pulsar-admin does."""
 
@@ -186,6 +194,16 @@ class Operator:
             while (found := await asyncio.to_thread(answer)) is None:
                 pass
         return found
+
+    async def policy(self, path: str, body: dict[str, int] | None) -> None:
+        """Set a policy of a topic, or delete it.
+
+        Pulsar writes it to a topic that it reads itself, so it answers before the policy is in force.
+        """
+        await self.call("DELETE" if body is None else "POST", path, body)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not is_in_force(await self.read(self._url + path), body):
+                pass
 
     async def namespace(self, name: str) -> None:
         """A namespace, with its tenant."""
