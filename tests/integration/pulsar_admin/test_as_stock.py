@@ -47,7 +47,7 @@ from tests.support.pulsar_standalone import (
 
 PAGE = Path(__file__).parents[3] / "docs" / "pulsar-admin.md"
 SOON_S = 60
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 600
 #: Half the time that its JVM takes otherwise.
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+PerfDisableSharedMem"
 
