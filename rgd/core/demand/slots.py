@@ -115,6 +115,8 @@ class Span:
     begin: Floats
     end: Floats
     elapsed_ns: Floats
+    #: Requests without those marked as retries.
+    requests: Floats
     #: Whether there is something to measure: neither idle, nor a steady flow that has stopped.
     sounds: Flags
 
@@ -220,14 +222,8 @@ def span(
         is_single &= now[:, REFUSALS] == begin[:, REFUSALS]
         since = np.where(is_single, np.minimum(since, now[:, AT] - settings.round_ns), since)
     elapsed_ns = np.maximum(end[:, AT] - since, np.where(is_short, settings.min_interval_ns, 1))
-    return Span(begin, end, elapsed_ns, sounds)
-
-
-def requests(of: Span) -> Floats:
-    """[rows] requests of a span without those marked as retries."""
-    said: Floats = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
-    new: Floats = np.maximum(said - (of.end[:, RETRIES] - of.begin[:, RETRIES]), 0)
-    return new * of.sounds
+    asked = end[:, REQUESTS] - begin[:, REQUESTS] - (end[:, RETRIES] - begin[:, RETRIES])
+    return Span(begin, end, elapsed_ns, np.maximum(asked, 0) * sounds, sounds)
 
 
 def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
