@@ -183,10 +183,10 @@ class PulsarReader:
             self._answered()
         if command.type != wire.MESSAGE:
             return
+        at = self._last = command.message.message_id
         if entry is None:
             self._must_resume = True
             return self._skip("larger than any that Pulsar takes by default")
-        at = self._last = command.message.message_id
         delivered = read_delivery(entry)
         if delivered.fault is not None:
             self._skip(str(delivered.fault))
@@ -242,7 +242,7 @@ class PulsarReader:
 
     def _resume(self) -> None:
         """Read on from here, over another connection, because the permits of this one cannot be known any more."""
-        start = self._last if self.from_start else wire.LATEST
+        start = _behind(self._last) if self.from_start else wire.LATEST
         former = self._connection
         try:
             self._open_once(Deadline(self._settings.open_timeout_s), start)
@@ -255,7 +255,7 @@ class PulsarReader:
             former.close()
 
     def _open_once(self, deadline: Deadline, start: MessageIdData | None = None) -> None:
-        """Read from behind `start`; None: as from_start says. No lookup begins after the deadline."""
+        """Read from `start` on; None: as from_start says. No lookup begins after the deadline."""
         if start is None:
             start = wire.EARLIEST if self.from_start else wire.LATEST
         connection = self._owner(deadline)
@@ -361,6 +361,11 @@ class PulsarReader:
     def _next_request(self) -> int:
         self._request_id += 1
         return self._request_id
+
+
+def _behind(last: MessageIdData | None) -> MessageIdData | None:
+    """Where to read on from: a broker delivers the entry that it is given as a start once more."""
+    return last and MessageIdData(ledgerId=last.ledgerId, entryId=last.entryId + 1)
 
 
 def _rest_of(connection: PulsarConnection) -> list[Frame]:

@@ -7,12 +7,14 @@ docs/decisions/0042-rgd-reads-pulsar-itself.md). What each of them is read as is
 """
 
 import asyncio
+import contextlib
 import struct
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX
+from rgd.adapters.exchange.pulsar_reader import RECEIVER_QUEUE_MAX, PulsarReader
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     TIMEOUT_S,
@@ -30,6 +32,9 @@ pytestmark = pytest.mark.slow
 MANY = RECEIVER_QUEUE_MAX + 200
 #: Of the kinds that the client has always gone past.
 SOME = 20
+
+#: Kinds whose permits nobody knows, so that the reader goes on over another connection.
+OF_UNKNOWN_PERMITS = ("batch with 300 KB of metadata", "batch of two billion")
 
 Hostile = Callable[[int], tuple[bytes, bytes]]
 
@@ -90,6 +95,49 @@ async def _send(backend: PulsarBackend, topic: str, hostile: Hostile, count: int
     async with asyncio.timeout(TIMEOUT_S), RawProducer(port, topic) as raw:
         await raw.send(hostile(number) for number in range(count))
         assert raw.taken == count
+
+
+def _keyed(key: bytes) -> tuple[bytes, bytes]:
+    """A record that any reader can read."""
+    return metadata(1, (6, key)), b"value"
+
+
+@contextlib.contextmanager
+def _closing(backend: PulsarBackend) -> Iterator[PulsarReader]:
+    reader = PulsarReader(backend.url, backend.policies, backend.settings, from_start=True)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _read(reader: PulsarReader, keys: list[str], until: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + TIMEOUT_S
+    while not until():
+        assert time.monotonic() < end_s, f"{reader.unreadable} skipped, {keys} read"
+        keys += [delivery.key for delivery in reader.read(0.05)]
+
+
+@pytest.mark.parametrize("kind", OF_UNKNOWN_PERMITS)
+async def test_over_another_connection_nothing_is_read_twice_and_nothing_is_left_out(
+    kind: str, broker_backend: PulsarBackend
+) -> None:
+    topic, keys = broker_backend.policies, list[str]()
+    port = int(broker_backend.url.rpartition(":")[2])
+    with _closing(broker_backend) as reader:
+        # A broker takes a producer once it serves the topic, and looking it up makes it do so.
+        await asyncio.to_thread(reader.open)
+    with _closing(broker_backend) as reader:
+        async with asyncio.timeout(3 * TIMEOUT_S), RawProducer(port, topic) as raw:
+            for key in (b"first", b"second"):
+                await raw.send([_keyed(key), *(HOSTILE[kind](n) for n in range(SOME))])
+            await asyncio.to_thread(reader.open)
+            await asyncio.to_thread(_read, reader, keys, lambda: reader.unreadable >= 2 * SOME)
+            # The one before is the last of the topic: there is nothing behind it yet.
+            await raw.send([_keyed(b"third")])
+            await asyncio.to_thread(_read, reader, keys, lambda: "third" in keys)
+    assert keys == ["first", "second", "third"]
+    assert reader.unreadable == 2 * SOME
 
 
 async def test_a_thousand_encrypted_messages_do_not_stop_an_exchange(
