@@ -44,9 +44,6 @@ GAPS_QUIET: Final = 2
 #: `CORRECTED_PART` of it; and half a round that is off by less is no step.
 CORRECTED_PART: Final = 100
 
-#: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
-FRESH_PART: Final = 0.5
-
 #: Number of differences of slots from which their noise is known.
 DIFFERENCES_MIN: Final = 3
 
@@ -271,8 +268,11 @@ def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
     before = _rates(of, of.base, end)
     # Units are whole, so one more or less in either is no difference.
     unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
-    part = np.where(of.advertised > 0, of.threshold / np.maximum(of.advertised, 1), FRESH_PART)
-    return either(np.abs(slot - before) > np.maximum(unit, part * np.maximum(slot, before)))
+    # A first report says what was counted, so before it there is nothing to correct.
+    is_advertised = of.advertised > 0
+    part = of.threshold / np.maximum(of.advertised, 1)
+    far = np.maximum(unit, part * np.maximum(slot, before))
+    return either(is_advertised & (np.abs(slot - before) > far))
 
 
 def _is_steady(of: Slots) -> Flags:
