@@ -1,7 +1,7 @@
 """A whole daemon beside the test: the real core, policies table and HTTP door, on a bus in memory.
 
 It lives on an event loop of its own thread, so that a command under test can call it as it calls any
-daemon. `ask` puts load on it through the short road.
+daemon. `ask` puts load on it through the fast path.
 """
 
 import asyncio

@@ -160,7 +160,8 @@ async def test_replaced_sessions_leave_no_thread_and_no_descriptor_behind(
 
 
 def _threads_of_clients() -> int:
-    pooled = sum(thread.name.startswith("rgd-pulsar-changing") for thread in threading.enumerate())
+    pools = ("rgd-pulsar-opening", "rgd-pulsar-closing")
+    pooled = sum(thread.name.startswith(pools) for thread in threading.enumerate())
     threads: int = psutil.Process().num_threads()
     return threads - pooled
 

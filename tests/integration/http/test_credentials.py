@@ -1,6 +1,6 @@
 """Tokens and certificates that change while the server runs, and callers that must show a certificate.
 
-Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_roads.py).
+Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_both_paths.py).
 """
 
 import asyncio

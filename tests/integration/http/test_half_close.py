@@ -60,8 +60,8 @@ async def test_all_requests_that_were_sent_before_are_answered(door: Door, count
     [
         pytest.param(post(LONG) + post(BODY) * 2, 3, id="behind a long array"),
         pytest.param(post(BODY) * PIPELINED_MAX + post(LONG), PIPELINED_MAX + 1, id="a long array"),
-        pytest.param(post(BODY) * 40 + GET + CHUNKED + post(BODY), 43, id="on the other road"),
-        pytest.param(post(LONG) + GET, 2, id="then the other road"),
+        pytest.param(post(BODY) * 40 + GET + CHUNKED + post(BODY), 43, id="on the other path"),
+        pytest.param(post(LONG) + GET, 2, id="then the other path"),
     ],
 )
 async def test_whatever_kind_they_are(door: Door, sent: bytes, expected: int) -> None:

@@ -1,6 +1,6 @@
 """The fast lane and aiohttp: the same answers to the same bytes, whole or torn, sound or not.
 
-Law: a client cannot tell which road answers, but by the time it takes. Files whose tests run on both roads are
+Law: a client cannot tell which path answers, but by the time it takes. Files whose tests run on both paths are
 listed in conftest.py; here both get the same bytes at once, and what only the lane does is tested.
 """
 
