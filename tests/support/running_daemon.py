@@ -36,7 +36,7 @@ from rgd.views.model import ExplainView
 _Result = TypeVar("_Result")
 
 BROKER = "broker-1"
-UP_S = 20.0
+UP_S = 60
 #: Short, so that it is soon up.
 ROUND_NS = 100 * NS_PER_MS
 

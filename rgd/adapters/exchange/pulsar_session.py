@@ -54,11 +54,12 @@ READ_WAIT_S: Final = 0.5
 #: The first and the longest pause before the reader connects again.
 READ_PAUSE_S_FIRST: Final = 0.1
 READ_PAUSE_S_MAX: Final = 2.0
-#: Most clients of this process that are being opened or closed at one time; both block while a
-#: broker does not answer. Further ones wait for their turn, so this also bounds half-closed clients.
-#: They have threads of their own, because decoding reports must not wait for a broker.
+#: Most clients of this process that are being opened at one time, and most that are being closed; both
+#: block while a broker does not answer. Further ones wait for their turn, so this also bounds half-closed clients.
+#: They have threads of their own, because decoding reports must not wait for a broker, nor opening for closing.
 CHANGING_MAX: Final = 8
-_changing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-changing")
+_opening: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-opening")
+_closing: Final = ThreadPoolExecutor(CHANGING_MAX, thread_name_prefix="rgd-pulsar-closing")
 #: What the client says of a send when its producer will never work again.
 _FINAL_FAULTS: Final = frozenset(
     {
@@ -82,20 +83,31 @@ class _Link:
     reader: PulsarReader
     reading: threading.Thread
 
-    def close(self, takes_its_time: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
-        """Close; blocks while a broker does not answer. The reading thread ends by itself, and closes its reader.
-
-        If there is time, the producer is closed first, because a client that is closed with it open
-        while its connection breaks is not always freed (3.13: a thread and three descriptors each).
-        """
+    def close(self) -> None:
+        """Close; blocks while a broker does not answer. The reading thread ends by itself, and closes its reader."""
         self.reader.stop()
         # A dead broker does not answer, but everything is closed all the same.
-        for closing in [self.producer.close, self.client.close][not takes_its_time :]:
-            with contextlib.suppress(pulsar.PulsarException):
-                closing()
+        close_after(self.client, 0)
+        self._forget()
+
+    def close_in_steps(self, rest_s: float) -> None:
+        """Close the producer, and its client only after this time, in a thread.
+
+        A client that is closed while its producer's connection breaks, or with a pending retry, is not always freed
+        (3.13: a thread and three descriptors each): after cut-offs by a firewall a third of them were not.
+        """
+        self.reader.stop()
+        with contextlib.suppress(pulsar.PulsarException):
+            self.producer.close()
+        _closing.submit(close_after, self.client, rest_s)
+        self._forget()
+
+    def _forget(self) -> None:
+        """The client frees threads and descriptors when nothing refers to it.
+
+        The traceback of a failed send still refers to this link, and the garbage collector runs seldom.
+        """
         self.reading.join(CLOSE_TIMEOUT_S)
-        # The client frees threads and descriptors when nothing refers to it. The traceback of a
-        # failed send still refers to this link, and the garbage collector runs seldom.
         self.client = self.producer = None
 
 
@@ -146,7 +158,7 @@ class PulsarSession:
         if self._closing.is_set():
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
         try:
-            await loop.run_in_executor(_changing, self._open, listener, from_start)
+            await loop.run_in_executor(_opening, self._open, listener, from_start)
         except pulsar.PulsarException as exc:
             fault = type(exc).__name__
             raise translate(fault, url=self._url, topic=self._topic) from exc
@@ -246,7 +258,11 @@ class PulsarSession:
         # The client waits for an answer as long as a step of joining may take, but we do not. (Its
         # `shutdown` would not wait, but blocks with the interpreter's lock held.) The thread is not
         # cancelled after that time, because a client that is never closed keeps its threads and descriptors.
-        closing = asyncio.get_running_loop().run_in_executor(_changing, link.close, is_replaced)
+        loop, rest_s = asyncio.get_running_loop(), self._settings.open_timeout_s
+        if is_replaced:
+            closing = loop.run_in_executor(_closing, link.close_in_steps, rest_s)
+        else:
+            closing = loop.run_in_executor(_closing, link.close)
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
 
     def _open(self, listener: Callable[[Delivery], None], from_start: bool) -> None:  # noqa: FBT001 - run_in_executor's argument
@@ -267,7 +283,7 @@ class PulsarSession:
             # Its next retry is due within the total time of the retries so far. A client that is closed with
             # a pending retry is not always freed (3.13: a thread and three descriptors each).
             reader.close()
-            _changing.submit(close_after, client, self._settings.open_timeout_s)
+            _closing.submit(close_after, client, self._settings.open_timeout_s)
             raise
         except BaseException:
             reader.close()
@@ -279,7 +295,7 @@ class PulsarSession:
             if is_wanted:
                 self._link = link
         if not is_wanted:
-            link.close(takes_its_time=False)
+            link.close()
             raise ExchangeClosed(f"{self._topic} was closed while it was opened")
 
     def _join(self, reader: PulsarReader) -> None:

@@ -23,7 +23,7 @@ from rgd.core.broker.broker import Broker
 from rgd.core.exchange.messages import Sender
 
 NAMES = ("broker-1", "broker-2", "broker-3")
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 def groups(rate: int) -> str:

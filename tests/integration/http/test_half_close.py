@@ -126,7 +126,7 @@ async def test_who_reads_late_gets_them_all(door: Door) -> None:
 
 async def test_on_a_unix_socket_too(tmp_path: Path) -> None:
     path = tmp_path / "rgd.sock"
-    async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(10):
+    async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(60):
         reader, writer = await asyncio.open_unix_connection(str(path))
         writer.write(post(BODY) * 40)
         writer.write_eof()
