@@ -20,6 +20,8 @@ PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3 python)
 
 CODE := rgd sim tests proto examples $(if $(wildcard bench/*.py),bench)
 LIGHT := not pulsar and not spark and not e2e and not slow
+# Slow ones that share nothing, so that they run on all cores.
+ALONE := slow and not pulsar and not embedded and not spark and not e2e
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
@@ -51,7 +53,8 @@ check: fmt-check lint types arch spell proto-check ## everything that needs neit
 
 .PHONY: test
 test: check ## check, then every test on the real components
-	$(PYTEST) -m "not ($(LIGHT))" --durations=25
+	$(PYTEST) -q -n auto -m "$(ALONE)" --durations=10
+	$(PYTEST) -m "not ($(LIGHT)) and not ($(ALONE))" --durations=25
 
 .PHONY: cover
 cover: $(STAMP) ## coverage of the light tests; core, views and wire at least 95 %

@@ -135,7 +135,7 @@ class LimiterAlone:
 
     def acquire(self, request: Request) -> Answer:
         """Decide one question."""
-        return self.limiter.acquire(request, self.now)
+        return self.limiter.decide(*request, self.now)
 
     def acquire_together(self, asked: Collection[Together]) -> bool:
         """Grant all or nothing."""

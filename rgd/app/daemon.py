@@ -155,7 +155,7 @@ class RgdDaemon(Looks, Leasing):
     def acquire(self, request: Request) -> Answer:
         """Decide one request now (the fast path)."""
         try:
-            return self.core.limiter.acquire(request, self.now())
+            return self.core.limiter.decide(*request, self.now())
         except Exception as error:
             if is_answer(error):
                 raise

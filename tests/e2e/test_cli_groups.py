@@ -31,7 +31,7 @@ attach:
   namespaces: {acme/orders: gold}
 """
 SEED = 5
-SOON_S = 30.0
+SOON_S = 120.0
 
 
 class Ran(NamedTuple):

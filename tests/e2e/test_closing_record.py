@@ -37,7 +37,7 @@ async def live_until_logged(daemon: Daemon, folder: Path) -> None:
     """Start a daemon, ask of it, and wait until a round of it is in its log."""
     before = len(records(folder))
     await daemon.start()
-    async with DaemonClient(daemon.base) as client, asyncio.timeout(30):
+    async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
         while len(records(folder)) == before:
             await client.acquire({"group": "gold"})
 

@@ -22,7 +22,7 @@ from tests.support import components
 
 pytestmark = [pytest.mark.e2e, pytest.mark.embedded]
 
-SOON_S = 30.0
+SOON_S = 120.0
 QUOTA = 100
 #: The depth of a bucket, `shares.burst_ms`.
 BURST_S = 0.25

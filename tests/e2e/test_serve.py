@@ -61,7 +61,7 @@ async def test_without_its_pulsar_it_serves_and_says_that_it_is_degraded(tmp_pat
     daemon = Daemon("broker-1", tmp_path, NOWHERE)
     await daemon.start()
     try:
-        async with DaemonClient(daemon.base) as client, asyncio.timeout(30):
+        async with DaemonClient(daemon.base) as client, asyncio.timeout(120):
             answer = await client.acquire({"group": "gold"})
             assert answer["granted"]
             # Ready in spite of Pulsar, once the two rounds of a start are over.
@@ -91,7 +91,7 @@ async def test_a_second_daemon_of_one_name_refuses_to_start(tmp_path: Path) -> N
     second = Daemon("broker-1", tmp_path / "second", url)
     try:
         await first.start()
-        async with DaemonClient(first.base) as client, asyncio.timeout(30):
+        async with DaemonClient(first.base) as client, asyncio.timeout(120):
             while not await client.is_ready():
                 pass
             await second.start()

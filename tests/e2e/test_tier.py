@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 NOWHERE = "pulsar://127.0.0.1:1"
 LAG = 'rgd_remote_copy_lag_segments{partition="broker-1",topic="usage"}'
 OLDEST = 'rgd_upload_tier_lag{partition="broker-1",topic="usage"}'
-SOON_S = 60
+SOON_S = 120.0
 
 
 async def fetched(url: str) -> bytes:

@@ -27,12 +27,12 @@ class Looking:
 
     told: list[tuple[int, int]] = field(default_factory=list)
 
-    def at(self, now: int, settle: int) -> int:
+    def at(self, now: int, damping_ns: int) -> int:
         ends = [moment for moment, _ in self.told[1:]]
         window = [
             rate
             for (_, rate), end in zip(self.told, [*ends, now + 1], strict=True)
-            if end > now - settle
+            if end > now - damping_ns
         ]
         return min((rate for rate in window if rate != NO_RATE), default=NO_RATE)
 
@@ -41,15 +41,15 @@ class Looking:
 class Applied:
     """A Damping, its model, and the rates in force as it announced them."""
 
-    settle: int
+    damping_ns: int
     count_max: int
     damping: Damping = field(default_factory=Damping)
     models: dict[int, tuple[Looking, Looking]] = field(default_factory=dict)
     rates: dict[int, list[int]] = field(default_factory=dict)
 
     def put_in_force(self, now: int) -> None:
-        while (due := self.damping.next_at(self.settle)) is not None and due <= now:
-            slots, rates = self.damping.settle(Nanos(now), self.settle, self.count_max)
+        while (due := self.damping.next_at(self.damping_ns)) is not None and due <= now:
+            slots, rates = self.damping.raise_due(Nanos(now), self.damping_ns, self.count_max)
             assert len(set(slots.tolist())) == len(slots) <= self.count_max
             self.rates |= dict(zip(slots.tolist(), rates.tolist(), strict=True))
 
@@ -66,12 +66,14 @@ class Applied:
             for model, target in zip(self.models[slot], pair, strict=True):
                 model.told.append((now, target))
         slots = np.array(list(targets), np.int64)
-        rates = self.damping.aim(slots, np.array(list(targets.values())), Nanos(now), self.settle)
+        rates = self.damping.aim(
+            slots, np.array(list(targets.values())), Nanos(now), self.damping_ns
+        )
         self.rates |= dict(zip(slots.tolist(), rates.tolist(), strict=True))
 
     def expected(self, now: int) -> dict[int, list[int]]:
         return {
-            slot: [model.at(now, self.settle) for model in pair]
+            slot: [model.at(now, self.damping_ns) for model in pair]
             for slot, pair in self.models.items()
         }
 
@@ -83,11 +85,11 @@ def scripts(rates: st.SearchStrategy[int]) -> st.SearchStrategy[list[tuple[int, 
     )
 
 
-@given(settle=st.integers(0, 10), count_max=st.integers(1, 3), script=scripts(FEW_RATES))
+@given(damping_ns=st.integers(0, 10), count_max=st.integers(1, 3), script=scripts(FEW_RATES))
 def test_the_rate_in_force_is_a_sliding_minimum_and_every_increase_is_due_in_time(
-    settle: int, count_max: int, script: list[tuple[int, dict[int, tuple[int, int]] | int]]
+    damping_ns: int, count_max: int, script: list[tuple[int, dict[int, tuple[int, int]] | int]]
 ) -> None:
-    applied, now = Applied(settle, count_max), 0
+    applied, now = Applied(damping_ns, count_max), 0
     for gap, step in script:
         for _ in range(gap):
             now += 1
@@ -98,18 +100,18 @@ def test_the_rate_in_force_is_a_sliding_minimum_and_every_increase_is_due_in_tim
         else:
             applied.aim(step, now)
         assert applied.rates == applied.expected(now)
-    for _ in range(settle + 1):
+    for _ in range(damping_ns + 1):
         now += 1
         applied.put_in_force(now)
         assert applied.rates == applied.expected(now)
-    assert applied.damping.next_at(settle) is None
+    assert applied.damping.next_at(damping_ns) is None
 
 
-@given(settle=st.integers(0, 10), script=scripts(MANY_RATES))
+@given(damping_ns=st.integers(0, 10), script=scripts(MANY_RATES))
 def test_with_more_increases_than_are_kept_no_rate_is_in_force_too_early(
-    settle: int, script: list[tuple[int, dict[int, tuple[int, int]] | int]]
+    damping_ns: int, script: list[tuple[int, dict[int, tuple[int, int]] | int]]
 ) -> None:
-    applied, now = Applied(settle, 3), 0
+    applied, now = Applied(damping_ns, 3), 0
 
     def is_early(rates: list[int], expected: list[int]) -> bool:
         pairs = zip(rates, expected, strict=True)
@@ -125,7 +127,7 @@ def test_with_more_increases_than_are_kept_no_rate_is_in_force_too_early(
             applied.end(step)
         else:
             applied.aim(step, now)
-    for _ in range(settle + 1):
+    for _ in range(damping_ns + 1):
         now += 1
         applied.put_in_force(now)
     assert applied.rates == applied.expected(now)

@@ -66,7 +66,7 @@ PLACES = (
     ("link", "sent"),
     ("link", "received"),
     ("sharing", "work"),
-    ("sharing", "settle"),
+    ("sharing", "raise_due"),
     ("sharing", "refresh"),
     ("sharing", "refresh_all"),
     ("sharing", "recover"),

@@ -1,4 +1,4 @@
-"""The road that messages take: order, loss, slowness, and faults that cut it.
+"""The path that messages take: order, loss, slowness, and faults that cut it.
 
 Not covered: what brokers make of it.
 """

@@ -6,7 +6,7 @@ import contextlib
 from rgd.ports.exchange import Exchange, ExchangeDown
 
 #: Far more than anything takes here; only a fault reaches it.
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 async def hears_itself(member: Exchange) -> None:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ ROUND_S = 1.0
 #: Share of one of two busy daemons may differ from its part by so much of it.
 NEAR = 0.05
 TIMEOUT_S = 120.0
+#: By how much of the quota a share may move within so many rounds and still be at its end.
+STEADY = 0.005
+STEADY_ROUNDS = 2
 #: Each busy daemon is asked for 50 messages this often.
 ASK_S = 0.05
 _LOOK_S = 0.02
@@ -95,8 +99,7 @@ class Cluster:
             kill: takes it away.
             restart: returns once Pulsar serves clients again.
         """
-        await self.until_fair()
-        before = await self._shares()
+        before = await self._steady_shares()
         await kill()
         moved = 0.0
         while not all(view["state"] == "hold" for view in await self._views()):
@@ -114,6 +117,27 @@ class Cluster:
         async with asyncio.timeout(TIMEOUT_S):
             while not self._is_fair(await self._views()):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(_LOOK_S)
+
+    async def _steady_shares(self) -> list[float]:
+        """Wait until the fair shares have not moved for some rounds of each daemon; then they are at their end.
+
+        Fair is already who is near it, and who moves on while Pulsar goes away would be taken for one who moved
+        because of that.
+        """
+        steady, since = await self._shares(), await self._rounds()
+        async with asyncio.timeout(TIMEOUT_S):
+            while min(map(sub, await self._rounds(), since)) < STEADY_ROUNDS:
+                await asyncio.sleep(_LOOK_S)
+                views = await self._views()
+                now = [_share(view) for view in views]
+                if not self._is_fair(views) or _distance(steady, now) > STEADY:
+                    steady, since = now, await self._rounds()
+        return steady
+
+    async def _rounds(self) -> list[int]:
+        """The number of each daemon's last report."""
+        views = [await client.brokers() for client in self._clients]
+        return [next(int(one["sequence"]) for one in view if one["self"]) for view in views]
 
     def held(self) -> Held:
         """What the daemons' processes hold now."""

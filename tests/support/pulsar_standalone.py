@@ -38,9 +38,9 @@ PULSAR_VERSION = "4.0.8"
 CLUSTER = "standalone"
 
 FETCH_TIMEOUT_S = 900
-READY_TIMEOUT_S = 120
+READY_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 20
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 600
 _POLL_S = 0.1
 #: What a bookie logs that finds its own registration and deletes it again and again.
 _LOST_REGISTRATION = b"Lock on resource /ledgers/available/"

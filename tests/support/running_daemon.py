@@ -1,7 +1,7 @@
 """A whole daemon beside the test: the real core, policies table and HTTP door, on a bus in memory.
 
 It lives on an event loop of its own thread, so that a command under test can call it as it calls any
-daemon. `ask` puts load on it through the short road.
+daemon. `ask` puts load on it through the fast path.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from rgd.views.model import ExplainView
 _Result = TypeVar("_Result")
 
 BROKER = "broker-1"
-UP_S = 20.0
+UP_S = 60
 #: Short, so that it is soon up.
 ROUND_NS = 100 * NS_PER_MS
 

@@ -22,7 +22,7 @@ from tests.support.child_processes import free_ports
 from tests.support.pulsar_standalone import PulsarStandalone
 
 ADMIN = "admin"
-_TIMEOUT_S = 30
+_TIMEOUT_S = 60
 
 
 class SecuredPulsar:

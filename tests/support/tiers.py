@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 #: Longest wait for a connection's next bytes.
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PIECE_BYTES_MAX = 1 << 16
 #: Before each piece of a slow link.
 SLOW_S = 0.001

@@ -22,8 +22,8 @@ from rgd.app.demo.plan import BROKERS, GROUP, NAMESPACE, QUOTA
 from rgd.app.demo.verdict import Tally
 from rgd.errors import RgdError
 
-START_TIMEOUT_S: Final = 20.0
-STOP_TIMEOUT_S: Final = 15.0
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 60.0
 
 _GROUPS: Final = f"""\
 groups:

@@ -338,7 +338,7 @@ class Broker:
 
     def _share_out(self, now: Nanos) -> None:
         self.sharing.work(now)
-        self.sharing.settle(now)
+        self.sharing.raise_due(now)
 
     def _on_message_received(self, event: MessageReceived) -> list[Effect]:
         message, now = event.message, event.now

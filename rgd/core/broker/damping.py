@@ -120,7 +120,7 @@ class Damping:
         self._advance(lines, now - damping_ns)
         return self._in_force(lines)
 
-    def settle(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
+    def raise_due(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
         """Put increases in force that have waited for `damping_ns`, of at most `count_max` groups.
 
         Returns:
@@ -136,7 +136,7 @@ class Damping:
         return slots, rates
 
     def next_at(self, damping_ns: int) -> Nanos | None:
-        """When to call `settle` again; None where no increase waits."""
+        """When to call `raise_due` again; None where no increase waits."""
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
     def _lines(self, slots: Ints) -> Ints:

@@ -124,7 +124,7 @@ class Publisher:
         if self.is_started and self.alive_at is None:
             self.alive_at = Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
 
-    def settle(self) -> None:
+    def yield_answer(self) -> None:
         """Drop a full state that is due if another daemon has the name, because it answers."""
         if self._of.name.is_lost:
             self.answer_at = None
@@ -140,7 +140,7 @@ class Publisher:
                 its report follows in the same wake and serves as the heartbeat.
         """
         effects: list[Effect] = []
-        self.settle()
+        self.yield_answer()
         self._plan_heartbeat()
         is_early = self.early_at is not None and now >= self.early_at
         if is_early and not (self._of.rounds.is_ending or round_begins_to_end):

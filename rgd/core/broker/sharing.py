@@ -324,22 +324,22 @@ class Sharing:
         self._target[slots] = 0
         self._policies.forget(slots)
 
-    def settle(self, now: Nanos) -> None:
+    def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a slice."""
-        slots, rates = self._damping.settle(now, self._damping_ns, SLICE_GROUPS)
+        slots, rates = self._damping.raise_due(now, self._damping_ns, SLICE_GROUPS)
         self.groups_worked += len(slots)
         self._announce(slots, rates, now)
 
     @property
     def due_at(self) -> Nanos | None:
-        """When `work` or `settle` is due; None where neither is."""
+        """When `work` or `raise_due` is due; None where neither is."""
         if self._policies.has_unread:
             return self._policies.unread_since
-        settles_at = self._damping.next_at(self._damping_ns)
+        raise_at = self._damping.next_at(self._damping_ns)
         if not self._has_marks:
-            return settles_at
+            return raise_at
         work_from = self._rests.work_from
-        return work_from if settles_at is None else min(settles_at, work_from)
+        return work_from if raise_at is None else min(raise_at, work_from)
 
     def validate(self) -> None:
         """Check that every share in use is up to date, and that all shares sum to the quotas.
@@ -365,11 +365,11 @@ class Sharing:
                 all brokers do not sum to the quota; a bug.
         """
         slots = slots[~self._policies.is_unread[slots]]
-        settled = slots[~self._is_marked[slots]]
-        differing = np.flatnonzero(either(self._targets(settled) != self._target[settled]))
-        for slot in settled[differing].tolist():
+        shared_out = slots[~self._is_marked[slots]]
+        differing = np.flatnonzero(either(self._targets(shared_out) != self._target[shared_out]))
+        for slot in shared_out[differing].tolist():
             raise InvariantBroken(
-                f"{self._usage.index.keys[slot]} settles on {self._target[slot]}, not the map's share"
+                f"{self._usage.index.keys[slot]} has {self._target[slot]}, not the map's share"
             )
         quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
         shares = self._broker_index.share_out(slots, quota, self._policies.others(slots)).of_all()

@@ -136,6 +136,13 @@ class Buckets:
             _available(self.bytes_rate, self.bytes_tokens, self.bytes_depth),
         )
 
+    def grants_any(self) -> tuple[bool, bool]:
+        """By dimension, whether a request of any size was granted at the last refill: by debt."""
+        return (
+            self.messages_tokens >= self.messages_depth and bool(self.messages_rate),
+            self.bytes_tokens >= self.bytes_depth and bool(self.bytes_rate),
+        )
+
     def flow(self, share: Rates, now: Nanos) -> None:
         """Set new rates, with depths of `burst_ns`, from `now` on; a new bucket starts full."""
         self.refill(now)

@@ -14,10 +14,12 @@ def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them 
     now: Nanos,
     *,
     settles: bool = True,
+    requests: int = 1,
 ) -> None:
     """Charge every deciding level and count the grant for every group; each level must admit it.
 
     Unless `settles`, the name cannot give it back by settling: a lease gives back its own way.
+    `requests` is 0 for a charge after the fact, whose request was counted with its grant.
     """
     messages_cost, bytes_cost = messages * PICO, size * PICO
     for level in chain.deciding:
@@ -31,7 +33,7 @@ def charge(  # noqa: PLR0913, PLR0917 -- on the fast path an object around them 
             if not part.shadow:
                 part.charge_group(messages, size)
         for counters in chain.counters:
-            counters.admit(messages, size, attempt, topic, now)
+            counters.admit(messages, size, attempt, topic, now, requests)
         if settles and chain.unsettled is not None:
             chain.unsettled.add(messages, size, now)
     except Exception:

@@ -144,17 +144,6 @@ class LevelState(Buckets):
             if self.spilled is not None:
                 self.spilled[1] += tokens - self.bytes_tokens
 
-    def lacks(self, messages: int, size: int) -> tuple[bool, bool]:
-        """By dimension, whether the tokens at the last refill refuse a whole request."""
-        lacks_messages = lacks_bytes = False
-        if messages and (rate := self.messages_rate) is not None:
-            least = min(messages * PICO, self.messages_depth if rate else messages * PICO)
-            lacks_messages = self.messages_tokens < least
-        if size and (rate := self.bytes_rate) is not None:
-            least = min(size * PICO, self.bytes_depth if rate else size * PICO)
-            lacks_bytes = self.bytes_tokens < least
-        return lacks_messages, lacks_bytes
-
     def flows_faster(self, live_brokers: int) -> bool:
         """Whether a counterfactual bucket, which gets at least an even part, has a higher rate."""
         if self._live_brokers != live_brokers:

@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     attempt: int
 
 
-class _Unmet(NamedTuple):
+class _Amounts(NamedTuple):
     """Requested amounts, and the part of them that was granted."""
 
     messages: int
@@ -80,7 +80,7 @@ def refuse(  # noqa: C901, PLR0912, PLR0913, PLR0917 -- see above
             if group.group in names:
                 _count(levels, chain, group, messages, size, topic, attempt, wait_ms, now)
     elif groups := _may_want(chain, refusing, levels.live_brokers):
-        unmet = _Unmet(messages, size)
+        unmet = _Amounts(messages, size)
         for group in groups:
             more = _unmet_by(chain, group, unmet, levels.live_brokers, now)
             if more != _NONE:
@@ -166,29 +166,20 @@ def lower_part(chain: Chain, part: Part, now: Nanos, *, halves: bool = False) ->
 
 def grant_part(levels: Levels, chain: Chain, asked: Asked, now: Nanos) -> Decision:
     """Grant as much as every level has to a caller that accepts a part."""
-    _, _, topic, attempt = asked
-    part = lower_part(chain, Part(asked.messages, asked.bytes), now)
     chain.unmet = ()
+    part = lower_part(chain, Part(asked.messages, asked.bytes), now)
     if part.limiting is None:
-        charge(chain, part.messages, part.bytes, topic, attempt, now)
-        return marked_over(
-            Decision(granted=True, messages=part.messages, bytes=part.bytes), chain.softs
-        )
+        charge(chain, part.messages, part.bytes, asked.topic, asked.attempt, now)
+        decision = Decision(granted=True, messages=part.messages, bytes=part.bytes)
+        return marked_over(decision, chain.softs)
     # Such a caller can retry as soon as there is one unit of what it needs.
-    needs_messages, needs_bytes = min(1, asked.messages), min(1, asked.bytes)
-    longest, wait_ms, waits_for = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
-    if part.messages < needs_messages or part.bytes < needs_bytes:
-        part = Part(0, 0, longest, waits_for, part.mask)
-    else:
-        charge(chain, part.messages, part.bytes, topic, attempt, now)
-        _, wait_ms, _ = _longest_wait(chain.deciding, needs_messages, needs_bytes, now)
-    try:
-        unmet = _Unmet(asked.messages, asked.bytes, part.messages, part.bytes, partial=True)
-        chain.unmet = _count_part(levels, chain, part, unmet, asked, wait_ms, now)
-        return _lowered(chain, part, wait_ms, now)
-    except Exception:
-        give_back(chain, part.messages, part.bytes)
-        raise
+    least = asked._replace(messages=min(1, asked.messages), bytes=min(1, asked.bytes))
+    if part.messages < least.messages or part.bytes < least.bytes:
+        part = part._replace(messages=0, bytes=0)
+    decision, chain.unmet = _grant_lowered(
+        levels, chain, part, Pair(asked.messages, asked.bytes), least, now, settles=True
+    )
+    return decision
 
 
 def grant_lease(  # noqa: PLR0917 -- as `refuse`
@@ -206,21 +197,45 @@ def grant_lease(  # noqa: PLR0917 -- as `refuse`
         now: the current time.
     """
     messages, size = part.messages, part.bytes
+    if part.limiting is not None:
+        whole = Pair(max(messages, wanted.messages), max(size, wanted.bytes))
+        return _grant_lowered(levels, chain, part, whole, asked, now, settles=False)[0]
+    decision = Decision(granted=True, messages=messages, bytes=size)
+    if not messages and not size:
+        return decision
+    charge(chain, messages, size, asked.topic, asked.attempt, now, settles=False)
+    return marked_over(decision, chain.softs)
+
+
+def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
+    levels: Levels,
+    chain: Chain,
+    part: Part,
+    whole: Pair,
+    least: Asked,
+    now: Nanos,
+    *,
+    settles: bool,
+) -> tuple[Decision, Sequence[Unmet]]:
+    """Grant a part that a level lowered, perhaps to nothing, and count the rest of `whole`.
+
+    `least` is what the answer's wait is for; `settles` is `charge`'s.
+
+    Returns:
+        The answer, and the rest as it was counted by group.
+    """
+    messages, size = part.messages, part.bytes
     if messages or size:
-        charge(chain, messages, size, asked.topic, asked.attempt, now, settles=False)
-    if part.limiting is None:
-        decision = Decision(granted=True, messages=messages, bytes=size)
-        return marked_over(decision, chain.softs if messages or size else ())
+        charge(chain, messages, size, least.topic, least.attempt, now, settles=settles)
     try:
         longest, wait_ms, waits_for = _longest_wait(
-            chain.deciding, asked.messages, asked.bytes, now
+            chain.deciding, least.messages, least.bytes, now
         )
         if not messages and not size:
             part = Part(0, 0, longest, waits_for, part.mask)
-        wanted_messages, wanted_bytes = max(messages, wanted.messages), max(size, wanted.bytes)
-        unmet = _Unmet(wanted_messages, wanted_bytes, messages, size, partial=True)
-        _count_part(levels, chain, part, unmet, asked, wait_ms, now)
-        return _lowered(chain, part, wait_ms, now)
+        asked = _Amounts(*whole, messages, size, partial=True)
+        unmet = _count_part(levels, chain, part, asked, least, wait_ms, now)
+        return _lowered(chain, part, wait_ms, now), unmet
     except Exception:
         give_back(chain, messages, size)
         raise
@@ -230,7 +245,7 @@ def _count_part(  # noqa: PLR0913, PLR0917 -- as `refuse`
     levels: Levels,
     chain: Chain,
     part: Part,
-    unmet: _Unmet,
+    unmet: _Amounts,
     asked: Asked,
     wait_ms: int,
     now: Nanos,
@@ -322,7 +337,7 @@ def _may_want(
 
 
 def _unmet_by(
-    chain: Chain, group: GroupState, asked: _Unmet, live_brokers: int, now: Nanos
+    chain: Chain, group: GroupState, asked: _Amounts, live_brokers: int, now: Nanos
 ) -> tuple[int, int]:
     """What all levels but the group would have granted beyond the actual grant, as a flow."""
     name = group.key.group

@@ -16,7 +16,7 @@ settlement on, which can give back the last grant if that was in the last `RECEN
 
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain, Unmet
-from rgd.core.buckets.charge import put_back
+from rgd.core.buckets.charge import charge, put_back
 from rgd.core.policies.model import Rate
 from rgd.core.units import Nanos, Pair
 
@@ -39,8 +39,7 @@ def settle(chain: Chain, topic: str | None, unused: Pair, now: Nanos) -> Pair:
         _give_back(chain, back, now)
     more = _chargeable(chain, Pair(max(0, -unused.messages), max(0, -unused.bytes)), now)
     if any(more):
-        _charge(chain, topic, more, now)
-        unsettled.add(*more, now)
+        charge(chain, *more, topic, 1, now, requests=0)
     return Pair(back.messages - more.messages, back.bytes - more.bytes)
 
 
@@ -55,16 +54,6 @@ def _give_back(chain: Chain, back: Pair, now: Nanos) -> None:
                 part.retract(*more)
         left.append((group, messages - more[0], size - more[1], attempt))
     chain.unmet = left
-
-
-def _charge(chain: Chain, topic: str | None, more: Pair, now: Nanos) -> None:
-    for level in chain.deciding:
-        level.take(*more)
-    for level in chain.shadows:
-        level.charge_shadow(*more, now)
-    for counters in chain.counters:
-        # The request was counted with its grant.
-        counters.admit(*more, 1, topic, now, requests=0)
 
 
 def _chargeable(chain: Chain, more: Pair, now: Nanos) -> Pair:

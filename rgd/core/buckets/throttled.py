@@ -164,13 +164,13 @@ def lowered(level: LevelState, *, messages: bool, size: bool) -> int:
 
 def lowering(refusing: Sequence[LevelState], messages: int, size: int, now: Nanos) -> int:
     """The mask of a request that was refused whole by these levels, in their order."""
-    mask, whole_messages, whole_size = 0, messages, size
+    mask = 0
     for level in refusing:
         has_messages, has_bytes = level.available(now)
         # A full bucket admits a request above its depth, so it does not lower it.
-        lacks_messages, lacks_bytes = level.lacks(whole_messages, whole_size)
-        lowers_messages = lacks_messages and has_messages < messages
-        lowers_bytes = lacks_bytes and has_bytes < size
+        grants_messages, grants_bytes = level.grants_any()
+        lowers_messages = has_messages < messages and not grants_messages
+        lowers_bytes = has_bytes < size and not grants_bytes
         if lowers_messages:
             messages = has_messages
         if lowers_bytes:

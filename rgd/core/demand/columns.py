@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rgd.core.runs import Places, capacity_for
+from rgd.core.runs import Places
 
 #: The width of a column of pairs: one number for each dimension.
 PAIR: Final = -1
@@ -49,28 +49,15 @@ class Columns:
         for one in self._columns():
             one[places] = 0
 
-    def extend(self, more: int) -> None:
-        """Append `more` rows of zeros; not to what `rows` gave, which may share its memory."""
+    def grow(self, rows: int) -> None:
+        """Make room for this many rows; new ones are zeros. Not for what `rows` gave."""
         for one in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             before = getattr(self, one.name)
-            setattr(self, one.name, _extended(before, len(before) + more))
+            room = np.zeros((rows, *before.shape[1:]), before.dtype)
+            room[: len(before)] = before
+            setattr(self, one.name, room)
 
     def _columns(self) -> Iterable[NDArray[Any]]:
         # Twice as fast as `dataclasses.fields`.
         names: Iterable[str] = self.__dataclass_fields__  # type: ignore[attr-defined]
         return [getattr(self, name) for name in names]
-
-
-def _extended(before: NDArray[Any], count: int) -> NDArray[Any]:
-    """A column with `count` rows, the new ones zero: more of the same memory where it has room."""
-    room = before.base
-    has_room = (
-        isinstance(room, np.ndarray)
-        and room.shape[1:] == before.shape[1:]
-        and room.ctypes.data == before.ctypes.data
-        and len(room) >= count
-    )
-    if room is None or not has_room:
-        room = np.zeros((capacity_for(count), *before.shape[1:]), before.dtype)
-        room[: len(before)] = before
-    return room[:count]

@@ -44,9 +44,6 @@ GAPS_QUIET: Final = 2
 #: `CORRECTED_PART` of it; and half a round that is off by less is no step.
 CORRECTED_PART: Final = 100
 
-#: Where nothing was advertised, a slot that differs by more than this part begins a new segment.
-FRESH_PART: Final = 0.5
-
 #: Number of differences of slots from which their noise is known.
 DIFFERENCES_MIN: Final = 3
 
@@ -115,6 +112,8 @@ class Span:
     begin: Floats
     end: Floats
     elapsed_ns: Floats
+    #: Requests without those marked as retries.
+    requests: Floats
     #: Whether there is something to measure: neither idle, nor a steady flow that has stopped.
     sounds: Flags
 
@@ -220,14 +219,8 @@ def span(
         is_single &= now[:, REFUSALS] == begin[:, REFUSALS]
         since = np.where(is_single, np.minimum(since, now[:, AT] - settings.round_ns), since)
     elapsed_ns = np.maximum(end[:, AT] - since, np.where(is_short, settings.min_interval_ns, 1))
-    return Span(begin, end, elapsed_ns, sounds)
-
-
-def requests(of: Span) -> Floats:
-    """[rows] requests of a span without those marked as retries."""
-    said: Floats = of.end[:, REQUESTS] - of.begin[:, REQUESTS]
-    new: Floats = np.maximum(said - (of.end[:, RETRIES] - of.begin[:, RETRIES]), 0)
-    return new * of.sounds
+    asked = end[:, REQUESTS] - begin[:, REQUESTS] - (end[:, RETRIES] - begin[:, RETRIES])
+    return Span(begin, end, elapsed_ns, np.maximum(asked, 0) * sounds, sounds)
 
 
 def rate_of_noise(of: Slots, begin: Floats, offered: Floats) -> Floats:
@@ -275,8 +268,11 @@ def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
     before = _rates(of, of.base, end)
     # Units are whole, so one more or less in either is no difference.
     unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
-    part = np.where(of.advertised > 0, of.threshold / np.maximum(of.advertised, 1), FRESH_PART)
-    return either(np.abs(slot - before) > np.maximum(unit, part * np.maximum(slot, before)))
+    # A first report says what was counted, so before it there is nothing to correct.
+    is_advertised = of.advertised > 0
+    part = of.threshold / np.maximum(of.advertised, 1)
+    far = np.maximum(unit, part * np.maximum(slot, before))
+    return either(is_advertised & (np.abs(slot - before) > far))
 
 
 def _is_steady(of: Slots) -> Flags:

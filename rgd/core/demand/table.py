@@ -40,9 +40,9 @@ from rgd.core.demand.marks import (
     whole,
 )
 from rgd.core.demand.settings import DemandSettings
-from rgd.core.demand.slots import Slots, Span
+from rgd.core.demand.slots import Slots
 from rgd.core.pairs import either
-from rgd.core.runs import Places, run_of
+from rgd.core.runs import Places, capacity_for, run_of
 from rgd.core.units import COUNT_MAX, RATE_MAX, Nanos, Pair
 
 _ROW: Final = attrgetter("row")
@@ -102,8 +102,8 @@ class DemandTable:
             if row == len(self.counters):
                 self.counters.append(None)
                 if row == len(self._slots.rests):
-                    self._slots.extend(row)
-                    self._history.extend(row)
+                    self._slots.grow(capacity_for(row + 1))
+                    self._history.grow(capacity_for(row + 1))
             window = self._slots.window[row]
             if counters.row == FREED:
                 # Earlier requests were counted in its former row.
@@ -186,13 +186,12 @@ class DemandTable:
             now: time of the measurement.
         """
         self._net(counters)
-        rows, marks = _rows_of(counters), read(counters)
-        self._start(rows, marks)
+        rows = _rows_of(counters)
+        self._start(rows, self._read(counters, rows))
         run = run_of(rows)
         of = self._slots.rows(run)
         held = _totals([self._held_before.get(one.row, {}) | one.held for one in counters])
-        seen, span = self._see(counters, of, marks, held, now, is_round=False)
-        measured = self._measure(counters, run, seen, span, is_round=False)
+        measured = self._measure(counters, run, of, held, now, is_round=False)
         self._slots.put(run, of)
         return measured
 
@@ -224,16 +223,15 @@ class DemandTable:
         ended = _as_of(marks, now)
         window_ns = elapsed(of.window, ended)
         wanted = (_offered(counters, of, of.window, ended, window_ns) + held) * is_asked[:, None]
-        seen, span = self._see(counters, of, marks, held, now, is_round=True)
-        measured = self._measure(counters, run, seen, span, is_round=True)
+        measured = self._measure(counters, run, of, held, now, is_round=True)
         # Changed last, so that an earlier exception leaves the windows open.
         of.wanted_total += np.minimum(whole(wanted), COUNT_MAX - of.wanted_total)
         wanted_total = of.wanted_total.copy()
         admitted = per_second(counted(of.window, marks, ADMITTED), window_ns)
         unsaid = per_second(counted(of.window, marks, UNSAID), window_ns)
         refused = whole(counted(of.window, marks, REFUSED))
-        learn_credit(of, admitted, unsaid, seen.offered)
-        is_idle = seen.requests == 0
+        learn_credit(of, admitted, unsaid, measured.seen.offered)
+        is_idle = measured.seen.requests == 0
         slots_.open_window(of, ended, is_idle)
         self._slots.put(run, of)
         self._open(counters, is_idle.tolist())
@@ -341,42 +339,36 @@ class DemandTable:
                 else:
                     one.unsaid.open()
 
-    def _see(
+    def _measure(
         self,
         counters: Sequence[Counters],
+        run: Places,
         of: Slots,
-        marks: Floats,
         held: Floats,
         now: int,
         *,
         is_round: bool,
-    ) -> tuple[Seen, Span]:
-        """The rates that demand is estimated from, and the span over which they were computed."""
-        span = slots_.span(of, _as_of(marks, now), marks[:, AT], self._settings, is_round=is_round)
+    ) -> Measured:
+        """Measure the rates of some rows up to `now`, and estimate their demand."""
+        marks = _as_of(of.mark, now)
+        span = slots_.span(of, marks, of.mark[:, AT], self._settings, is_round=is_round)
         sounds = span.sounds[:, None]
         offered = _offered(counters, of, span.begin, span.end, span.elapsed_ns)
         offered = per_second(offered, span.elapsed_ns) * sounds
         seen = Seen(
             offered=offered,
-            requests=slots_.requests(span),
+            requests=span.requests,
             elapsed_ns=span.elapsed_ns,
             held=per_second(held, np.full(len(held), float(self._settings.round_ns))),
             slot_noise=np.where(sounds, slots_.sigma(of), np.nan),
             of_noise=slots_.rate_of_noise(of, span.begin, offered) * sounds,
         )
-        return seen, span
-
-    def _measure(
-        self, counters: Sequence[Counters], run: Places, seen: Seen, span: Span, *, is_round: bool
-    ) -> Measured:
-        """Estimate the demand of some rows from their rates."""
         history = self._history.rows(run)
-        estimate = end_round if is_round else report_early
-        estimates = estimate(history, seen, self._settings)
+        estimates = (end_round if is_round else report_early)(history, seen, self._settings)
         self._history.put(run, history)
         admitted = per_second(counted(span.begin, span.end, ADMITTED), span.elapsed_ns)
         topics = np.array([len(one.topics) for one in counters], np.int64)
-        return Measured(whole(admitted * span.sounds[:, None]), seen, estimates, topics)
+        return Measured(whole(admitted * sounds), seen, estimates, topics)
 
 
 def _rows_of(counters: Sequence[Counters]) -> Ints:

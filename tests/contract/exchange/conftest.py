@@ -9,9 +9,11 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from rgd.adapters.exchange.pulsar import PulsarSettings
 from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.ports.exchange import Exchange, PolicyStore
 from tests.contract.exchange.backends import (
+    PATIENT,
     QUEUE_MAX,
     ApacheBackend,
     Backend,
@@ -29,38 +31,51 @@ BROKERS = [
 ]
 
 
+@pytest.fixture
+def client_settings() -> PulsarSettings:
+    """How members and tables of a broker are set; a module that takes brokers away has its own."""
+    return PATIENT
+
+
 async def _broker_backend(
-    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    settings: PulsarSettings,
 ) -> AsyncGenerator[PulsarBackend]:
     name = re.sub(r"\W+", "-", request.node.name)
     if kind == "embedded":
         components.embedded_broker()
-        embedded = await EmbeddedBackend.start(tmp_path_factory.mktemp("broker"), name)
+        embedded = await EmbeddedBackend.start(tmp_path_factory.mktemp("broker"), name, settings)
         yield embedded
         await embedded.stop()
     else:
         apache_pulsar = request.getfixturevalue("apache_pulsar")
-        yield await ApacheBackend.start(apache_pulsar, name)
+        yield await ApacheBackend.start(apache_pulsar, name, settings)
         if apache_pulsar.pid is None:  # a test failed while the broker was away
             apache_pulsar.restart()
 
 
 @pytest.fixture(params=["memory", *BROKERS])
 async def backend(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    client_settings: PulsarSettings,
 ) -> AsyncGenerator[Backend]:
     if request.param == "memory":
         yield MemoryBackend()
         return
-    async for each in _broker_backend(request.param, request, tmp_path_factory):
+    async for each in _broker_backend(request.param, request, tmp_path_factory, client_settings):
         yield each
 
 
 @pytest.fixture(params=BROKERS)
 async def broker_backend(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    client_settings: PulsarSettings,
 ) -> AsyncGenerator[PulsarBackend]:
-    async for each in _broker_backend(request.param, request, tmp_path_factory):
+    async for each in _broker_backend(request.param, request, tmp_path_factory, client_settings):
         yield each
 
 
@@ -85,8 +100,8 @@ async def store(request: pytest.FixtureRequest) -> AsyncGenerator[MakeStore]:
     ground = _ground(request)
     made: list[PolicyStore] = []
 
-    def make(*, is_patient: bool = False) -> PolicyStore:
-        made.append(ground.store(is_patient=is_patient))
+    def make() -> PolicyStore:
+        made.append(ground.store())
         return made[-1]
 
     yield make

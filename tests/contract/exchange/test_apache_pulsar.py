@@ -18,7 +18,7 @@ from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
 from rgd.ports.exchange import ExchangeDown
 from tests.contract.exchange.backends import (
     NAMESPACE,
-    SETTINGS,
+    PATIENT,
     TIMEOUT_S,
     hear,
     learn,
@@ -55,8 +55,8 @@ async def test_a_missing_namespace_is_reported_with_the_commands_that_make_it(
     apache_pulsar: PulsarStandalone,
 ) -> None:
     topics = "non-persistent://nobody/nothing/usage", "persistent://nobody/nothing/policies"
-    member = PulsarExchange(apache_pulsar.service_url, topics[0], settings=SETTINGS)
-    table = PulsarPolicyStore(apache_pulsar.service_url, topics[1], settings=SETTINGS)
+    member = PulsarExchange(apache_pulsar.service_url, topics[0], settings=PATIENT)
+    table = PulsarPolicyStore(apache_pulsar.service_url, topics[1], settings=PATIENT)
     for joining in (member, table):
         with pytest.raises(ExchangeDown, match=r"exchange\.admin_url") as raised:
             await joining.open()
@@ -74,7 +74,7 @@ async def test_the_commands_that_are_reported_make_the_namespace(
     apache_pulsar: PulsarStandalone,
 ) -> None:
     topic = "non-persistent://by-hand/rgd/usage"
-    member = PulsarExchange(apache_pulsar.service_url, topic, settings=SETTINGS)
+    member = PulsarExchange(apache_pulsar.service_url, topic, settings=PATIENT)
     with pytest.raises(ExchangeDown) as raised:
         await member.open()
     commands = [
@@ -103,7 +103,7 @@ async def test_daemons_that_start_together_make_tenant_and_namespace_once(
     threshold = await _admin(apache_pulsar, "GET", f"namespaces/{namespace}/compactionThreshold")
     assert threshold == COMPACTION_THRESHOLD_BYTES
     topic = f"persistent://{namespace}/policies"
-    table = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=SETTINGS)
+    table = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=PATIENT)
     assert await read(table) == {}
     await table.close()
 
@@ -118,7 +118,7 @@ async def test_a_namespace_that_goes_away_is_made_again_by_a_running_member(
         await ensure_namespace(apache_pulsar.admin_url, namespace)
 
     await prepare()
-    impatient = replace(SETTINGS, send_timeout_ms=500)
+    impatient = replace(PATIENT, send_timeout_ms=500)
     member = PulsarExchange(apache_pulsar.service_url, topic, settings=impatient, prepare=prepare)
     await member.open()
     await member.publish(b"before")
@@ -142,7 +142,7 @@ async def test_a_topic_that_an_operator_takes_away_while_it_is_read_is_joined_ag
 ) -> None:
     await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
     topic = f"non-persistent://{NAMESPACE}/taken-by-{method.lower()}"
-    member = PulsarExchange(apache_pulsar.service_url, topic, settings=SETTINGS)
+    member = PulsarExchange(apache_pulsar.service_url, topic, settings=PATIENT)
     await member.open()
     for turn in range(3):
         await _until_it_comes_back(member, b"%d" % turn)
@@ -156,7 +156,7 @@ async def test_a_table_whose_topic_is_unloaded_is_read_again_and_lacks_nothing(
 ) -> None:
     await ensure_namespace(apache_pulsar.admin_url, NAMESPACE)
     topic = f"persistent://{NAMESPACE}/unloaded-table"
-    store = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=SETTINGS)
+    store = PulsarPolicyStore(apache_pulsar.service_url, topic, settings=PATIENT)
     await store.open()
     await store.put("gold", b"1")
     await learn(store, 1)
@@ -202,7 +202,7 @@ async def test_the_policies_topic_outlives_all_daemons_with_our_retention_and_on
 
     async def write_and_leave(topic: str) -> None:
         table = PulsarPolicyStore(
-            apache_pulsar.service_url, f"persistent://{topic}", settings=SETTINGS
+            apache_pulsar.service_url, f"persistent://{topic}", settings=PATIENT
         )
         await table.open()
         await table.put("group:gold", b"1")
@@ -218,7 +218,7 @@ async def test_the_policies_topic_outlives_all_daemons_with_our_retention_and_on
                 pass
     assert await _topics(apache_pulsar, ours) == [f"persistent://{ours}/policies"]
     late = PulsarPolicyStore(
-        apache_pulsar.service_url, f"persistent://{ours}/policies", settings=SETTINGS
+        apache_pulsar.service_url, f"persistent://{ours}/policies", settings=PATIENT
     )
     assert await read(late) == {"group:gold": b"1"}
     await late.close()
@@ -243,7 +243,7 @@ async def test_a_compacted_table_reads_as_before(apache_pulsar: PulsarStandalone
 
     def table() -> PulsarPolicyStore:
         return PulsarPolicyStore(
-            apache_pulsar.service_url, f"persistent://{path}", settings=SETTINGS
+            apache_pulsar.service_url, f"persistent://{path}", settings=PATIENT
         )
 
     first = table()

@@ -11,13 +11,14 @@ import socket
 import psutil
 import pytest
 
-from rgd.adapters.exchange.pulsar import PulsarExchange
-from rgd.adapters.exchange.pulsar_session import CLOSE_TIMEOUT_S
+from rgd.adapters.exchange.pulsar import PulsarExchange, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
 from rgd.errors import ConfigError
 from rgd.ports.exchange import Exchange, ExchangeClosed, ExchangeDown, PolicyStore
 from tests.contract.exchange.backends import (
-    SETTINGS,
+    IMPATIENT,
+    PATIENT,
+    STANDSTILL_MAX,
     TIMEOUT_S,
     EmbeddedBackend,
     MakeExchange,
@@ -26,7 +27,7 @@ from tests.contract.exchange.backends import (
     begun,
     hear,
     learn,
-    longest_standstill_s,
+    longest_standstill,
     lost,
     open_again,
     open_all,
@@ -41,6 +42,16 @@ pytestmark = pytest.mark.slow
 on_embedded_only = pytest.mark.parametrize(
     "broker_backend", [pytest.param("embedded", marks=pytest.mark.embedded)], indirect=True
 )
+
+
+#: For what is written to a broker that has just come back, which may take seconds.
+patient = pytest.mark.parametrize("client_settings", [PATIENT], ids=["patient"])
+
+
+@pytest.fixture
+def client_settings() -> PulsarSettings:
+    """A broker that is away is noticed soon."""
+    return IMPATIENT
 
 
 async def _say_until_heard(sender: Exchange, listeners: list[Exchange]) -> None:
@@ -76,6 +87,7 @@ async def test_an_exchange_is_down_while_the_broker_is_and_comes_back_by_itself(
         await _say_until_heard(sender, members)
 
 
+@patient
 async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_again(
     broker_backend: PulsarBackend, store: MakeStore
 ) -> None:
@@ -86,14 +98,15 @@ async def test_a_table_survives_the_brokers_sigkill_and_its_members_open_it_agai
     await writer.put("group:trial", b"1")
     assert len(await learn(reader, 2)) == 2
     await broker_backend.kill()
-    with pytest.raises(ExchangeDown):
-        await writer.put("group:gold", b"2")
+    under_way = await begun(writer.put("group:gold", b"2"))
     await lost(writer)
     await lost(reader)
     with pytest.raises(ExchangeDown):
         await writer.put("group:gold", b"2")
     await broker_backend.restart()
     await open_again(writer)
+    (outcome,) = await asyncio.gather(under_way, return_exceptions=True)
+    assert outcome is None or isinstance(outcome, ExchangeDown)
     # The write that failed may have been taken after all, and then it came before this one.
     assert dict(await open_again(reader))["group:trial"] == b"1"
     await writer.put("group:gold", b"3")
@@ -139,7 +152,7 @@ async def test_nothing_hangs_when_closing_while_the_broker_is_away(
     await broker_backend.kill()
     publishing = await begun(member.publish(b"nobody hears this"))
     putting = await begun(table.put("key", b"value"))
-    async with asyncio.timeout(SETTINGS.open_timeout_s):
+    async with asyncio.timeout(TIMEOUT_S):
         await asyncio.gather(member.close(), table.close())
     for task in (publishing, putting):
         with pytest.raises(ExchangeClosed):
@@ -160,9 +173,8 @@ async def test_nothing_hangs_when_the_broker_does(
         with pytest.raises(ExchangeDown):
             await table.put("key", b"value")
         leaving = asyncio.create_task(_close_both(member, table))
-        async with asyncio.timeout(CLOSE_TIMEOUT_S + 1):
-            assert await longest_standstill_s(leaving) < 0.25
-            await leaving
+        assert await longest_standstill(leaving) < STANDSTILL_MAX
+        await leaving
 
 
 async def _close_both(member: Exchange, table: PolicyStore) -> None:
@@ -198,8 +210,8 @@ async def test_joining_fails_within_its_timeout_and_may_be_tried_again(
     member, table = exchange(), store()
     for joining in (member, table):
         opening = asyncio.create_task(joining.open())
-        async with asyncio.timeout(SETTINGS.open_timeout_s + 1):
-            assert await longest_standstill_s(opening) < 0.25
+        async with asyncio.timeout(TIMEOUT_S):
+            assert await longest_standstill(opening) < STANDSTILL_MAX
         with pytest.raises(ExchangeDown, match="check that a Pulsar broker listens") as raised:
             await opening
         assert broker_backend.url in str(raised.value)
@@ -215,7 +227,7 @@ async def test_the_first_of_several_urls_may_be_dead(broker_backend: PulsarBacke
     dead = f"pulsar://127.0.0.1:{_dead_port()}"
     topic = "non-persistent://public/default/several-urls"
     url = f"{dead},{broker_backend.url.removeprefix('pulsar://')}"
-    member = PulsarExchange(url, topic, settings=SETTINGS)
+    member = PulsarExchange(url, topic, settings=IMPATIENT)
     await member.open()
     await member.publish(b"hello")
     assert await hear(member, 1) == [b"hello"]
@@ -224,7 +236,7 @@ async def test_the_first_of_several_urls_may_be_dead(broker_backend: PulsarBacke
 
 async def test_a_cancelled_or_closed_join_leaves_nothing_behind() -> None:
     url = f"pulsar://127.0.0.1:{_dead_port()}"
-    cancelled, closed = (PulsarExchange(url, settings=SETTINGS) for _ in range(2))
+    cancelled, closed = (PulsarExchange(url, settings=IMPATIENT) for _ in range(2))
     joining = await begun(cancelled.open()), await begun(closed.open())
     joining[0].cancel()
     await closed.close()
@@ -247,7 +259,7 @@ async def test_a_cancelled_or_closed_join_leaves_nothing_behind() -> None:
 async def test_what_no_broker_could_repair_is_a_fault_of_the_settings(
     url: str, topic: str, key: str
 ) -> None:
-    policies = PulsarPolicyStore(url, topic or "persistent://public/rgd/p", settings=SETTINGS)
+    policies = PulsarPolicyStore(url, topic or "persistent://public/rgd/p", settings=IMPATIENT)
     with pytest.raises(ConfigError, match=key):
         await policies.open()
     await policies.close()

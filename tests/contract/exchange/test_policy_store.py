@@ -56,8 +56,7 @@ async def test_until_a_compaction_an_opener_reads_every_record_of_a_key_in_order
 
 
 async def test_a_large_table_is_read_whole(store: MakeStore) -> None:
-    # A busy broker that has just stored megabytes may answer a subscription after seconds.
-    writer, late = store(), store(is_patient=True)
+    writer, late = store(), store()
     await writer.open()
     value = bytes(32 << 10)
     for first in range(0, 300, 50):

@@ -110,7 +110,7 @@ class Member:
 async def add(backend: Backend, tmp_path: Path) -> AsyncIterator[Callable[[str, int], Member]]:
     """Starts a daemon with a name and a number of shards; all leave in the end."""
     members: list[Member] = []
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as tasks:
+    async with asyncio.TaskGroup() as tasks:
 
         def start(name: str, shards: int) -> Member:
             member = Member(backend, name, shards, tmp_path / name)
@@ -124,9 +124,10 @@ async def add(backend: Backend, tmp_path: Path) -> AsyncIterator[Callable[[str, 
 
 
 async def _until(condition: Callable[[], bool], asking: Callable[[], None]) -> None:
-    while not condition():
-        asking()
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():
+            asking()
+            await asyncio.sleep(0.02)
 
 
 async def test_daemons_share_the_rows_of_the_shards_of_their_groups(

@@ -21,7 +21,7 @@ from rgd.wire.frame import Entry
 
 BROKER = "broker-1"
 T0 = 1_795_234_300_000
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 VARIANTS = {
     "interval": UsageLogSettings(fsync=Fsync.INTERVAL, fsync_ms=1),

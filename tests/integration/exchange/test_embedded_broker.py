@@ -37,8 +37,8 @@ from tests.support import components
 
 pytestmark = pytest.mark.embedded
 
-TIMEOUT_S = 30
-SETTINGS = PulsarSettings(open_timeout_s=2, send_timeout_ms=1000)
+TIMEOUT_S = 60
+SETTINGS = PulsarSettings(open_timeout_s=10, send_timeout_ms=10_000)
 DAEMON = Path(__file__).with_name("daemon.py")
 
 MakeBroker = Callable[[Path], EmbeddedBroker]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
-from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore
+from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import Value
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
-from tests.contract.exchange.backends import EmbeddedBackend
+from tests.contract.exchange.backends import PATIENT, EmbeddedBackend
 from tests.support import components
 from tests.support.policy_tables import following, until
 from tests.support.tcp_proxy import TcpProxy
@@ -26,6 +26,8 @@ from tests.support.tcp_proxy import TcpProxy
 GOLD = "group:gold"
 NAMESPACE = "public/rgd-integration"
 TIMEOUT_S = 60
+#: A table whose broker is only busy is not lost.
+PATIENT_LIMITS = TableLimits(answer_s=30)
 #: Apache Pulsar takes some 20 s to start with nothing in it.
 WIPE_TIMEOUT_S = 150
 CHANGES = 40
@@ -79,9 +81,12 @@ def make_table(broker: Broker) -> MakeTable:
             await ensure_namespace(broker.admin_url, NAMESPACE)
 
     def make(
-        writer: str, seed: PolicySnapshot = EMPTY_SNAPSHOT, url: str = broker.url
+        writer: str,
+        seed: PolicySnapshot = EMPTY_SNAPSHOT,
+        url: str = broker.url,
+        limits: TableLimits = PATIENT_LIMITS,
     ) -> TablePolicies:
-        store = PulsarPolicyStore(url, broker.topic)
+        store = PulsarPolicyStore(url, broker.topic, settings=PATIENT, limits=limits)
         return TablePolicies(store, writer, seed, prepare=prepare)
 
     return make
@@ -166,7 +171,7 @@ async def test_a_link_that_swallows_everything_is_noticed_and_the_policies_count
     broker: Broker, make_table: MakeTable
 ) -> None:
     async with TcpProxy.before(broker.url) as proxy:
-        cut, other = make_table("cut", url=proxy.url), make_table("other")
+        cut, other = make_table("cut", url=proxy.url, limits=TableLimits()), make_table("other")
         async with following(cut, other, timeout_s=TIMEOUT_S):
             await cut.change(GOLD, lambda _known: Group("gold"))
             proxy.swallow()

@@ -1,4 +1,4 @@
-"""The door of these tests, on both event loops that the daemon may run on, and on both roads of hot calls.
+"""The door of these tests, on both event loops that the daemon may run on, and on both paths of hot calls.
 
 A door has the fast lane. Where hot calls are what a file is about, its tests run again without the lane.
 """
@@ -22,20 +22,20 @@ def pytest_asyncio_loop_factories(
 
 
 #: The files whose tests are about hot calls, or about connections that may bring them.
-BOTH_ROADS = frozenset({
+BOTH_PATHS = frozenset({
     "test_acquire", "test_connections", "test_framing", "test_half_close", "test_hostile", "test_lifecycle",
     "test_security", "test_settle", "test_stalls", "test_unread",
 })  # fmt: skip
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.module.__name__.rpartition(".")[2] in BOTH_ROADS:
-        metafunc.parametrize("road", ["lane", "aiohttp"], indirect=True)
+    if metafunc.module.__name__.rpartition(".")[2] in BOTH_PATHS:
+        metafunc.parametrize("hot_path", ["lane", "aiohttp"], indirect=True)
 
 
 @pytest.fixture(autouse=True)
-def road(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The road of hot calls: `lane`, or `aiohttp` as where the lane's parser is not installed."""
+def hot_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of hot calls: `lane`, or `aiohttp` as where the lane's parser is not installed."""
     taken: str = getattr(request, "param", "lane")
     if taken == "aiohttp":
         monkeypatch.setattr("rgd.adapters.http.server.IS_AVAILABLE", False)

@@ -117,7 +117,7 @@ class Door:
         try:
             writer.write(sent)
             await writer.drain()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 return await read_answer(reader)
         finally:
             writer.close()

@@ -174,7 +174,7 @@ async def test_where_pulsar_contradicts_its_documentation_the_door_is_right(
 
 def ask(url: str, method: str, path: str, body: bytes | None = None) -> Told:
     """Ask a server without minding its status."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         connection.request(method, path, body, headers)

@@ -1,5 +1,6 @@
 """Backlogs at a whole daemon: the real core, its clock, checks among rounds, `rgd why`, /v1/explain."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,8 @@ async def test_a_held_topic_is_explained(running: RunningDaemon) -> None:
         "backlog quota destination_storage 150, producer_request_hold, set for namespace "
         "acme/orders" in said
     )
-    assert said[-1].startswith("the oldest message is at 3:2 in subscription billing, 100 s old")
+    # It grows older while the test runs.
+    assert re.match("the oldest message is at 3:2 in subscription billing, 1.. s old", said[-1])
     assert "its ledger's time" in said[-1]
 
 
@@ -87,7 +89,9 @@ async def test_a_refused_topic_is_explained(running: RunningDaemon) -> None:
     await pushed(running, "old")
     view = await explained(running, "old")
     assert view["limited_by"] == {"level": "backlog", "group": None, "dimension": None}
-    assert "refused: its backlog exceeds its quota, 100 s of 60 s (time)" in verdict(view)
+    assert re.search(
+        r"refused: its backlog exceeds its quota, 1.. s of 60 s \(time\)", verdict(view)
+    )
 
 
 async def test_an_eviction_is_explained_and_limits_nothing(running: RunningDaemon) -> None:

@@ -91,10 +91,10 @@ def run_nginx(snippet: str, port: int | None, site: web.TCPSite, tmp_path: Path)
     config.write_text(FRAME.format(folder=tmp_path, servers=servers))
     command = [str(nginx), "-p", str(tmp_path), "-c", str(config)]
     # It returns once the daemon that it leaves behind listens.
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     yield listening
-    subprocess.run([*command, "-s", "stop"], capture_output=True, timeout=30, check=True)
+    subprocess.run([*command, "-s", "stop"], capture_output=True, timeout=60, check=True)
 
 
 async def test_nginx_lets_pass_what_the_quota_has_and_answers_429_beyond(

@@ -59,7 +59,7 @@ async def connections(
 
 async def ask(door: Door, request: bytes, source: str = "127.0.0.1") -> Answer:
     """Ask once on a connection of its own; the answer is held against the description."""
-    async with connections(door, 1, request, source) as [(reader, _)], asyncio.timeout(10):
+    async with connections(door, 1, request, source) as [(reader, _)], asyncio.timeout(60):
         answer = await read_answer(reader)
     method, path, _ = request.split(b" ", 2)
     check(door.description, method.decode(), path.decode(), answer)
@@ -81,7 +81,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def ended(reader: asyncio.StreamReader) -> bool:
     """Wait until the server ends a connection, politely or not."""
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await reader.read(1 << 16):
                 pass
     except ConnectionError:
@@ -116,7 +116,7 @@ async def test_a_caller_that_asked_before_stays_while_silent_sockets_make_room()
         open_door(HttpSettings(port=0, connections_max=4)) as door,
         connections(door, 1, HEALTH) as [(reader, writer)],
     ):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await read_answer(reader)
             async with connections(door, 50):
                 await ask(door, HEALTH)
@@ -179,7 +179,7 @@ async def test_a_request_head_that_trickles_ends_its_connection(before: bytes) -
     async with (
         open_door(HttpSettings(port=0, request_timeout_s=0.05)) as door,
         connections(door, 1, before) as [(reader, writer)],
-        asyncio.timeout(10),
+        asyncio.timeout(60),
     ):
         if before:
             await read_answer(reader)
@@ -192,7 +192,7 @@ async def test_an_idle_connection_is_not_taken_for_a_slow_request() -> None:
     async with (
         open_door(HttpSettings(port=0, request_timeout_s=0.02)) as door,
         connections(door, 1, HEALTH) as [(reader, writer)],
-        asyncio.timeout(10),
+        asyncio.timeout(60),
     ):
         await read_answer(reader)
         # Others whose head trickles are ended meanwhile.
@@ -211,7 +211,7 @@ async def over_tls(door: Door, ca: Path) -> Answer:
         "127.0.0.1", door.server.port, ssl=context, server_hostname="127.0.0.1"
     )
     writer.write(HEALTH)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await read_answer(reader)
     writer.transport.abort()
     return answer

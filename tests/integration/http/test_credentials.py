@@ -1,6 +1,6 @@
 """Tokens and certificates that change while the server runs, and callers that must show a certificate.
 
-Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_roads.py).
+Not covered: the content of the tokens file (tests/unit/config); open connections and tokens (test_both_paths.py).
 """
 
 import asyncio
@@ -88,7 +88,7 @@ async def test_a_tokens_file_counts_as_soon_as_it_is_replaced(tmp_path: Path) ->
 
         assert [await status("the-first-token"), await status("another-token")] == [200, 401]
         write_secret(file, tokens("another-token"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await status("another-token") != 200:  # noqa: ASYNC110 -- as `until`
                 await asyncio.sleep(0.01)
         assert await status("the-first-token") == 401
@@ -115,7 +115,7 @@ async def served(port: int, trust: Path, client: tuple[Path, Path] | None = None
         )
         shown: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.write(HEALTH)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             answer = await reader.read()
         writer.close()
     except (ssl.SSLError, ConnectionError):
@@ -161,7 +161,7 @@ async def connected(
     """A connection that shows a certificate."""
     context = ssl.create_default_context(cafile=str(trust))
     context.load_cert_chain(*client)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", door.server.port, ssl=context, server_hostname="127.0.0.1"
         )
@@ -232,7 +232,7 @@ async def test_the_request_that_is_under_way_is_answered_first(
 
 @asynccontextmanager
 async def open_to(door: Door) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         try:
             yield reader, writer

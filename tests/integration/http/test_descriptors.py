@@ -19,7 +19,7 @@ from rgd.app.open_files import CONNECTIONS_MIN, FILES_RESERVED, connections_room
 pytestmark = pytest.mark.slow
 
 MODULE = "tests.integration.http.crowded_server"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 LOOKS_MAX = 10_000
 
 

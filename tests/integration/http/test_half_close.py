@@ -60,8 +60,8 @@ async def test_all_requests_that_were_sent_before_are_answered(door: Door, count
     [
         pytest.param(post(LONG) + post(BODY) * 2, 3, id="behind a long array"),
         pytest.param(post(BODY) * PIPELINED_MAX + post(LONG), PIPELINED_MAX + 1, id="a long array"),
-        pytest.param(post(BODY) * 40 + GET + CHUNKED + post(BODY), 43, id="on the other road"),
-        pytest.param(post(LONG) + GET, 2, id="then the other road"),
+        pytest.param(post(BODY) * 40 + GET + CHUNKED + post(BODY), 43, id="on the other path"),
+        pytest.param(post(LONG) + GET, 2, id="then the other path"),
     ],
 )
 async def test_whatever_kind_they_are(door: Door, sent: bytes, expected: int) -> None:
@@ -126,7 +126,7 @@ async def test_who_reads_late_gets_them_all(door: Door) -> None:
 
 async def test_on_a_unix_socket_too(tmp_path: Path) -> None:
     path = tmp_path / "rgd.sock"
-    async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(10):
+    async with open_door(HttpSettings(port=0, unix_socket=path)), asyncio.timeout(60):
         reader, writer = await asyncio.open_unix_connection(str(path))
         writer.write(post(BODY) * 40)
         writer.write_eof()

@@ -81,7 +81,7 @@ def test_every_answer_is_described_and_none_is_a_server_error(
             def call(case: Any) -> None:
                 nonlocal asked
                 asked += 1
-                case.call_and_validate(url, session, checks=CHECKS, timeout=20)
+                case.call_and_validate(url, session, checks=CHECKS, timeout=60)
 
             with suppress(Unsatisfiable) if mode is GenerationMode.NEGATIVE else nullcontext():
                 # Of some operations no call is invalid.

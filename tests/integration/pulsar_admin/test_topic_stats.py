@@ -6,6 +6,7 @@ The client is Pulsar's own; no Pulsar runs. Not covered: what the figures are
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ NAME = {"oldestBacklogMessageSubscriptionName": "billing"}
 AGE = "oldestBacklogMessageAgeSeconds"
 UNITS = ("Msg", "Bytes")
 LEVELS = ("Subscription", "Topic", "Broker")
-#: A busy machine's time from a push to the check.
-SOON_S = 25
 
 
 @pytest.fixture
@@ -57,6 +56,7 @@ def shown(printed: str) -> Any:
 
 @pytest.mark.pulsar
 async def test_pulsar_admin_prints_the_stats_of_topics(running: RunningDaemon) -> None:
+    began = time.monotonic()
     await push(running, "eu", 90)
     for number, ago_s in enumerate((30, 90)):
         await push(running, f"us-partition-{number}", ago_s)
@@ -75,18 +75,19 @@ async def test_pulsar_admin_prints_the_stats_of_topics(running: RunningDaemon) -
         ],
         admin_url=running.url,
     )
+    took_s = time.monotonic() - began
     assert checked.strip() in {"", "ok"}
     stats, partitions = shown(one), shown(together)
     for told in (stats, partitions):
         found = {field: told.get(field) for field in (*LIMITS, *NAME)}
         assert found == LIMITS | NAME, json.dumps(told)
         # Of the partitions the oldest message counts.
-        assert 90 <= told[AGE] < 90 + SOON_S
+        assert 90 <= told[AGE] <= 90 + took_s
     billing = stats["subscriptions"]["billing"]
     assert billing["msgBacklog"] == 8
     counters = [f"dispatchThrottled{unit}EventsBy{by}Limit" for unit in UNITS for by in LEVELS]
     assert [billing[counter] for counter in counters] == [0] * 6
     assert partitions["metadata"]["partitions"] == 2
     first = partitions["partitions"][f"{us}-partition-0"]
-    assert 30 <= first[AGE] < 30 + SOON_S
+    assert 30 <= first[AGE] <= 30 + took_s
     assert "not found" in missing

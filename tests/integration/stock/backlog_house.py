@@ -8,7 +8,6 @@ that a test says: they are sent frame by frame, because no client lets anybody c
 import asyncio
 import json
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -202,23 +201,11 @@ class Topics(Operator):
 
     async def get(self, path: str) -> Any:
         """What Pulsar answers."""
-
-        def ask() -> Any:
-            with urllib.request.urlopen(self._url + path, timeout=TIMEOUT_S) as answer:
-                return json.loads(answer.read() or b"null")
-
-        return await asyncio.to_thread(ask)
+        return json.loads(await self.answer(self._url + path) or b"null")
 
     async def text(self, path: str) -> str:
         """What Pulsar answers at a path that is not below `/admin/v2/`."""
-
-        def ask() -> str:
-            with urllib.request.urlopen(
-                f"{self.apache.admin_url}/{path}", timeout=TIMEOUT_S
-            ) as said:
-                return str(said.read(), "utf-8")
-
-        return await asyncio.to_thread(ask)
+        return str(await self.answer(f"{self.apache.admin_url}/{path}"), "utf-8")
 
     async def stats(self, topic: str) -> dict[str, Any]:
         """Pulsar's stats of a topic, partitioned or not."""

@@ -131,6 +131,20 @@ async def stock_house(
         await daemon.close()
 
 
+def is_to_be_repeated(error: urllib.error.HTTPError) -> bool:
+    """Whether a bundle is between two brokers, or its new owner is not there yet: Pulsar says itself to ask again."""
+    said = error.read()
+    return b"redo the lookup" in said or error.code == HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def is_in_force(found: bytes, body: dict[str, int] | None) -> bool:
+    """Whether Pulsar has this policy, or none."""
+    policy = json.loads(found or b"null")
+    if body is None or policy is None:
+        return policy is body
+    return bool(body.items() <= policy.items())
+
+
 class Operator:
     """Changes a Pulsar over REST, as pulsar-admin does."""
 
@@ -151,13 +165,44 @@ class Operator:
                 # urllib follows redirects of reads only.
                 if error.code == HTTPStatus.TEMPORARY_REDIRECT:
                     return is_done(error.headers["Location"])
-                # A bundle is between two brokers: Pulsar says itself that the caller is to ask again.
-                if b"redo the lookup" in error.read():
+                if is_to_be_repeated(error):
                     return False
                 raise
 
         async with asyncio.timeout(TIMEOUT_S):
             while not await asyncio.to_thread(is_done, self._url + path):
+                pass
+
+    async def answer(self, url: str) -> bytes:
+        """What Pulsar answers; fails the test if it refuses."""
+
+        def ask() -> bytes | None:
+            try:
+                with urllib.request.urlopen(url, timeout=TIMEOUT_S) as said:
+                    return bytes(said.read())
+            except urllib.error.HTTPError as error:
+                if is_to_be_repeated(error):
+                    return None
+                raise
+            except urllib.error.URLError as error:
+                # It was sent on to a broker that has just ended.
+                if isinstance(error.reason, ConnectionRefusedError):
+                    return None
+                raise
+
+        async with asyncio.timeout(TIMEOUT_S):
+            while (found := await asyncio.to_thread(ask)) is None:
+                pass
+        return found
+
+    async def policy(self, path: str, body: dict[str, int] | None) -> None:
+        """Set a policy of a topic, or delete it.
+
+        Pulsar writes it to a topic that it reads itself, so it answers before the policy is in force.
+        """
+        await self.call("DELETE" if body is None else "POST", path, body)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not is_in_force(await self.answer(self._url + path), body):
                 pass
 
     async def namespace(self, name: str) -> None:

@@ -249,7 +249,7 @@ async def test_what_changed_is_stored() -> None:
 
 async def test_following_polls_until_it_is_cancelled() -> None:
     house = House(GOLD)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         following = tasks.create_task(house.policies.follow(house.on_book))
         for _ in range(3):
             await house.stock.reads.acquire()

@@ -19,7 +19,7 @@ from tests.support.errors import no_end
 from tests.unit.core.values import usage
 
 HERE, DOWN, OTHER = Shard(0, 4), Shard(1, 4), Shard(7, 8)
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class UnreachableExchange(MemoryExchange):

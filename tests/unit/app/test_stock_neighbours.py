@@ -24,7 +24,7 @@ from rgd.ports.stock_brokers import ListedBroker
 from rgd.wire.pulsar_usage import decode_stock_report, encode_stock_report
 from tests.support.errors import no_end
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 STOCK = StockReport("pulsar://h:6650", (GroupUsage("gold", Pair(10, 1000)),))
 OWN = StockReport("rgd://me", (GroupUsage("gold", Pair(5, 500)),))
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import child_processes, pulsar_standalone
 
-ENDED_TIMEOUT_S = 10
+ENDED_TIMEOUT_S = 60
 
 #: A process whose end is to be seen. By the time it runs, the kernel knows on whose end to kill it.
 PARENT = """

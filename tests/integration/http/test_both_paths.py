@@ -1,6 +1,6 @@
 """The fast lane and aiohttp: the same answers to the same bytes, whole or torn, sound or not.
 
-Law: a client cannot tell which road answers, but by the time it takes. Files whose tests run on both roads are
+Law: a client cannot tell which path answers, but by the time it takes. Files whose tests run on both paths are
 listed in conftest.py; here both get the same bytes at once, and what only the lane does is tested.
 """
 
@@ -108,7 +108,7 @@ async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     got = bytearray()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for piece in sent:
                 writer.write(piece)
                 await writer.drain()
@@ -129,8 +129,6 @@ async def told(door: Door, sent: Sequence[bytes]) -> list[bytes]:
 async def both(given_settings: HttpSettings) -> AsyncIterator[tuple[Door, Door]]:
     """A door with the lane and one without."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("server", "fast_lane"):
-            patch.setattr(f"rgd.adapters.http.{module}.LINGER_S", 0.01)
         async with open_door(given_settings) as lane:
             patch.setattr("rgd.adapters.http.server.IS_AVAILABLE", False)
             async with open_door(given_settings) as aiohttp:
@@ -138,9 +136,9 @@ async def both(given_settings: HttpSettings) -> AsyncIterator[tuple[Door, Door]]
 
 
 async def same(sequences: Sequence[Sequence[bytes]], tokens: Tokens) -> None:
-    # Only what never comes takes so long.
-    given_settings = HttpSettings(port=0, tokens=tokens, request_timeout_s=0.1, idle_timeout_s=0.2)
-    async with both(given_settings) as (lane, aiohttp):
+    # With the timeouts that a daemon has: both doors are on this loop, and where it stands still for longer than short
+    # ones, the doors end connections with different parts of what was sent.
+    async with both(HttpSettings(port=0, tokens=tokens)) as (lane, aiohttp):
         for sent in sequences:
             answers, others = await told(lane, sent), await told(aiohttp, sent)
             if len(answers) != len(others):
@@ -206,7 +204,7 @@ async def test_a_refusal_is_read_however_much_of_its_body_is_still_to_come() -> 
     body = b"[" + b" " * (1 << 20) + b"]"
     async with (
         open_door(HttpSettings(port=0, tokens=SECURED)) as door,
-        asyncio.timeout(10),
+        asyncio.timeout(60),
     ):
         reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         request = post(body)
@@ -225,7 +223,7 @@ async def test_a_connection_moves_to_aiohttp_with_its_first_other_request(door: 
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     lanes = door.server._lanes
     assert lanes is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         writer.write(post(BODY))
         await read_answer(reader)
         assert len(lanes.open) == 1
@@ -243,7 +241,7 @@ async def test_a_connection_moves_to_aiohttp_with_its_first_other_request(door: 
 
 async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for number in [*range(1, 3 * HEADS_KEPT)] * 2:
             writer.write(
                 post(b'{"group":"idle"}'.ljust(16 + number), headers=b"X-A: %d\r\n" % number)
@@ -253,7 +251,7 @@ async def test_many_heads_of_a_connection_are_each_read_as_they_are(door: Door) 
 
 
 async def test_a_connection_keeps_only_short_heads_of_who_was_let_pass() -> None:
-    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door, asyncio.timeout(10):
+    async with open_door(HttpSettings(port=0, tokens=SECURED)) as door, asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
         kept = []
         for headers in (
@@ -276,7 +274,7 @@ async def test_a_flood_of_pipelined_requests_leaves_others_their_turn(door: Door
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
     count = 20 * PIPELINED_MAX
     other_reader, other = await asyncio.open_connection("127.0.0.1", door.server.port)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         other.write(post(BODY))
         await read_answer(other_reader)
         writer.write(post(b'{"group":"idle"}') * count)
@@ -305,7 +303,7 @@ async def test_tokens_that_are_replaced_count_from_the_next_request_on() -> None
     async with open_door(HttpSettings(port=0, tokens=SECURED)) as door:
         asked = post(BODY, headers=b"Authorization: Bearer " + SECRET.encode() + b"\r\n")
         reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             writer.write(asked)
             assert (await read_answer(reader)).status == 200
             door.server.replace_tokens(Tokens({digest_of("another"): frozenset({Scope.QUERY})}))
@@ -319,7 +317,7 @@ async def test_tokens_that_are_replaced_count_from_the_next_request_on() -> None
 
 async def test_while_it_drains_each_answer_ends_its_connection(door: Door) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         writer.write(post(BODY))
         await read_answer(reader)
         door.server.drain()
@@ -341,7 +339,7 @@ async def test_the_lane_answers_on_every_way_in(
         if how == "unix"
         else HttpSettings(port=0, tls_cert=cert, tls_key=key)
     )
-    async with open_door(given_settings) as door, asyncio.timeout(10):
+    async with open_door(given_settings) as door, asyncio.timeout(60):
         if how == "unix":
             reader, writer = await asyncio.open_unix_connection(str(path))
         else:
