@@ -218,14 +218,16 @@ class Acquire:
     def _answer_item(self, item: AcquireBody | msgspec.Raw) -> "_ItemAnswer":
         try:
             asked = item if isinstance(item, AcquireBody) else _one.decode(item)
-            answer = self._ask(asked)
+            request = request_of(asked)
+            answer = self._ask_daemon(request)
+            self._check_governed(request, answer)
         except RgdError as exc:
             status = status_of(exc)
             if status is None:
                 raise
             return self._fault(status, cut_reason(str(exc)))
         if self._shadow is not None:
-            return self._shadow.answer(request_of(asked), answer)
+            return self._shadow.answer(request, answer)
         if isinstance(answer, TooLarge):
             return self._fault(413, too_large_reason(answer))
         if isinstance(answer, PoliciesUnknown):
@@ -238,12 +240,6 @@ class Acquire:
     def _fault(self, status: int, reason: str) -> ItemFault:
         self.item_faults[status] += 1
         return ItemFault(granted=False, status=status, reason=reason)
-
-    def _ask(self, asked: AcquireBody) -> Answer:
-        request = request_of(asked)
-        answer = self._ask_daemon(request)
-        self._check_governed(request, answer)
-        return answer
 
     def _check_governed(self, request: Request, answer: Answer) -> None:
         """Raises NotGoverned where no limit applies and that is refused."""

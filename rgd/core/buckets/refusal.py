@@ -219,14 +219,7 @@ def _grant_lowered(  # noqa: PLR0913, PLR0917 -- as `refuse`
 ) -> tuple[Decision, Sequence[Unmet]]:
     """Grant a part that a level lowered, perhaps to nothing, and count the rest of `whole`.
 
-    Args:
-        levels: all levels.
-        chain: the levels of the name; they have the part.
-        part: what is granted.
-        whole: whole units that the caller wanted.
-        least: what the answer's wait is for, with topic and attempt.
-        now: the current time.
-        settles: as `charge`.
+    `least` is what the answer's wait is for; `settles` is `charge`'s.
 
     Returns:
         The answer, and the rest as it was counted by group.
