@@ -49,7 +49,13 @@ def demo(
     report = None if no_report else _report(out)
     ok = all(verdict.ok for verdict in verdicts)
     phases = [
-        {"name": v.name, "rounds": v.rounds, "worst_error": v.worst_error, "ok": v.ok}
+        {
+            "name": v.name,
+            "rounds": v.rounds,
+            "worst_error": v.worst_error,
+            "ok": v.ok,
+            "unjudged": v.unjudged,
+        }
         for v in verdicts
     ]
     verdict = {"verdict": "ok" if ok else "failed", "phases": phases, "report": report}

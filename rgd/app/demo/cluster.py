@@ -145,7 +145,8 @@ class LoadProcess:
         assert self._process is not None
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            self.tally.add(json.loads(line)["slices"])
+            told = json.loads(line)
+            self.tally.add(told["slices"], told["late"])
 
     async def stop(self) -> None:
         """End it."""

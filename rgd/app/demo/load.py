@@ -6,8 +6,9 @@ over that time: on a busy machine a late tick moves nothing into another round.
 
 Protocol: one JSON object a line. In: `{"wanted_per_s": 900}` changes the rate
 from now on; end of input ends the process. Out, several times a second:
-`{"slices": [[at_ms, wanted, admitted, refused, failed], ...]}` in milliseconds of
-the machine's monotonic clock.
+`{"slices": [[at_ms, wanted, admitted, refused, failed], ...], "late": [[due_ms, began_ms], ...]}`
+in milliseconds of the machine's monotonic clock; `late` are ticks for which the
+machine had no time, so that tokens nobody could ask for ran over.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from rgd.app.demo.plan import NAMESPACE
 
 #: Work is sent this often, as a broker sends what its producers brought meanwhile.
 TICK_S: Final = 0.02
+#: A tick that begins so much after it was due is reported.
+LATE_S: Final = 0.1
 #: Counts are reported for slices of this length.
 SLICE_MS: Final = 20
 TELL_EVERY_TICKS: Final = 10
@@ -143,14 +146,21 @@ async def main(base: str, seed: int) -> None:
 
 async def _ask_on(load: Load, counts: Counts) -> None:
     last_s = time.monotonic()
+    late: list[list[int]] = []
     for tick in count(1):
-        await asyncio.sleep(max(0.0, last_s + TICK_S - time.monotonic()))
+        asleep_s = time.monotonic()
+        # Without the wait for the last answers: a daemon that is slow is not excused.
+        due_s = max(asleep_s, last_s + TICK_S)
+        await asyncio.sleep(due_s - asleep_s)
         now_s = time.monotonic()
+        if now_s - due_s > LATE_S:
+            late.append([_ms(due_s), _ms(now_s)])
         await load.tick(now_s, now_s - last_s)
         last_s = now_s
         if tick % TELL_EVERY_TICKS == 0:
-            sys.stdout.write(json.dumps({"slices": counts.take()}) + "\n")
+            sys.stdout.write(json.dumps({"slices": counts.take(), "late": late}) + "\n")
             sys.stdout.flush()
+            late = []
 
 
 if __name__ == "__main__":

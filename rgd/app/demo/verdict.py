@@ -6,18 +6,23 @@ policy, without floors; the daemons' view of themselves is not asked.
 `rounds` is the number of whole rounds from a phase's event until every broker
 is within `ERROR_MAX` of its part, for good if it ever is; `worst_error` is the
 largest deviation, relative to the part, over the rounds from then to the
-phase's end.
+phase's end. A round in which a load was not run by the machine says nothing
+about the daemons, so it counts as the one before it (`unjudged`).
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from rgd.app.demo.plan import ERROR_MAX, ROUNDS_MAX
 from rgd.core.policies.model import Rates, SharePolicyName
 from rgd.core.shares.model import Row
 from rgd.core.shares.registry import allocate
 from rgd.core.units import Pair, to_milli, to_units
+
+#: What a load could not ask for in time it asks for so soon after.
+CATCHING_UP_MS: Final = 250
 
 
 @dataclass(slots=True)
@@ -29,9 +34,12 @@ class Tally:
     admitted: list[int] = field(default_factory=list)
     refused: int = 0
     failed: int = 0
+    #: From when to when it was to ask, and the machine did not run it.
+    late: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, slices: Sequence[Sequence[int]]) -> None:
-        """Take slices in: [at_ms, wanted, admitted, refused, failed]."""
+    def add(self, slices: Sequence[Sequence[int]], late: Sequence[Sequence[int]] = ()) -> None:
+        """Take in slices, [at_ms, wanted, admitted, refused, failed], and late ticks, [due_ms, began_ms]."""
+        self.late += [(due_ms, began_ms) for due_ms, began_ms in late]
         for at_ms, wanted, admitted, refused, failed in slices:
             self.at_ms.append(at_ms)
             self.wanted.append(wanted)
@@ -48,6 +56,13 @@ class Tally:
             sum(self.admitted[first:last]) / seconds,
         )
 
+    def was_late(self, begin_ms: float, end_ms: float) -> bool:
+        """Whether it stood still between two moments, or so shortly before that its retries come there."""
+        return any(
+            due_ms < end_ms and began_ms > begin_ms - CATCHING_UP_MS
+            for due_ms, began_ms in self.late
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseVerdict:
@@ -58,6 +73,8 @@ class PhaseVerdict:
     rounds: int | None
     worst_error: float | None
     ok: bool
+    #: Rounds that count as the one before them.
+    unjudged: int = 0
 
 
 def parts(quota: float, wanted: Sequence[float]) -> list[float]:
@@ -74,19 +91,24 @@ def judge(
     name: str, quota: float, tallies: Mapping[str, Tally], *, begin_ms: float, rounds: int
 ) -> PhaseVerdict:
     """Judge a phase that began at `begin_ms` and lasted so many rounds of a second."""
-    errors = []
+    errors: list[float] = []
+    unjudged = 0
     for place in range(rounds):
         begin, end = begin_ms + place * 1000, begin_ms + (place + 1) * 1000
+        if errors and any(tally.was_late(begin, end) for tally in tallies.values()):
+            unjudged += 1
+            errors.append(errors[-1])
+            continue
         rates = [tally.rates(begin, end) for tally in tallies.values()]
         wanted = [rate[0] for rate in rates]
         admitted = [rate[1] for rate in rates]
         errors.append(_worst(parts(quota, wanted), admitted))
     fair_from = _fair_from(errors)
     if fair_from is None:
-        return PhaseVerdict(name, None, None, ok=False)
+        return PhaseVerdict(name, None, None, ok=False, unjudged=unjudged)
     worst = max(errors[fair_from:])
     ok = fair_from <= ROUNDS_MAX and worst <= ERROR_MAX
-    return PhaseVerdict(name, fair_from, round(worst, 4), ok=ok)
+    return PhaseVerdict(name, fair_from, round(worst, 4), ok=ok, unjudged=unjudged)
 
 
 def _fair_from(errors: Sequence[float]) -> int | None:

@@ -1,0 +1,68 @@
+"""The demo's verdict over what loads counted: parts, the first fair round, rounds that say nothing.
+
+Not covered: real loads and daemons (tests/e2e/test_demo.py).
+"""
+
+import pytest
+
+from rgd.app.demo.verdict import Tally, judge
+
+QUOTA = 900.0
+WANTED = 900
+ROUNDS = 8
+BEGIN_MS = 60_000
+
+
+def tallies(admitted: list[int], late: dict[int, int] | None = None) -> dict[str, Tally]:
+    """Three loads of which each wants the quota; one was admitted so much, by round, and its ticks were late.
+
+    Args:
+        admitted: of the first load in each round; the others have their third.
+        late: when a tick of it was due, in milliseconds of the phase, and when it began.
+    """
+    first, *others = (Tally() for _ in range(3))
+    first.add([], [[BEGIN_MS + due, BEGIN_MS + began] for due, began in (late or {}).items()])
+    for number, count in enumerate(admitted):
+        at_ms = BEGIN_MS + number * 1000
+        first.add([[at_ms, WANTED, count, 0, 0]])
+        for other in others:
+            other.add([[at_ms, WANTED, 300, 0, 0]])
+    return {str(place): tally for place, tally in enumerate((first, *others))}
+
+
+@pytest.mark.parametrize(
+    ("admitted", "rounds", "ok"),
+    [
+        ([300] * 8, 0, True),
+        ([200, 200, 200] + [290] * 5, 3, True),
+        ([200] * 4 + [300] * 4, 4, False),
+        ([300] * 7 + [200], 0, False),
+        ([200] * 8, None, False),
+    ],
+)
+def test_a_phase_is_fair_from_the_first_round_after_which_none_is_unfair(
+    admitted: list[int], rounds: int | None, *, ok: bool
+) -> None:
+    verdict = judge("any", QUOTA, tallies(admitted), begin_ms=BEGIN_MS, rounds=ROUNDS)
+    assert (verdict.rounds, verdict.ok, verdict.unjudged) == (rounds, ok, 0)
+
+
+def test_a_round_in_which_a_load_was_not_run_counts_as_the_one_before_it() -> None:
+    admitted = [200, 200, 300, 300, 150, 300, 300, 300]
+    assert not judge("any", QUOTA, tallies(admitted), begin_ms=BEGIN_MS, rounds=ROUNDS).ok
+    late = tallies(admitted, {4500: 4700})
+    verdict = judge("any", QUOTA, late, begin_ms=BEGIN_MS, rounds=ROUNDS)
+    assert (verdict.rounds, verdict.ok, verdict.unjudged) == (2, True, 1)
+
+
+def test_what_it_catches_up_on_in_the_next_round_is_not_judged_either() -> None:
+    admitted = [300, 300, 300, 150, 400, 300, 300, 300]
+    late = tallies(admitted, {3400: 3900})
+    verdict = judge("any", QUOTA, late, begin_ms=BEGIN_MS, rounds=ROUNDS)
+    assert (verdict.rounds, verdict.ok, verdict.unjudged) == (0, True, 2)
+
+
+def test_a_load_that_is_late_at_first_is_judged_all_the_same() -> None:
+    late = tallies([200] * 8, {100: 300})
+    verdict = judge("any", QUOTA, late, begin_ms=BEGIN_MS, rounds=ROUNDS)
+    assert (verdict.rounds, verdict.ok, verdict.unjudged) == (None, False, 0)
