@@ -143,6 +143,14 @@ def test_how_many_rows_are_reckoned_at_once_changes_nothing(case: Case, rows: in
         assert case.shares() == together
 
 
+@given(case=cases() | cases(ONE_LIMITED))
+def test_of_one_broker_the_idle_shares_of_all_groups_are_those_asked_for_singly(case: Case) -> None:
+    shares, groups = case.share_out(case.rows()), np.arange(len(case.quotas))
+    for index in range(case.brokers):
+        singly = shares.idle(groups, np.full(len(groups), index))
+        assert shares.idle_at(index).tolist() == singly.tolist()
+
+
 @given(case=cases(ONE_LIMITED))
 def test_in_one_dimension_it_is_water_filling_to_the_milli(case: Case) -> None:
     for limits, wants, shares in zip(case.quotas, case.wants, case.shares(), strict=True):

@@ -159,7 +159,8 @@ class Broker:
             return None
         if self._boundary.is_on_hold:
             return min(self._boundary.put_off(self._due()))
-        return min(at for _, at in self._due() if at is not None)
+        # A list, because a generator takes longer, and this is read after each event.
+        return min([at for _, at in self._due() if at is not None])
 
     @property
     def is_past_start(self) -> bool:

@@ -40,7 +40,7 @@ class SharedOut:
         shares: Ints = self.columns.of_rows.take(own, 0)
         if len(own) < self.groups:
             shares_of_own = shares
-            shares = self.columns.idle(np.arange(self.groups), np.full(self.groups, index))
+            shares = self.columns.idle_at(index)
             shares[self.rows.group.take(own)] = shares_of_own
         for slot, table in self.others:
             shares[slot] = table[index]

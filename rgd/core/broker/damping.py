@@ -109,7 +109,7 @@ class Damping:
         # The rate in force does not wait.
         since[:, 0] = _NEVER
         self._rate[lines], self._since[lines] = rate, since
-        if (at > 0).any():
+        if np.count_nonzero(at):
             self._least_since = min(self._least_since, int(since[:, 1].min()))
         self._advance(lines, now - damping_ns)
         return self._in_force(lines)

@@ -34,6 +34,8 @@ class Link:
         self._damping_max_ns = damping_max_ns
         self._unconfirmed: deque[tuple[int, Nanos]] = deque(maxlen=UNCONFIRMED_MAX)
         self._delays_ns: deque[int] = deque(maxlen=DELAYS_MAX)
+        #: Of these delays, because it is read far more often than a message comes back.
+        self._damping_ns = damping_max_ns
         #: When the first message came back; None: the exchange was never reached.
         self.reached_at: Nanos | None = None
         #: When the last message came back.
@@ -58,6 +60,7 @@ class Link:
             last, sent_at = self._unconfirmed.popleft()
             if last == sequence:
                 self._delays_ns.append(now - sent_at)
+                self._damping_ns = min(self._damping_max_ns, max(self._delays_ns))
                 is_recent |= now - sent_at < self._patience_ns
         return is_recent
 
@@ -77,9 +80,7 @@ class Link:
     @property
     def damping_ns(self) -> int:
         """The least wait of an increase, nanoseconds: about the p99 until a message comes back."""
-        if not self._delays_ns:
-            return self._damping_max_ns
-        return min(self._damping_max_ns, max(self._delays_ns))
+        return self._damping_ns
 
     def restart(self, now: Nanos) -> None:
         """Forget the unconfirmed messages, because the exchange was reached again."""

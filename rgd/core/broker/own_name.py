@@ -55,8 +55,10 @@ class OwnName:
     @property
     def due_at(self) -> Nanos | None:
         """When `check` has something to do."""
-        due = [at for at in (self._renew_at, self._claim.due_at) if at is not None]
-        return min(due, default=None)
+        claim_at = self._claim.due_at
+        if self._renew_at is None or claim_at is None:
+            return claim_at if self._renew_at is None else self._renew_at
+        return min(self._renew_at, claim_at)
 
     @property
     def trouble(self) -> str | None:

@@ -83,7 +83,9 @@ class ShardSender:
     @property
     def due_at(self) -> Nanos | None:
         """When the next part of a full state is due, if at all; in the past: now."""
-        return Nanos(0) if self._state.is_pending else min(self._due.values(), default=None)
+        if self._state.is_pending:
+            return Nanos(0)
+        return min(self._due.values()) if self._due else None
 
     def is_pending(self, shard: Shard) -> bool:
         """Whether parts of a shard's state are left to be sent."""

@@ -272,15 +272,15 @@ class Sharing:
         if not self._has_marks or now < self._rests.work_from:
             return
         # Slices go round the slot ids; otherwise groups that change often would delay the others.
-        marked = np.flatnonzero(self._is_marked)
+        marked = self._is_marked.nonzero()[0]
         if not len(marked):
             # The marked groups are no longer in use.
             self._has_marks = False
             return
-        first = int(np.searchsorted(marked, self._next_slot))
+        first = int(marked.searchsorted(self._next_slot))
         slots = np.concatenate((marked[first:], marked[:first]))[:SLICE_GROUPS]
-        rows = np.cumsum((self._usage.counts(slots) + 1) * self._broker_index.passes)
-        count = max(1, int(np.searchsorted(rows, rests.SLICE_ROWS, side="right")))
+        rows = ((self._usage.counts(slots) + 1) * self._broker_index.passes).cumsum()
+        count = max(1, int(rows.searchsorted(rests.SLICE_ROWS, side="right")))
         slots = slots[:count]
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
@@ -441,11 +441,12 @@ class Sharing:
             group: [rows] the index of each row's group in `slots`.
             wanted: [rows, 2] the demand of each row.
         """
+        quotas = self._policies.quotas.take(slots, 0)
         short = np.zeros(len(slots), np.bool_)
         for at in range(2):
-            quota = self._policies.quotas[slots, at]
+            quota = quotas[:, at]
             is_limited = quota != NO_RATE
-            if is_limited.any():
+            if np.count_nonzero(is_limited):
                 short |= is_limited & (np.bincount(group, wanted[:, at], len(slots)) > quota)
         self._is_short[slots] = short
 

@@ -123,7 +123,7 @@ class GroupIndex:
         missing = slots == NO_SLOT
         if skip is not None:
             missing &= ~skip
-        if missing.any():
+        if np.count_nonzero(missing):
             self._give(slots, np.flatnonzero(missing).tolist(), groups, kinds, room)
         return slots
 

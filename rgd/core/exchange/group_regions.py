@@ -59,8 +59,8 @@ class GroupRegions:
 
     def gather(self, slots: Ints) -> tuple[Ints, Ints]:
         """The rows of these slots, slot by slot: (row numbers, number of rows of each slot)."""
-        counts = self._count[slots]
-        return self._rows[_ranges(self._start[slots], counts)].astype(np.int64), counts
+        counts = self._count.take(slots)
+        return self._rows.take(_ranges(self._start.take(slots), counts)).astype(np.int64), counts
 
     def add(self, slots: Ints, rows: Ints) -> None:
         """Add rows, at most one for each slot."""
@@ -121,7 +121,9 @@ class GroupRegions:
 
 def _ranges(starts: Ints, counts: Ints) -> Ints:
     """start, start + 1, ... of each range, one after another."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    ranges: Ints = np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    ends = counts.cumsum()
+    before: Ints = ends - counts
+    firsts: Ints = starts - before
+    ranges: Ints = np.repeat(firsts, counts)
+    ranges += np.arange(len(ranges))
     return ranges

@@ -74,7 +74,7 @@ class KnownRows:
         is_known = index.tickets.take(slots) == self._ticket.take(at)
         # A row that the sender holds keeps its slot assigned, so its ticket is not 0.
         is_known &= store.broker.take(rows) == self._broker
-        if not is_known.all():
+        if np.count_nonzero(is_known) < len(is_known):
             rows[~is_known] = NO_ROW
         return slots, rows
 

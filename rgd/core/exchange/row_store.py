@@ -21,7 +21,7 @@ from rgd.core.exchange.rate_words import (
     Words,
     rates_of,
 )
-from rgd.core.exchange.rows_hash import row_hashes
+from rgd.core.exchange.rows_hash import terms_of
 from rgd.core.runs import Places
 
 #: Marks a row that belongs to no broker.
@@ -117,10 +117,10 @@ class RowStore:
         if not self._rates.shape[1]:
             return rates_of(words)
         is_coded = words != NOT_CODED
-        if is_coded.all():
+        if np.count_nonzero(is_coded) == len(words):
             return rates_of(words)
         rates = self._rates[:, rows] if isinstance(rows, slice) else self._rates.take(rows, 1)
-        if is_coded.any():
+        if np.count_nonzero(is_coded):
             rates = np.where(is_coded, rates_of(words), rates)
         return rates
 
@@ -146,11 +146,9 @@ class RowStore:
         for column, value in zip(self._rates, amounts.looked_up(), strict=True):
             column[rows] = value
 
-    def hash_of(self, rows: Places, keys: Hashes) -> int:
-        """The sum of the hashes of rows; `keys` are the hashes of groups and kinds, by slot."""
-        rates = self.rates(rows)
-        hashes = row_hashes(keys.take(self.slot[rows]), self.topics[rows], rates[:2].T, rates[2:].T)
-        return int(hashes.sum())
+    def terms(self, rows: Places, keys: Hashes) -> Hashes:
+        """[5, rows] what rows are hashed from; `keys` are the hashes of groups and kinds, by slot."""
+        return terms_of(keys.take(self.slot[rows]), self.topics[rows], self.rates(rows))
 
     def _make_room(self) -> None:
         before = len(self.broker)
@@ -215,7 +213,7 @@ class BrokerRows:
         """[slots] the row of each, `NO_ROW` if there is none."""
         if not len(self._slots):
             return np.full(len(slots), NO_ROW, np.int64)
-        at = np.searchsorted(self._slots, slots)
+        at = self._slots.searchsorted(slots)
         # A slot beyond the last is compared with the last.
         rows = self._rows.take(at, mode="clip")
         rows[self._slots.take(at, mode="clip") != slots] = NO_ROW
@@ -223,9 +221,9 @@ class BrokerRows:
 
     def add(self, slots: Ints, rows: Ints) -> None:
         """Add rows of slots that had none."""
-        order = np.argsort(slots, kind="stable")
-        slots, rows = slots[order], rows[order]
-        at = np.searchsorted(self._slots, slots) + np.arange(len(slots))
+        order = slots.argsort(kind="stable")
+        slots, rows = slots.take(order), rows.take(order)
+        at = self._slots.searchsorted(slots) + np.arange(len(slots))
         # By `np.insert` and `np.delete` it takes five times as long.
         is_held = np.ones(len(self._slots) + len(slots), np.bool_)
         is_held[at] = False
@@ -236,7 +234,7 @@ class BrokerRows:
     def discard(self, slots: Ints) -> None:
         """Remove the rows of slots that had one."""
         stays = np.ones(len(self._slots), np.bool_)
-        stays[np.searchsorted(self._slots, slots)] = False
+        stays[self._slots.searchsorted(slots)] = False
         self._slots, self._rows = self._slots[stays], self._rows[stays]
         self.version += 1
 

@@ -38,15 +38,32 @@ def row_hashes(keys: Hashes, topics: Ints, admitted: Ints, wanted: Ints) -> Hash
         admitted: [rows, 2] Milli per second.
         wanted: [rows, 2] likewise.
     """
-    hashes = keys ^ topics.view(np.uint64)
+    rates = np.concatenate((admitted.T, wanted.T))
+    return hashes_of(terms_of(keys, topics, rates))
+
+
+def terms_of(keys: Hashes, topics: Ints, rates: Ints) -> Hashes:
+    """[5, rows] what rows are hashed from; those of several sets of rows are hashed in one pass.
+
+    Args:
+        keys: [rows] hashes of group and kind.
+        topics: [rows].
+        rates: [4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes.
+    """
+    terms: Hashes = np.concatenate(((keys ^ topics.view(np.uint64))[None], rates.view(np.uint64)))
+    return terms
+
+
+def hashes_of(terms: Hashes) -> Hashes:
+    """[rows] hashes of rows, from their terms."""
+    hashes: Hashes = terms[0].copy()
     # One buffer for all steps, because allocating arrays costs time.
     spare = np.empty_like(hashes)
     _mix(hashes, spare)
-    for amounts in (admitted, wanted):
-        for column in amounts.T:
-            np.add(hashes, _GAMMA, hashes)
-            np.bitwise_xor(hashes, np.ascontiguousarray(column).view(np.uint64), hashes)
-            _mix(hashes, spare)
+    for column in terms[1:]:
+        np.add(hashes, _GAMMA, hashes)
+        np.bitwise_xor(hashes, column, hashes)
+        _mix(hashes, spare)
     return hashes
 
 

@@ -16,7 +16,7 @@ The hash of a broker's rows is computed on demand. A change of few rows updates 
 change of many makes it unknown.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Flags, Ints, UsageColumns
-from rgd.core.exchange.group_index import NO_SLOT, GroupIndex
+from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, Hashes
 from rgd.core.exchange.group_regions import GroupRegions
 from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import HASH_MASK
+from rgd.core.exchange.rows_hash import HASH_MASK, hashes_of
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
@@ -73,6 +73,13 @@ class Gathered(NamedTuple):
     wanted: Ints
 
 
+class _Rest(NamedTuple):
+    """The hash of a broker's rows before a change, and the terms of those rows that change."""
+
+    hash: int
+    terms: Hashes
+
+
 class UsageMap:
     """Every row that any broker advertises at present."""
 
@@ -101,10 +108,13 @@ class UsageMap:
         slots, rows = self._find(number, report)
         idle = told.is_idle
         is_all = not report.full or (report.span == ALL_ROWS and len(told) == len(holding))
-        are_held = isinstance(rows, slice) or rows.min(initial=0) != NO_ROW
-        if is_all and are_held and not idle.any():
+        are_held = isinstance(rows, slice) or NO_ROW not in rows
+        if is_all and are_held and not np.count_nonzero(idle):
             holding.is_partial &= not report.full
-            return self._rewrite(holding, rows, slots, Amounts.of(told))
+            rest = self._hash_out(holding, rows)
+            changed = self._rewrite(rows, slots, Amounts.of(told))
+            self._hash_in(holding, rest, rows)
+            return changed
         return self._merge(number, report, slots, rows, idle)
 
     def remove(self, broker: str) -> Ints:
@@ -129,7 +139,7 @@ class UsageMap:
         rows, counts = self._regions.gather(slots)
         rates = self._rows.rates(rows)
         return Gathered(
-            group=np.repeat(np.arange(len(slots)), counts),
+            group=np.arange(len(slots)).repeat(counts),
             broker=self._rows.broker[rows],
             admitted=rates[:2].T,
             wanted=rates[2:].T,
@@ -172,7 +182,8 @@ class UsageMap:
             return 0
         holding = self._holding(number, shard)
         if holding.hash is None:
-            holding.hash = self._rows.hash_of(holding.span, self.index.hashes)
+            terms = self._rows.terms(holding.span, self.index.hashes)
+            holding.hash = int(hashes_of(terms).sum())
         return holding.hash & HASH_MASK
 
     def is_hashed(self, broker: str, shard: Shard = WHOLE) -> bool:
@@ -290,13 +301,14 @@ class UsageMap:
         if steady is not None:
             return steady
         slots, rows = known.find(names, told.kinds, self._rows, self.index)
-        missing = np.flatnonzero(rows == NO_ROW)
+        missing = (rows == NO_ROW).nonzero()[0]
         if len(missing):
             some = told.take(missing)
             slots[missing] = self._look_up(number, shard, some, room)
             rows[missing] = holding.find(slots[missing])
             held = missing[rows[missing] != NO_ROW]
-            self._remember(known, told, held, slots[held], rows[held])
+            if len(held):
+                self._remember(known, told, held, slots[held], rows[held])
             if len(held) < len(missing):
                 return slots, rows
         return slots, known.keep(names, told.kinds, slots, rows, holding.version)
@@ -318,9 +330,9 @@ class UsageMap:
         """[rows] slots, looked up by name; `NO_SLOT` also where a group is not of the shard."""
         slots = self.index.find_all(told.groups, told.kinds)
         missing = slots == NO_SLOT
-        if missing.any():
+        if np.count_nonzero(missing):
             idle = told.is_idle
-            if not idle[missing].all():
+            if np.count_nonzero(missing > idle):
                 room = self._room(number) if room is None else room
                 slots = self.index.slots(told.groups, told.kinds, skip=idle, room=room)
         if shard != WHOLE:
@@ -350,25 +362,30 @@ class UsageMap:
         if report.full:
             missing = np.setdiff1d(self._rows_in(holding, report.span), rows, assume_unique=True)
             gone = np.union1d(gone, missing)
-        kept = np.flatnonzero(is_stored & ~idle)
+        kept = (is_stored & ~idle).nonzero()[0]
+        kept_rows = rows.take(kept)
+        rest = self._hash_out(holding, kept_rows, gone)
         changed = [
-            self._rows.slot[gone].astype(np.int64),
-            self._rewrite(holding, rows[kept], slots[kept], Amounts.of(told, kept)),
+            self._rows.slot.take(gone).astype(np.int64),
+            self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)),
         ]
         self._forget(holding, gone)
-        fresh = np.flatnonzero(~is_stored & ~idle)
+        fresh = (~(is_stored | idle)).nonzero()[0]
         fits = self._kept(number, slots[fresh])
         holding.is_partial = not fits.all() or (
             # A full state starts with the part of the smallest hashes.
             holding.is_partial and not (report.full and report.span.begin == 0)
         )
         fresh = fresh[fits]
-        changed.append(slots[fresh])
-        if len(fresh):
-            rows = self._insert(number, holding, slots[fresh], Amounts.of(told, fresh))
-            known = self._known.get((number, report.shard.number))
-            self._remember(known, told, fresh, slots[fresh], rows)
-        return np.concatenate(changed)
+        if not len(fresh):
+            self._hash_in(holding, rest, kept_rows)
+            return np.concatenate(changed)
+        new_slots = slots.take(fresh)
+        new_rows = self._insert(number, holding, new_slots, Amounts.of(told, fresh))
+        self._hash_in(holding, rest, kept_rows, new_rows)
+        known = self._known.get((number, report.shard.number))
+        self._remember(known, told, fresh, new_slots, new_rows)
+        return np.concatenate([*changed, new_slots])
 
     def _rows_in(self, holding: BrokerRows, span: Span) -> Ints:
         """The rows of one broker whose groups and kinds have hashes in a span."""
@@ -384,24 +401,23 @@ class UsageMap:
         """[slots] whether the broker has room for a new row; the slots have no row yet."""
         kept: Flags = slots != NO_SLOT
         # `NO_SLOT` indexes the last slot here, and `kept` masks the result.
-        unknown = kept & self.index.is_unknown[slots]
-        if unknown.any():
+        unknown = kept & self.index.is_unknown.take(slots)
+        if np.count_nonzero(unknown):
             kept &= ~unknown | (np.cumsum(unknown) <= self._room(number))
         held = sum(map(len, self._holdings[number].values()))
-        kept &= np.cumsum(kept) <= ROWS_MAX - held
+        if held + len(kept) > ROWS_MAX:
+            kept &= np.cumsum(kept) <= ROWS_MAX - held
         return kept
 
-    def _rewrite(self, holding: BrokerRows, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
+    def _rewrite(self, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
         """Overwrite held rows; returns the slots of groups whose shares may change."""
         if len(slots) == 0:
             return _NO_PLACES
         moves, admits = self._rows.differs(rows, amounts)
-        only = np.flatnonzero(admits > moves)
+        only = (admits > moves).nonzero()[0]
         if len(only):
             moves[only] = self.shares_by_admitted(slots[only])
-        self._hash_out(holding, rows, len(slots))
         self._rows.write(rows, amounts)
-        self._hash_in(holding, rows, len(slots))
         return slots.take(moves.nonzero()[0])
 
     def _insert(self, number: int, holding: BrokerRows, slots: Ints, amounts: Amounts) -> Ints:
@@ -411,32 +427,40 @@ class UsageMap:
         self._regions.add(slots, rows)
         holding.add(slots, rows)
         self._rows.write(rows, amounts)
-        self._hash_in(holding, rows, len(rows))
         return rows
 
     def _forget(self, holding: BrokerRows, rows: Ints) -> None:
         """Remove rows of one broker, at most one of each slot."""
         if len(rows) == 0:
             return
-        self._hash_out(holding, rows, len(rows))
-        slots = self._rows.slot[rows].astype(np.int64)
+        slots = self._rows.slot.take(rows).astype(np.int64)
         self._regions.remove(slots, rows)
         holding.discard(slots)
         self._rows.free(rows)
 
-    def _hash_out(self, holding: BrokerRows, rows: Places, count: int) -> None:
-        """Subtract rows from the hash before they change or are removed."""
-        if count > HASHED_ROWS_MAX:
-            holding.hash = None
-        elif holding.hash is not None:
-            holding.hash -= self._rows.hash_of(rows, self.index.hashes)
+    def _hash_out(self, holding: BrokerRows, *parts: Places) -> _Rest | None:
+        """Note the hash, and rows that are to change or to be removed; None: it is not known.
 
-    def _hash_in(self, holding: BrokerRows, rows: Places, count: int) -> None:
-        """Add rows to the hash after they changed or were added."""
-        if count > HASHED_ROWS_MAX:
-            holding.hash = None
-        elif holding.hash is not None:
-            holding.hash += self._rows.hash_of(rows, self.index.hashes)
+        Until `_hash_in` the hash is not known, so an exception in between leaves no wrong one.
+        """
+        before, holding.hash = holding.hash, None
+        rows = None if before is None else _hashed(parts)
+        if before is None or rows is None:
+            return None
+        return _Rest(before, self._rows.terms(rows, self.index.hashes))
+
+    def _hash_in(self, holding: BrokerRows, rest: _Rest | None, *parts: Places) -> None:
+        """Set the hash after rows changed, were removed or were added; `parts` are there now."""
+        rows = None if rest is None else _hashed(parts)
+        if rest is None or rows is None:
+            return
+        terms = self._rows.terms(rows, self.index.hashes)
+        count = rest.terms.shape[1]
+        # In one pass, because few rows cost as much as the calls of numpy.
+        hashes = hashes_of(np.concatenate((rest.terms, terms), axis=1))
+        holding.hash = (
+            rest.hash - int(np.add.reduce(hashes[:count])) + int(np.add.reduce(hashes[count:]))
+        )
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
@@ -444,3 +468,13 @@ class UsageMap:
 
 def _all(slots: Ints) -> Flags:
     return np.ones(len(slots), np.bool_)
+
+
+def _hashed(parts: Sequence[Places]) -> Places | None:
+    """The rows of all parts, to be hashed in one pass; None if a part has too many."""
+    counts = [part.stop - part.start if isinstance(part, slice) else len(part) for part in parts]
+    if max(counts) > HASHED_ROWS_MAX:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([indexes_of(part) for part in parts])

@@ -120,6 +120,20 @@ class Shares:
             (Evenly.joined(spare[0]), Evenly.joined(spare[1])),
         )
 
+    def idle_at(self, index: int) -> Ints:
+        """[groups, 2] what `idle` gives the broker with this index in each group."""
+        shares = np.full((len(self.is_limited[0]), 2), NO_RATE)
+        for k, limited in enumerate(self.is_limited):
+            if np.count_nonzero(limited):
+                floors, spare = self.floors[k], self.spare[k]
+                share = floors.base + spare.base
+                share += index < floors.more
+                share += index < spare.more
+                if np.count_nonzero(limited) < len(limited):
+                    share[~limited] = NO_RATE
+                shares[:, k] = share
+        return shares
+
     def idle(self, group: Ints, broker_index: Ints) -> Ints:
         """[asked, 2] the shares of live brokers that have no row."""
         return np.stack(
@@ -164,6 +178,51 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
     if order is not None:
         rows = rows.of(order)
     is_limited = (quota[:, 0] >= 0, quota[:, 1] >= 0)
+    are_both = np.count_nonzero(is_limited[0]) and np.count_nonzero(is_limited[1])
+    share = _share_both if are_both else _share_one
+    shares = share(rows, quota, is_limited, brokers, floor_ppm)
+    if order is not None:
+        at = np.empty_like(order)
+        at[order] = np.arange(len(order))
+        shares.of_rows = shares.of_rows.take(at, 0)
+    return shares
+
+
+def _share_one(
+    rows: Rows, quota: Ints, is_limited: tuple[Flags, Flags], brokers: int, floor_ppm: int
+) -> Shares:
+    """Share out groups that have a limit in the same dimension, or none; the same as `_share_both`.
+
+    Few rows cost as much as the calls of numpy, so the other dimension gets none.
+    """
+    k = 1 if np.count_nonzero(is_limited[1]) else 0
+    group, limited = rows.group, is_limited[k]
+    whole = np.maximum(quota[:, k], 0)
+    floors = _floors(whole, brokers, floor_ppm)
+    supply = whole - floors.total
+    share = floors.of(group, rows.broker_index)
+    asked = np.maximum(rows.wanted[:, k] - share, 0)
+    handed = columns_single.fill(
+        group, asked, weight=rows.weight, supply=supply, places_max=brokers
+    )
+    spare = _spare(group, handed, supply, brokers)
+    share += handed
+    share += spare.of(group, rows.broker_index)
+    if np.count_nonzero(limited) < len(limited):
+        share[~limited.take(group)] = NO_RATE
+    shares = np.full(rows.wanted.shape, NO_RATE)
+    shares[:, k] = share
+    zeros = np.zeros_like(whole)
+    nothing = Evenly(zeros, zeros, zeros)
+    if k == 0:
+        return Shares(shares, is_limited, (floors, nothing), (spare, nothing))
+    return Shares(shares, is_limited, (nothing, floors), (nothing, spare))
+
+
+def _share_both(
+    rows: Rows, quota: Ints, is_limited: tuple[Flags, Flags], brokers: int, floor_ppm: int
+) -> Shares:
+    """Share out groups in both dimensions, whichever of them each group has a limit in."""
     whole = (np.maximum(quota[:, 0], 0), np.maximum(quota[:, 1], 0))
     floors = (_floors(whole[0], brokers, floor_ppm), _floors(whole[1], brokers, floor_ppm))
     floor = (
@@ -184,17 +243,13 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
         if not limited.all():
             share[~limited.take(rows.group)] = NO_RATE
         shares[:, k] = share
-    if order is not None:
-        at = np.empty_like(order)
-        at[order] = np.arange(len(order))
-        shares = shares.take(at, 0)
     return Shares(shares, is_limited, floors, spare)
 
 
 def _order(rows: Rows, brokers: int) -> Ints | None:
     """Indexes that sort each group's rows by the brokers' names; None if they are sorted."""
     key = rows.group * brokers + rows.broker_index
-    if bool((key[1:] > key[:-1]).all()):
+    if np.count_nonzero(key[1:] > key[:-1]) == max(0, len(key) - 1):
         return None
     # All keys are distinct; numpy sorts short integers by radix, in a fifth of the time.
     is_short = int(key[-1]) + brokers <= _SHORT_MAX
@@ -203,7 +258,7 @@ def _order(rows: Rows, brokers: int) -> Ints | None:
 
 def _floors(quota: Ints, brokers: int, floor_ppm: int) -> Evenly:
     """The floors in one dimension."""
-    if not quota.any():
+    if not np.count_nonzero(quota):
         return Evenly(quota, quota, quota)
     millions, rest = np.divmod(quota, PPM)
     # Divided first, because quota * floor_ppm would overflow.
@@ -213,7 +268,7 @@ def _floors(quota: Ints, brokers: int, floor_ppm: int) -> Evenly:
 
 def _spare(group: Ints, handed: Ints, supply: Ints, brokers: int) -> Evenly:
     """The supply of one dimension that filling leaves, split evenly."""
-    if not supply.any():
+    if not np.count_nonzero(supply):
         return Evenly(supply, supply, supply)
     return Evenly.split(supply - whole_sums(group, handed, len(supply)), brokers)
 

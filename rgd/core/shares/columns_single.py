@@ -45,7 +45,7 @@ def fill(group: Ints, asked: Ints, *, weight: Ints, supply: Ints, places_max: in
     """
     handed = np.minimum(asked, supply.take(group))
     is_short = float_sums(group, handed, len(supply)) > supply * NEARLY
-    rows = (is_short.take(group) & (handed > 0)).nonzero()[0]
+    rows = (is_short.take(group) & (handed > 0)).nonzero()[0] if np.count_nonzero(is_short) else ()
     if len(rows):
         group, asked, weight = group.take(rows), handed.take(rows), weight.take(rows)
         is_full = _probably_full(group, asked, weight, supply)
@@ -87,7 +87,7 @@ def _parts(
         # If all rows are full but do not fit, the group starts again with none full.
         fits = asked <= part
         is_everybody = weight_left == 0
-        if is_everybody.any():
+        if np.count_nonzero(is_everybody):
             fits = np.where(is_everybody.take(group), (left >= 0).take(group), fits)
         if np.array_equal(fits, is_full):
             break
@@ -116,6 +116,6 @@ def _parts_by_weight(group: Ints, weight: Ints, left: Ints, weight_left: Ints) -
     part = quotient.take(group) * weight + extra + correction
     # For a full row, its part by weight may far exceed its demand and overflow, so it is bounded.
     is_far = (left / divisor).take(group) * weight > _FAR
-    if is_far.any():
+    if np.count_nonzero(is_far):
         part[is_far] = _FAR
     return part, remainder - correction * divisor_of_row

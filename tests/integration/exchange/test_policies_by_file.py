@@ -152,6 +152,7 @@ async def test_a_refused_file_is_reported_by_the_daemon_that_refused_it(
     assert first.rate == 1
     # What is in force is still the same everywhere.
     await rounds(members, 3)
-    assert not any(member.notes for member in others)
+    # (On a busy machine they may lose sight of each other meanwhile, and say that.)
+    assert not any("policies" in member.notes for member in others)
     first.file.write_text(groups(1))
     await until(lambda: not first.notes)

@@ -201,11 +201,11 @@ class Topics(Operator):
 
     async def get(self, path: str) -> Any:
         """What Pulsar answers."""
-        return json.loads(await self.read(self._url + path) or b"null")
+        return json.loads(await self.answer(self._url + path) or b"null")
 
     async def text(self, path: str) -> str:
         """What Pulsar answers at a path that is not below `/admin/v2/`."""
-        return str(await self.read(f"{self.apache.admin_url}/{path}"), "utf-8")
+        return str(await self.answer(f"{self.apache.admin_url}/{path}"), "utf-8")
 
     async def stats(self, topic: str) -> dict[str, Any]:
         """Pulsar's stats of a topic, partitioned or not."""

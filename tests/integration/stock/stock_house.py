@@ -173,10 +173,10 @@ class Operator:
             while not await asyncio.to_thread(is_done, self._url + path):
                 pass
 
-    async def read(self, url: str) -> bytes:
+    async def answer(self, url: str) -> bytes:
         """What Pulsar answers; fails the test if it refuses."""
 
-        def answer() -> bytes | None:
+        def ask() -> bytes | None:
             try:
                 with urllib.request.urlopen(url, timeout=TIMEOUT_S) as said:
                     return bytes(said.read())
@@ -191,7 +191,7 @@ class Operator:
                 raise
 
         async with asyncio.timeout(TIMEOUT_S):
-            while (found := await asyncio.to_thread(answer)) is None:
+            while (found := await asyncio.to_thread(ask)) is None:
                 pass
         return found
 
@@ -202,7 +202,7 @@ class Operator:
         """
         await self.call("DELETE" if body is None else "POST", path, body)
         async with asyncio.timeout(TIMEOUT_S):
-            while not is_in_force(await self.read(self._url + path), body):
+            while not is_in_force(await self.answer(self._url + path), body):
                 pass
 
     async def namespace(self, name: str) -> None:

@@ -148,14 +148,18 @@ async def rounds_until_lowered(houses: Neighbourhood, group: str) -> int:
 
     Not the rounds until it is seen lowered: on a busy machine the test may come to look long after that.
     """
-    first = last = await until(lambda: sequence_if(houses, group, has_stock_row))
-    async with asyncio.timeout(SOON_S):
-        while True:
-            began = await sequence(houses)
-            if is_lowered((await houses.clients["rgd-1"].group(group))["publish"]):
-                return last - first
-            last = began
-            await asyncio.sleep(ROUND_S / 10)
+    first = await until(lambda: sequence_if(houses, group, has_stock_row))
+    seen = [first]
+
+    async def lowered() -> int | None:
+        now = await sequence(houses)
+        if is_lowered((await houses.clients["rgd-1"].group(group))["publish"]):
+            return now
+        seen.append(now)
+        return None
+
+    await until(lowered)
+    return seen[-1] - first
 
 
 def has_stock_row(publish: dict[str, Any]) -> bool:
