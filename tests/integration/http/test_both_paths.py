@@ -167,7 +167,7 @@ def run(sequences: Sequence[Sequence[bytes]], tokens: Tokens = Tokens()) -> None
     st.lists(st.lists(st.sampled_from(SOUND), min_size=1, max_size=6), min_size=2, max_size=5),
     st.booleans(),
 )
-def test_both_paths_give_the_same_answers_to_requests_sent_at_once(
+def test_both_roads_give_the_same_answers_to_requests_sent_at_once(
     sequences: list[list[bytes]], is_secured: bool
 ) -> None:
     run([(b"".join([*sent, LAST]),) for sent in sequences], SECURED if is_secured else Tokens())
@@ -175,7 +175,7 @@ def test_both_paths_give_the_same_answers_to_requests_sent_at_once(
 
 @settings(max_examples=6)
 @given(st.data())
-def test_both_paths_give_the_same_answers_however_the_bytes_are_torn(data: st.DataObject) -> None:
+def test_both_roads_give_the_same_answers_however_the_bytes_are_torn(data: st.DataObject) -> None:
     whole = b"".join([*data.draw(st.lists(st.sampled_from(SOUND), max_size=4)), LAST])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
     ends = zip([0, *cuts], [*cuts, len(whole)], strict=True)
@@ -184,7 +184,7 @@ def test_both_paths_give_the_same_answers_however_the_bytes_are_torn(data: st.Da
 
 @settings(max_examples=6)
 @given(st.lists(damaged() | st.sampled_from(STRANGE), min_size=2, max_size=6), st.booleans())
-def test_both_paths_give_the_same_answers_to_damaged_requests(
+def test_both_roads_give_the_same_answers_to_damaged_requests(
     sequences: list[bytes], is_after_a_sound_one: bool
 ) -> None:
     before = SOUND[0] if is_after_a_sound_one else b""
@@ -192,11 +192,11 @@ def test_both_paths_give_the_same_answers_to_damaged_requests(
 
 
 @pytest.mark.parametrize("tokens", [Tokens(), SECURED], ids=["open", "secured"])
-def test_both_paths_give_the_same_answers_to_every_request_of_the_lists(tokens: Tokens) -> None:
+def test_both_roads_give_the_same_answers_to_every_request_of_the_lists(tokens: Tokens) -> None:
     run([(request + LAST,) for request in (*SOUND, *STRANGE)], tokens)
 
 
-def test_both_paths_refuse_a_bare_line_feed_at_once() -> None:
+def test_both_roads_refuse_a_bare_line_feed_at_once() -> None:
     run([(b"POST /v1/acquire HTTP/1.1\r\nHost: x\nX: a\r\n",), (post(BODY).replace(b"\r", b""),)])
 
 

@@ -240,7 +240,7 @@ async def open_to(door: Door) -> AsyncIterator[tuple[asyncio.StreamReader, async
             writer.transport.abort()
 
 
-async def test_so_it_is_where_the_connection_changes_paths_meanwhile(door: Door) -> None:
+async def test_so_it_is_where_the_connection_changes_roads_meanwhile(door: Door) -> None:
     async with open_to(door) as (reader, writer):
         writer.write(HOT)
         await read_answer(reader)
