@@ -268,11 +268,10 @@ def _is_change(of: Slots, slot: Floats, end: Floats, mark: Floats) -> Flags:
     before = _rates(of, of.base, end)
     # Units are whole, so one more or less in either is no difference.
     unit = (SCALE / elapsed(end, mark) + SCALE / elapsed(of.base, end))[:, None]
-    # A first report says what was counted, so before it there is nothing to correct.
-    is_advertised = of.advertised > 0
     part = of.threshold / np.maximum(of.advertised, 1)
     far = np.maximum(unit, part * np.maximum(slot, before))
-    return either(is_advertised & (np.abs(slot - before) > far))
+    # Before the first report there is nothing to correct.
+    return either((of.advertised > 0) & (np.abs(slot - before) > far))
 
 
 def _is_steady(of: Slots) -> Flags:
