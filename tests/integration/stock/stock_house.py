@@ -178,15 +178,18 @@ class Operator:
                     return True
                 raise
 
+        def is_done_in_time() -> bool:
+            nonlocal is_repeated
+            try:
+                return is_done(self._url + path)
+            except TimeoutError:
+                # A lookup of a bundle that just got its owner may never be answered.
+                is_repeated = True
+                return False
+
         async with asyncio.timeout(TIMEOUT_S):
-            while True:
-                try:
-                    if await asyncio.to_thread(is_done, self._url + path):
-                        return
-                except TimeoutError:
-                    # A lookup of a bundle that just got its owner is sometimes never answered.
-                    is_repeated = True
-                # Pulsar needs the processor for what it is asked again for.
+            # Pulsar needs the processor for what it is asked again for.
+            while not await asyncio.to_thread(is_done_in_time):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(REPEAT_S)
 
     async def answer(self, url: str) -> bytes:
