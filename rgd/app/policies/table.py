@@ -6,11 +6,12 @@ is unreachable, the policies in force stay, and they count as old until it is re
 record, whatever its content, stops the daemon or makes it write endlessly.
 
 How: a change is a compare-and-set (`ledger`): the daemon writes its record and waits until it
-reads the record back from the topic. If another daemon was faster, the change is applied again on top of that
-record. A table whose connection was lost is opened again and read from its start; missing records are then
-written to it (`filling`). If a losing record is last in the topic, a daemon writes the
-winning one again (`repairing`). The known content is stored on disk (`keeping`). A daemon that
-starts while the table is unreachable uses it, and adds keys of the groups file that it lacks.
+reads the record back from the topic. If another daemon was faster, the change is applied again on
+top of that record, and comes before that daemon's next one (`turns`). A table whose connection was
+lost is opened again and read from its start; missing records are then written to it (`filling`). If
+a losing record is last in the topic, a daemon writes the winning one again (`repairing`). The known
+content is stored on disk (`keeping`). A daemon that starts while the table is unreachable uses it,
+and adds keys of the groups file that it lacks.
 
 The `PolicyStore` reaches Pulsar, and detects a lost connection.
 """
@@ -28,6 +29,7 @@ from rgd.app.policies.ledger import Ledger
 from rgd.app.policies.refusals import Refusals, shown
 from rgd.app.policies.repairing import REPAIR_S, Repairing
 from rgd.app.policies.source import Figures, OnSnapshot
+from rgd.app.policies.turns import Turns
 from rgd.app.policies.writing import PUTS_MAX, Writing
 from rgd.core.policies.records import KEYS_MAX, Change, PolicyRecord, records_of
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, PolicySnapshot
@@ -39,9 +41,6 @@ from rgd.wire.policies import decode_policy, policy_digest
 #: Most attempts of a change because another daemon was faster. Each time one change succeeded, so this
 #: many in a row mean heavy contention on one policy.
 TRIES_MAX: Final = 20
-#: The pause before our next change of a policy after our last one beat another daemon's, because
-#: the daemon closest to the broker would otherwise always win.
-COURTESY_S: Final = 0.03
 #: More records than this are decoded in a thread, because inline they would delay requests.
 INLINE_RECORDS_MAX: Final = 20
 #: Records that are applied in one slice, about a millisecond.
@@ -121,8 +120,7 @@ class TablePolicies:
         #: Attempts in a row to open it that failed or did not last.
         self._tries = 0
         self._opened_at_s = 0.0
-        #: Keys for which another daemon's change has just lost to a known record.
-        self._rivals: set[str] = set()
+        self._turns = Turns()
         self._is_following = False
         #: Serialises changes of one key here, so that they do not conflict in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -217,9 +215,7 @@ class TablePolicies:
             ExchangeDown: the table cannot be reached, or others change the same policy all the time.
         """
         async with self._changing.setdefault(key, asyncio.Lock()):
-            if key in self._rivals:
-                self._rivals.discard(key)
-                await asyncio.sleep(COURTESY_S)
+            await self._turns.wait(key)
             for _ in range(TRIES_MAX):
                 if not self._is_following:
                     away = self._away if self.lost else "the policies table was not reached yet"
@@ -364,10 +360,19 @@ class TablePolicies:
             self._refusals.add(record.key, f"the table has {KEYS_MAX} policies, its limit")
             return False
         taken = self._ledger.take(record, read.digest)
-        if record.writer != self._writer and record.key in self._ledger.misplaced:
-            self._rivals.add(record.key)
+        if taken.counts:
+            self._turns.note_win(record.key, record.writer)
+        elif record.writer != self._writer and self._has_lost_to_ours(record.key):
+            self._turns.note_loss(record.key, record.writer)
         self._writing.note(record, read.value, counts=taken.counts)
         return taken.is_news
+
+    def _has_lost_to_ours(self, key: str) -> bool:
+        """Whether the last record of a key lost to one that was written here."""
+        winner = self._ledger.get(key)
+        return (
+            key in self._ledger.misplaced and winner is not None and winner.writer == self._writer
+        )
 
     # Seeding.
 
