@@ -241,6 +241,11 @@ class Peers:
         """Lower 32 bits of each peer's incarnation, in the order of `sequences`."""
         return tuple(self._peers[name].incarnation & 0xFFFF_FFFF for name in self.names())
 
+    @property
+    def remembered(self) -> int:
+        """Goodbyes that are remembered, and names whose goodbyes are doubted; at most `peers_max` of either."""
+        return len(self._left) + len(self._doubted)
+
     def __len__(self) -> int:
         return len(self._peers)
 
