@@ -42,8 +42,8 @@ class SharedOut:
             shares_of_own = shares
             shares = self.columns.idle_at(index)
             shares[self.rows.group.take(own)] = shares_of_own
-        for slot, table in self.others:
-            shares[slot] = table[index]
+        for at, table in self.others:
+            shares[at] = table[index]
         return shares
 
     def of_all(self) -> Ints:
@@ -52,8 +52,8 @@ class SharedOut:
         groups = np.repeat(np.arange(self.groups), self.brokers)
         shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
         shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
-        for slot, table in self.others:
-            shares[slot] = table
+        for at, table in self.others:
+            shares[at] = table
         return shares
 
 
@@ -194,12 +194,12 @@ class BrokerIndex:
             Row(name, weight=weight)
             for name, weight in zip(self._names, self._weight.tolist(), strict=True)
         ]
-        for slot in range(first, end):
-            index = int(broker_index[slot])
+        for row in range(first, end):
+            index = int(broker_index[row])
             table[index] = Row(
                 self._names[index],
-                Pair(*rows.admitted[slot].tolist()),
-                Pair(*rows.wanted[slot].tolist()),
+                Pair(*rows.admitted[row].tolist()),
+                Pair(*rows.wanted[row].tolist()),
                 int(self._weight[index]),
             )
         shares = allocate(
