@@ -78,8 +78,8 @@ class Writing:
                 if not answer.done():
                     putting.result()
                 counts = await answer
-                if counts is False:
-                    await asyncio.wait({putting})
+            if counts is False:
+                await asyncio.wait({putting}, timeout=self._read_back_s)
         except TimeoutError as error:
             raise ExchangeDown(
                 f"{record.key} was written and not read back within {self._read_back_s:g} s; "
