@@ -31,7 +31,7 @@ from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import HASH_MASK, hashes_of
+from rgd.core.exchange.rows_hash import HASH_MASK, change_of, hashes_of
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
@@ -87,6 +87,8 @@ class UsageMap:
         self.index = GroupIndex() if index is None else index
         #: [slots] whether shares of a group depend on admitted work; under max-min they do not.
         self.shares_by_admitted: Callable[[Ints], Flags] = _all
+        #: The simulator puts one here that computes once what all its daemons compute from the same rows.
+        self.hash_change: Callable[[Hashes, Hashes], int] = change_of
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
@@ -455,12 +457,7 @@ class UsageMap:
         if rest is None or rows is None:
             return
         terms = self._rows.terms(rows, self.index.hashes)
-        count = rest.terms.shape[1]
-        # In one pass, because few rows cost as much as the calls of numpy.
-        hashes = hashes_of(np.concatenate((rest.terms, terms), axis=1))
-        holding.hash = (
-            rest.hash - int(np.add.reduce(hashes[:count])) + int(np.add.reduce(hashes[count:]))
-        )
+        holding.hash = rest.hash + self.hash_change(rest.terms, terms)
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
