@@ -282,7 +282,7 @@ class UsageMap:
         self._known.pop((number, shard), None)
         holding = self._holdings[number][shard]
         slots = holding.slots
-        self._forget(holding, holding.rows)
+        self._forget(holding, slots, holding.rows)
         del self._holdings[number][shard]
         return slots
 
@@ -333,10 +333,10 @@ class UsageMap:
         slots = self.index.find_all(told.groups, told.kinds)
         missing = slots == NO_SLOT
         if np.count_nonzero(missing):
-            idle = told.is_idle
-            if np.count_nonzero(missing > idle):
+            missing &= ~told.is_idle
+            if np.count_nonzero(missing):
                 room = self._room(number) if room is None else room
-                slots = self.index.slots(told.groups, told.kinds, skip=idle, room=room)
+                self.index.give(slots, missing, told.groups, told.kinds, room)
         if shard != WHOLE:
             # A broker must not have two rows of one group, one in each of two shards.
             slots[numbers_of(self.index.name_hashes[slots], shard.of) != shard.number] = NO_SLOT
@@ -367,11 +367,12 @@ class UsageMap:
         kept = (is_stored & ~idle).nonzero()[0]
         kept_rows = rows.take(kept)
         rest = self._hash_out(holding, kept_rows, gone)
+        gone_slots = self._rows.slot.take(gone).astype(np.int64)
         changed = [
-            self._rows.slot.take(gone).astype(np.int64),
+            gone_slots,
             self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)),
         ]
-        self._forget(holding, gone)
+        self._forget(holding, gone_slots, gone)
         fresh = (~(is_stored | idle)).nonzero()[0]
         fits = self._kept(number, slots[fresh])
         holding.is_partial = not fits.all() or (
@@ -431,11 +432,10 @@ class UsageMap:
         self._rows.write(rows, amounts)
         return rows
 
-    def _forget(self, holding: BrokerRows, rows: Ints) -> None:
+    def _forget(self, holding: BrokerRows, slots: Ints, rows: Ints) -> None:
         """Remove rows of one broker, at most one of each slot."""
         if len(rows) == 0:
             return
-        slots = self._rows.slot.take(rows).astype(np.int64)
         self._regions.remove(slots, rows)
         holding.discard(slots)
         self._rows.free(rows)
@@ -472,6 +472,7 @@ def _hashed(parts: Sequence[Places]) -> Places | None:
     counts = [part.stop - part.start if isinstance(part, slice) else len(part) for part in parts]
     if max(counts) > HASHED_ROWS_MAX:
         return None
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate([indexes_of(part) for part in parts])
+    some = [part for part, count in zip(parts, counts, strict=True) if count] or parts[:1]
+    if len(some) == 1:
+        return some[0]
+    return np.concatenate([indexes_of(part) for part in some])
