@@ -5,6 +5,7 @@
 The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
 estimates, suppression, report and log record), and reckons every share anew that any of it moved.
+At the end all 99 fall silent at once and expire (`expiry_longest_ms`, the longest piece of work then).
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
 `--own` is the part of its own groups that callers ask in a round, each at a steady rate; the others rest.
 So with `--changed 0.1` alone this broker still counts, closes and logs all of its own groups.
@@ -49,6 +50,8 @@ OWN_GROUPS: Final = 5_000
 BROKERS_A_GROUP: Final = 5
 QUOTA: Final = 1_000 * MILLI
 ROUNDS: Final = 3
+#: Rounds of silence after which no peer is left.
+EXPIRED_AFTER: Final = 6
 
 
 class Stopwatch:
@@ -113,6 +116,13 @@ class Bench:
                 self._let_work(self.now)
         # Time passes as the core asks for it: shares are reckoned in slices with a rest between.
         self._let_work(Nanos(self.sequence * NS_PER_S))
+
+    def outlive_peers(self) -> float:
+        """Seconds of the longest piece of work in the rounds after which all peers, silent together, expire."""
+        self.watch = Stopwatch()
+        self._let_work(Nanos(self.now + EXPIRED_AFTER * NS_PER_S))
+        assert not self.broker.peers.names(), "all peers have expired by then"
+        return self.watch.longest["woken"]
 
     def _ask(self) -> None:
         for name in self.asked:
@@ -195,6 +205,7 @@ def measure_scale(scale: int, changed: float, asked: float) -> Figures:
     for what, seconds in watch.seconds.items():
         figures[f"{what}_ms"] = seconds * 1000
         figures[f"{what}_longest_ms"] = watch.longest[what] * 1000
+    figures["expiry_longest_ms"] = bench.outlive_peers() * 1000
     return {name: round(value, 2) for name, value in figures.items()}
 
 

@@ -130,7 +130,7 @@ class World:
 
     def forge(self, message: Message) -> None:
         """Let somebody who is no member write a message, in whosever name."""
-        self._broadcast(FORGER, message)
+        self.broadcast(FORGER, message)
 
     def set_policies(self, snapshot: PolicySnapshot) -> None:
         """Put a policy snapshot in force everywhere."""
@@ -180,7 +180,7 @@ class World:
         for effect in effects:
             match effect:
                 case Publish(message):
-                    self._broadcast(member.name, member.encoded(message))
+                    self.broadcast(member.name, member.encoded(message))
                 case Listen(shards):
                     self._listen(member, shards)
                 case Append() | Remember() | Alarm() | Halt() | Fault():
@@ -190,13 +190,14 @@ class World:
                 case Evict() | BacklogChecked():
                     pass  # No scenario has backlogs.
 
-    def _broadcast(self, sender: str, message: Message) -> None:
+    def broadcast(self, sender: str, message: Message) -> None:
+        """Send a message to every member, the sender too."""
         network = self.network
         if network.is_uniform:
             # One entry is as good as one each, where all of them are due at the same moment.
             self.at(self.now + network.delay_min_ns, self._deliver_to_all, message)
             return
-        agenda, order, deliver, push = self._agenda, self._order, self._deliver, heapq.heappush
+        agenda, order, deliver, push = self._agenda, self._order, self.deliver, heapq.heappush
         shard = message.shard if isinstance(message, Report) else WHOLE
         for moment, name in network.arrivals(self.now, sender, self.members, self.dice, shard):
             push(agenda, (moment, next(order), deliver, (name, message)))
@@ -213,14 +214,15 @@ class World:
 
     def _deliver_to_all(self, message: Message) -> None:
         for name in list(self.members):
-            self._deliver(name, message)
+            self.deliver(name, message)
 
-    def _deliver(self, name: str, message: Message) -> None:
+    def deliver(self, name: str, message: Message) -> None:
+        """Let a message arrive at a member, once it is awake."""
         member = self.members.get(name)
         if member is None or not member.receives(message):
             return
         if self.now < member.frozen_until:
-            self.at(member.frozen_until, self._deliver, name, message)
+            self.at(member.frozen_until, self.deliver, name, message)
             return
         self.freeze(member, self.slice_ns)
         self.tell(member, MessageReceived(member.clock.local_time(self.now), message))

@@ -62,6 +62,11 @@ class AlarmLog:
         self._windows: dict[tuple[AlarmCode, str], _Window] = {}
         self._of_code: dict[AlarmCode, _Window] = {}
 
+    @property
+    def followed(self) -> int:
+        """How many pairs of alarm and broker have a count of their own; at most `FOLLOWED_MAX`."""
+        return len(self._windows)
+
     def tell(self, alarm: Alarm, now: Nanos) -> None:
         """Write an alarm, or count it."""
         broker = alarm.broker or self._broker

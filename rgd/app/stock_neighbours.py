@@ -187,10 +187,14 @@ class StockNeighbours:
 
     # Which brokers live.
 
+    async def look(self) -> None:
+        """Read which brokers live, and tell what is not as the settings say."""
+        await self._read_list()
+        self._tell_differences()
+
     async def _poll(self) -> None:
         while True:
-            await self._read_list()
-            self._tell_differences()
+            await self.look()
             if self.traffic.is_reached:
                 self.traffic.post(self._heartbeat)
             await asyncio.sleep(self.parts.period_s)

@@ -85,6 +85,8 @@ class Telemetry:
         yield Sample("rgd_policies_refused_total", (), figures.refused)
         yield Sample("rgd_policies_written_back_total", (), figures.written_back)
         yield Sample("rgd_policies_lost_total", (), figures.lost)
+        yield Sample("rgd_policies_lacking", (), figures.lacking)
+        yield Sample("rgd_policies_misplaced", (), figures.misplaced)
 
     def _of_log(self) -> Iterator[Sample]:
         log = self._daemon.parts.usage_log

@@ -63,7 +63,7 @@ ENTRY_MIN: Final = _U32.size + 6
 PEEK_SIZE: Final = _BROKER_HEAD + 22
 
 
-def _require_fast_crc32c(implementation: str) -> None:
+def require_fast_crc32c(implementation: str) -> None:
     """Refuse google-crc32c's silent fallback to Python: it is some hundred times slower."""
     if implementation != "c":
         raise Unavailable(
@@ -72,7 +72,7 @@ def _require_fast_crc32c(implementation: str) -> None:
         )
 
 
-_require_fast_crc32c(google_crc32c.implementation)
+require_fast_crc32c(google_crc32c.implementation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,11 @@ class SegmentReader:
         self._buffer += data
         return self._drain(final=False)
 
+    @property
+    def buffered(self) -> int:
+        """How many bytes wait for what follows them."""
+        return len(self._buffer)
+
     def finish(self) -> list[Found]:
         """The segment ends here; answer with what is left."""
         return self._drain(final=True)

@@ -185,7 +185,7 @@ class World:
             is_split = where in "ab" and self.policies.split is not TopicSplit.SHARED
             account.check(len(TOPICS) if is_split else 0)
         table = self.leases.table
-        live = list(table._leases.values())
+        live = list(table)
         for level, load in table.loads.items():
             of_level = [(one, want) for one in live for at, want in one.counted if at is level]
             assert load.leases == len(of_level) > 0

@@ -67,8 +67,8 @@ async def write_raw(bus: MemoryBus, *written: tuple[str, bytes]) -> None:
 
 
 def agree(one: TablePolicies, other: TablePolicies) -> bool:
-    is_same = one.snapshot() == other.snapshot() and one._ledger.hash == other._ledger.hash
-    return is_same and not one._ledger.misplaced and not other._ledger.misplaced
+    is_same = one.snapshot() == other.snapshot() and one.hash == other.hash
+    return is_same and not one.figures().misplaced and not other.figures().misplaced
 
 
 async def survive(before: Changes, after: Changes, *, is_compacted: bool) -> None:
@@ -79,7 +79,7 @@ async def survive(before: Changes, after: Changes, *, is_compacted: bool) -> Non
         await write_raw(bus, *after)
         # Whatever was written, policies can be changed on top of it.
         await early.change(GOLD, lambda _known: gold(7000))
-        await until(lambda: not early._ledger.misplaced)
+        await until(lambda: not early.figures().misplaced)
         if is_compacted:
             bus.compact()
         async with following(late):
@@ -171,6 +171,6 @@ async def same_hash(values: list[int | None]) -> None:
     await write_raw(other, (GOLD, encode_policy(last)))
     one, two, empty = table(bus, "one"), table(other, "two"), table(MemoryBus(), "three")
     async with following(one, two, empty):
-        assert one._ledger.hash == two._ledger.hash
-        assert (one._ledger.hash == empty._ledger.hash) is (values[-1] is None)
-        assert empty._ledger.hash != 0
+        assert one.hash == two.hash
+        assert (one.hash == empty.hash) is (values[-1] is None)
+        assert empty.hash != 0

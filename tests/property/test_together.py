@@ -99,7 +99,7 @@ def said(items: Iterable[dict[str, object]]) -> bytes:
 
 def left(limiter: Limiter, now: Nanos) -> object:
     """Everything that decisions leave: tokens and counts."""
-    levels = [*limiter.states(), *limiter._limits.values()]
+    levels = [*limiter.states(), *limiter.limits()]
     counted = [
         (
             one.key,

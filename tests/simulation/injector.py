@@ -116,7 +116,7 @@ class Injector:
                 owner, method, self._wrapped(getattr(owner, method), f"{path}.{method}", member)
             )
         # The table of handlers was made before.
-        member.broker._handlers = member.broker._handlers_by_event()
+        member.broker._handlers = member.broker._handlers_by_event()  # noqa: SLF001 -- nobody else's
         limiter = member.broker.limiter
         # mypy takes a method for one that stays.
         setattr(limiter, "acquire", self._answered(limiter.acquire))  # noqa: B010

@@ -28,14 +28,14 @@ def test_a_link_that_is_delayed_and_drains_is_lost_once_and_back_once(
     name = cluster.add(QUOTA).name
     cluster.run_s(6)
     said: list[Message] = []
-    broadcast = cluster.world._broadcast
+    broadcast = cluster.world.broadcast
 
     def listening(sender: str, message: Message) -> None:
         if sender == name:
             said.append(message)
         broadcast(sender, message)
 
-    cluster.world._broadcast = listening  # type: ignore[method-assign]
+    cluster.world.broadcast = listening  # type: ignore[method-assign]
     member = cluster.members[3]
     begin = len(member.alarms)
     # What is said in so many seconds arrives together, at their end.

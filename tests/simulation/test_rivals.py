@@ -109,14 +109,14 @@ def test_a_drop_to_zero_is_told_after_five_periods() -> None:
 def rows_told(trickle: Trickle, periods: int) -> list[int]:
     """Rows in each report of the first broker."""
     told: list[int] = []
-    broadcast = trickle.world._broadcast
+    broadcast = trickle.world.broadcast
 
     def listen(sender: str, message: object) -> None:
         if sender == trickle.members[0].name and isinstance(message, Report):
             told.append(len(message.rows))
         broadcast(sender, message)  # type: ignore[arg-type]
 
-    trickle.world._broadcast = listen  # type: ignore[method-assign]
+    trickle.world.broadcast = listen  # type: ignore[method-assign]
     trickle.run_rounds(periods)
     return told
 

@@ -52,9 +52,9 @@ def heard(network: Network, count: int = 400) -> tuple[Counter[str], list[int]]:
         arrivals[name] += 1
         delays.append(world.now // NS_PER_MS)
 
-    world._deliver = note  # type: ignore[method-assign]
+    world.deliver = note  # type: ignore[method-assign]
     for _ in range(count):
-        world._broadcast(members[0].name, Hello(Sender("a", 0)))
+        world.broadcast(members[0].name, Hello(Sender("a", 0)))
     world.run_until(NS_PER_S)
     return arrivals, delays
 

@@ -83,7 +83,7 @@ class LogMaker:
         self.sequence = 0
         self.index = 0
         self._has_broker_metadata = has_broker_metadata
-        self._totals: dict[tuple[str, Kind], list[float]] = {}
+        self.totals: dict[tuple[str, Kind], list[float]] = {}
         self._stored: list[bytes] = []
         self._uptime_ms = 5_000_000
         self._stamped_ms = 0
@@ -152,7 +152,7 @@ class LogMaker:
         self.sequence = 0
         self.now_ms += down_ms
         self._uptime_ms += down_ms
-        self._totals.clear()
+        self.totals.clear()
 
     def append(self, payload: bytes, properties: tuple[tuple[str, str], ...] = ()) -> None:
         """Append any entry."""
@@ -203,7 +203,7 @@ class LogMaker:
         return [self._row(usage) for usage in usages]
 
     def _row(self, usage: Usage) -> ShareRow:
-        totals = self._totals.setdefault((usage.group, usage.kind), [0.0] * 4)
+        totals = self.totals.setdefault((usage.group, usage.kind), [0.0] * 4)
         for place, rate in enumerate(usage.counted):
             totals[place] += rate * self.period_ms / 1000
         # Over all of a round that was stood still in.

@@ -5,8 +5,10 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
+from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.records import PolicyRecord, Value
@@ -18,6 +20,8 @@ from rgd.wire.policies import decode_policy, encode_policy
 GOLD = "group:gold"
 #: Far more than anything takes here; only a fault reaches it.
 TIMEOUT_S = 60
+#: Of a table under test.
+PAUSES = Pauses(backoff_s=(0.0, 0.001), repair_s=0.001)
 
 
 class TardyStore(MemoryPolicyStore):
@@ -55,14 +59,19 @@ def table(
     writer: str,
     seed: PolicySnapshot | None = EMPTY_SNAPSHOT,
     *,
-    repair_s: float = 0.001,
     kept: PoliciesKept | None = None,
+    **pauses: Any,
 ) -> TablePolicies:
-    """A table that looks for what it should repair all the time."""
+    """A table that looks for what it should repair all the time, unless `pauses` say otherwise."""
     if isinstance(store, MemoryBus):
         store = MemoryPolicyStore(store)
     return TablePolicies(
-        store, writer, seed, prepare=nothing_to_prepare, repair_s=repair_s, kept=kept
+        store,
+        writer,
+        seed,
+        prepare=nothing_to_prepare,
+        kept=kept,
+        pauses=replace(PAUSES, **pauses),
     )
 
 

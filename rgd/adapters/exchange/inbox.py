@@ -82,6 +82,11 @@ class Inbox(Generic[Item]):
             await self._arrived.wait()
 
     @property
+    def pending(self) -> int:
+        """How many items wait."""
+        return len(self._items)
+
+    @property
     def is_closed(self) -> bool:
         """Whether the inbox is closed."""
         return self._closed is not None

@@ -91,15 +91,11 @@ class _Link:
         self._forget()
 
     def close_in_steps(self, rest_s: float) -> None:
-        """Close the producer, and its client only after this time, in a thread.
-
-        A client that is closed while its producer's connection breaks, or with a pending retry, is not always freed
-        (3.13: a thread and three descriptors each): after cut-offs by a firewall a third of them were not.
-        """
+        """Close the producer, and its client only after this time."""
         self.reader.stop()
         with contextlib.suppress(pulsar.PulsarException):
             self.producer.close()
-        _closing.submit(close_after, self.client, rest_s)
+        _close_late(self.client, rest_s)
         self._forget()
 
     def _forget(self) -> None:
@@ -280,10 +276,9 @@ class PulsarSession:
             )
             reading.start()
         except (pulsar.Timeout, pulsar.ConnectError):
-            # Its next retry is due within the total time of the retries so far. A client that is closed with
-            # a pending retry is not always freed (3.13: a thread and three descriptors each).
             reader.close()
-            _closing.submit(close_after, client, self._settings.open_timeout_s)
+            # Its next retry is due within the total time of the retries so far.
+            _close_late(client, self._settings.open_timeout_s)
             raise
         except BaseException:
             reader.close()
@@ -408,6 +403,15 @@ class PulsarSession:
         if fault in _FINAL_FAULTS and self.fault is None:
             self.fault = f"sending failed: {fault}"
         return translate(fault, url=self._url, topic=self._topic)
+
+
+def _close_late(client: Any, rest_s: float) -> None:
+    """Close a client after this time, in a thread.
+
+    A client that is closed while its producer's connection breaks, or with a pending retry, is not always freed
+    (3.13: a thread and three descriptors each): after cut-offs by a firewall a third of them were not.
+    """
+    _closing.submit(close_after, client, rest_s)
 
 
 def _position(message_id: Any) -> Position:

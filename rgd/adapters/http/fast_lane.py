@@ -196,6 +196,11 @@ class Lane(asyncio.Protocol):
         """As `tls.Secured`."""
         return self._guard.authority
 
+    @property
+    def heads_kept(self) -> int:
+        """How many heads it need not read again; at most `HEADS_KEPT`."""
+        return len(self._heads)
+
     def end_soon(self) -> None:
         """As `tls.Secured`."""
         if self._guard.owner is not self:

@@ -225,9 +225,9 @@ class HttpServer:
         before = certificates.authority
         certificates.load()
         if certificates.authority != before:
-            self._greeting.start(end_others(self._open(), certificates.authority))
+            self._greeting.start(end_others(self.connections(), certificates.authority))
 
-    def _open(self) -> Iterator[Secured]:
+    def connections(self) -> Iterator[Secured]:
         """The connections that are open, on both paths."""
         if self._lanes is not None:
             yield from self._lanes.open

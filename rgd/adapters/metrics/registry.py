@@ -217,6 +217,16 @@ METRICS: Final = (
         MetricType.COUNTER,
         "Times the connection to the policies table was lost and opened again.",
     ),
+    Metric(
+        "rgd_policies_lacking",
+        MetricType.GAUGE,
+        "Records that the policies table lacks; they are being written to it.",
+    ),
+    Metric(
+        "rgd_policies_misplaced",
+        MetricType.GAUGE,
+        "Policies whose last record in the table does not count, until they are written again.",
+    ),
     ROUND_SECONDS,
     *BACKLOG_METRICS,
     *BACKLOG_POLL_METRICS,

@@ -17,8 +17,8 @@ from typing import Final
 import structlog
 
 from rgd.app.policies.ledger import Ledger
+from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.refusals import Refusals, shown
-from rgd.app.policies.writing import READ_BACK_S
 from rgd.core.policies.records import PolicyRecord
 from rgd.ports.exchange import ExchangeClosed, ExchangeDown
 from rgd.wire.errors import WireError
@@ -26,8 +26,6 @@ from rgd.wire.policies import encode_policy
 
 #: Most records in flight, because a large file must not delay changes.
 SEEDS_MAX: Final = 48
-#: Pause before records that the table did not accept are written again.
-RESEED_S: Final = 1.0
 #: Most policies that one log line names.
 NAMED_MAX: Final = 5
 
@@ -40,7 +38,10 @@ Put = Callable[[str, bytes], Awaitable[None]]
 class Filling:
     """The missing records of a table, and their writes."""
 
-    def __init__(self, ledger: Ledger, writer: str, put: Put, refusals: Refusals) -> None:
+    def __init__(
+        self, ledger: Ledger, writer: str, put: Put, refusals: Refusals, pauses: Pauses
+    ) -> None:
+        self._pauses = pauses
         self._ledger = ledger
         self._writer = writer
         self._put = put
@@ -68,7 +69,7 @@ class Filling:
                     tasks.create_task(self._put_some(order))
             is_written = next(order, None) is None
             if not is_written or not await self._is_all_read():
-                await asyncio.sleep(RESEED_S)
+                await asyncio.sleep(self._pauses.refill_s)
         self.trouble = None
         if seeds:
             _log.info("seeded the policies table from the groups file", policies=seeds)
@@ -120,7 +121,7 @@ class Filling:
         while self._ledger.lacking:
             self._is_read.clear()
             try:
-                async with asyncio.timeout(READ_BACK_S):
+                async with asyncio.timeout(self._pauses.read_back_s):
                     await self._is_read.wait()
             except TimeoutError:
                 return False

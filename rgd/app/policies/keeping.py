@@ -2,7 +2,7 @@
 
 Law: nothing waits for the disk. A full or slow disk only costs the next start its stored policies,
 and is reported. Changes are stored shortly after they arrive, many at once, never more often
-than every `KEEP_EVERY_S`, and never for more than a tenth of the time.
+than every `Pauses.keep_s`, and never for more than a tenth of the time.
 `rgd.adapters.policies.kept` has the file format.
 """
 
@@ -18,8 +18,6 @@ from rgd.ports.policies import NotKept, PoliciesKept
 from rgd.wire.errors import WireError
 from rgd.wire.policies import decode_policy, encode_policy
 
-#: The least time from one store to the next.
-KEEP_EVERY_S: Final = 1.0
 #: The pause after a store, as a multiple of its duration.
 KEEP_PAUSES: Final = 10
 
@@ -40,7 +38,7 @@ class Keeping:
         kept: PoliciesKept,
         known: Callable[[], Sequence[PolicyRecord]],
         *,
-        every_s: float = KEEP_EVERY_S,
+        every_s: float,
     ) -> None:
         self._kept = kept
         self._known = known

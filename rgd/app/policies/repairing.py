@@ -20,8 +20,6 @@ from rgd.ports.exchange import ExchangeError
 from rgd.wire.errors import WireError
 from rgd.wire.policies import encode_policy
 
-#: Time between two checks for keys whose last record does not count.
-REPAIR_S: Final = 1.0
 #: Most repairs of one check; the other keys wait for the next one.
 REPAIRS_MAX: Final = 1000
 #: A daemon that wrote neither of the two records repairs at one of this many later checks.

@@ -28,6 +28,9 @@ class Figures:
     written_back: int = 0
     #: How often the connection to the table was lost.
     lost: int = 0
+    #: Records that the table is known to lack now, and policies that another record hides from its readers.
+    lacking: int = 0
+    misplaced: int = 0
 
 
 class Policies(Protocol):

@@ -26,8 +26,9 @@ import structlog
 from rgd.app.policies.filling import NAMED_MAX, SEEDS_MAX, Filling
 from rgd.app.policies.keeping import Keeping, kept_records
 from rgd.app.policies.ledger import Ledger
+from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.refusals import Refusals, shown
-from rgd.app.policies.repairing import REPAIR_S, Repairing
+from rgd.app.policies.repairing import Repairing
 from rgd.app.policies.source import Figures, OnSnapshot
 from rgd.app.policies.turns import Turns
 from rgd.app.policies.writing import PUTS_MAX, Writing
@@ -45,10 +46,11 @@ TRIES_MAX: Final = 20
 INLINE_RECORDS_MAX: Final = 20
 #: Records that are applied in one slice, about a millisecond.
 TAKE_SLICE: Final = 250
-#: Pauses before the first, second, ... attempt to reach the table; the last one for all that follow.
-BACKOFF_S: Final = (0.0, 0.1, 0.2, 0.5, 1.0)
 #: A table that was open for this long is opened again without delay.
 STEADY_S: Final = 10.0
+
+#: As a daemon has them.
+PAUSES: Final = Pauses()
 
 assert SEEDS_MAX < PUTS_MAX
 
@@ -74,7 +76,7 @@ class TablePolicies:
         seed: the policies of a groups file, in force until the table overrides them. None: there is no file.
         prepare: creates the table's namespace, where that may be needed.
         kept: storage across restarts. None: there is none.
-        repair_s: time between two checks for misplaced records.
+        pauses: how long its parts wait.
     """
 
     def __init__(
@@ -85,10 +87,11 @@ class TablePolicies:
         *,
         prepare: Callable[[], Awaitable[None]],
         kept: PoliciesKept | None = None,
-        repair_s: float = REPAIR_S,
+        pauses: Pauses = PAUSES,
     ) -> None:
         self._store = store
         self._writer = writer
+        self._pauses = pauses
         self._prepare = prepare
         self._refusals = Refusals()
         seeds = records_of(EMPTY_SNAPSHOT if seed is None else seed, writer)
@@ -101,11 +104,15 @@ class TablePolicies:
         self._is_known = known is not None or seed is not None
         for key, reason in self._ledger.unusable:
             self._refusals.add(key, reason)
-        self._writing = Writing(store)
+        self._writing = Writing(store, read_back_s=pauses.read_back_s)
         put = self._writing.put
-        self._filling = Filling(self._ledger, writer, put, self._refusals)
-        self._repairing = Repairing(self._ledger, writer, put, self._refusals, every_s=repair_s)
-        self._keeping = None if kept is None else Keeping(kept, self._ledger.known)
+        self._filling = Filling(self._ledger, writer, put, self._refusals, pauses)
+        self._repairing = Repairing(
+            self._ledger, writer, put, self._refusals, every_s=pauses.repair_s
+        )
+        self._keeping = (
+            None if kept is None else Keeping(kept, self._ledger.known, every_s=pauses.keep_s)
+        )
         self._on_snapshot: OnSnapshot | None = None
         #: The last reported snapshot and hash.
         self._reported: tuple[PolicySnapshot, int] | None = None
@@ -120,7 +127,7 @@ class TablePolicies:
         #: Attempts in a row to open it that failed or did not last.
         self._tries = 0
         self._opened_at_s = 0.0
-        self._turns = Turns()
+        self._turns = Turns(turn_s=pauses.turn_s)
         self._is_following = False
         #: Serialises changes of one key here, so that they do not conflict in the table.
         self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -147,7 +154,14 @@ class TablePolicies:
             refused=self._refusals.count + self._store.dropped,
             written_back=self._filling.written_back,
             lost=self.lost,
+            lacking=len(self._ledger.lacking) if self._is_open else 0,
+            misplaced=len(self._ledger.misplaced),
         )
+
+    @property
+    def hash(self) -> int:
+        """The hash of the policies in force; 0 if none are known."""
+        return self._ledger.hash if self._is_known else 0
 
     def snapshot(self) -> PolicySnapshot:
         """The table's policies, and those of the groups file that the table lacks."""
@@ -239,14 +253,9 @@ class TablePolicies:
 
     # Reaching the table.
 
-    @property
-    def _hash(self) -> int:
-        """The hash of the policies in force; 0 if none are known."""
-        return self._ledger.hash if self._is_known else 0
-
     def _report(self) -> None:
         """Report the snapshot in force and its hash, if either has changed."""
-        current = (self._book, self._hash)
+        current = (self._book, self.hash)
         if self._on_snapshot is not None and (
             self._reported is None
             or self._reported[0] is not current[0]
@@ -259,7 +268,8 @@ class TablePolicies:
         """Open the table; log once that it is unreachable, and once that it is back."""
         is_logged = False
         while not self._is_open:
-            await asyncio.sleep(BACKOFF_S[min(self._tries, len(BACKOFF_S) - 1)])
+            backoff_s = self._pauses.backoff_s
+            await asyncio.sleep(backoff_s[min(self._tries, len(backoff_s) - 1)])
             self._tries += 1
             try:
                 await self.open()
@@ -362,17 +372,17 @@ class TablePolicies:
         taken = self._ledger.take(record, read.digest)
         if taken.counts:
             self._turns.note_win(record.key, record.writer)
-        elif record.writer != self._writer and self._has_lost_to_ours(record.key):
+        elif self._is_following and self._has_lost_to_ours(record):
             self._turns.note_loss(record.key, record.writer)
         self._writing.note(record, read.value, counts=taken.counts)
         return taken.is_news
 
-    def _has_lost_to_ours(self, key: str) -> bool:
-        """Whether the last record of a key lost to one that was written here."""
-        winner = self._ledger.get(key)
-        return (
-            key in self._ledger.misplaced and winner is not None and winner.writer == self._writer
-        )
+    def _has_lost_to_ours(self, record: PolicyRecord) -> bool:
+        """Whether another daemon's record, the last one of its key, lost to one that was written here."""
+        if record.writer == self._writer or record.key not in self._ledger.misplaced:
+            return False
+        winner = self._ledger.get(record.key)
+        return winner is not None and winner.writer == self._writer
 
     # Seeding.
 

@@ -14,8 +14,6 @@ from rgd.core.policies.records import PolicyRecord
 from rgd.ports.exchange import ExchangeDown, PolicyStore
 from rgd.wire.policies import encode_policy
 
-#: Longest time from writing a record to reading it back.
-READ_BACK_S: Final = 4.0
 #: Most records in flight to the table; further ones wait. This is below the Pulsar client's limit.
 PUTS_MAX: Final = 64
 
@@ -40,8 +38,9 @@ class _Written:
 class Writing:
     """Records in flight to the table, and their waiting callers."""
 
-    def __init__(self, store: PolicyStore) -> None:
+    def __init__(self, store: PolicyStore, *, read_back_s: float) -> None:
         self._store = store
+        self._read_back_s = read_back_s
         #: By key, one at a time.
         self._unread: dict[str, _Written] = {}
         self._putting: set[asyncio.Task[None]] = set()
@@ -72,18 +71,18 @@ class Writing:
         self._putting.add(putting)
         putting.add_done_callback(self._on_put)
         try:
-            async with asyncio.timeout(READ_BACK_S):
+            async with asyncio.timeout(self._read_back_s):
                 # A record that was read back counts as acknowledged.
                 waiting: set[asyncio.Future[Any]] = {putting, answer}
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
                     putting.result()
                 counts = await answer
-                if counts is False:
-                    await asyncio.wait({putting})
+            if counts is False:
+                await asyncio.wait({putting}, timeout=self._read_back_s)
         except TimeoutError as error:
             raise ExchangeDown(
-                f"{record.key} was written and not read back within {READ_BACK_S:g} s; "
+                f"{record.key} was written and not read back within {self._read_back_s:g} s; "
                 "it may still come into force"
             ) from error
         except ExchangeDown as error:

@@ -58,7 +58,8 @@ class BacklogStore:
         self._names: list[str] | None = None
         #: The partitions of each partitioned topic.
         self._partitions: dict[str, dict[str, None]] = {}
-        self._subscriptions = self._ledgers = 0
+        #: Subscriptions and ledgers of all topics; at most `SUBSCRIPTIONS_MAX` and `LEDGERS_MAX`.
+        self.subscriptions = self.ledgers = 0
         #: The topics with evictions that no report has shown to be done.
         self._evicting: dict[str, None] = {}
         #: How many topics each namespace has, and how often their backlogs were evicted.
@@ -137,8 +138,8 @@ class BacklogStore:
             ledgers -= len(state.report.ledgers)
         if (
             len(self._topics) + (state is None) > TOPICS_MAX
-            or self._subscriptions + subscriptions > SUBSCRIPTIONS_MAX
-            or self._ledgers + ledgers > LEDGERS_MAX
+            or self.subscriptions + subscriptions > SUBSCRIPTIONS_MAX
+            or self.ledgers + ledgers > LEDGERS_MAX
         ):
             self.refused += 1
             return False
@@ -149,8 +150,8 @@ class BacklogStore:
             before = state.blocked
             state.replace(report, now)
             self._note(state, before)
-        self._subscriptions += subscriptions
-        self._ledgers += ledgers
+        self.subscriptions += subscriptions
+        self.ledgers += ledgers
         return True
 
     def withdraw(self, topic: str, source: Source) -> None:
@@ -214,8 +215,8 @@ class BacklogStore:
         del self._topics[topic]
         self._names = None
         self._evicting.pop(topic, None)
-        self._subscriptions -= len(report.subscriptions)
-        self._ledgers -= len(report.ledgers)
+        self.subscriptions -= len(report.subscriptions)
+        self.ledgers -= len(report.ledgers)
         namespace = namespace_of_topic(topic)
         self.namespaces[namespace] -= 1
         if not self.namespaces[namespace]:

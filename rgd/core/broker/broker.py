@@ -77,8 +77,8 @@ class Broker:
         settings = replace(settings, weight=bounded_weight(settings.weight))
         self.settings = settings
         self.created_at = now
-        self._boundary = Boundary(pause_ns=settings.round_ns)
-        self._run = self._boundary.run
+        self.boundary = Boundary(pause_ns=settings.round_ns)
+        self._run = self.boundary.run
         self.identity = Identity(settings)
         self.peers = peers_of(settings)
         self.index = GroupIndex()
@@ -118,9 +118,9 @@ class Broker:
             now=now,
         )
         sources = self._sources()
-        self.publisher = Publisher(settings, sources, self._boundary, now)
+        self.publisher = Publisher(settings, sources, self.boundary, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self.policy_change = PolicyChange(self.slots, self.sharing, self.limiter, self._boundary)
+        self.policy_change = PolicyChange(self.slots, self.sharing, self.limiter, self.boundary)
         self._recovery = Recovery(sources, self.exchange_state, self.usage, self.policy_change)
         self._is_started = False
         self._round_end = now
@@ -157,8 +157,8 @@ class Broker:
         """When the next `Woken` is due; None before the start."""
         if not self._is_started:
             return None
-        if self._boundary.is_on_hold:
-            return min(self._boundary.put_off(self._due()))
+        if self.boundary.is_on_hold:
+            return min(self.boundary.put_off(self._due()))
         # A list, because a generator takes longer, and this is read after each event.
         return min([at for _, at in self._due() if at is not None])
 
@@ -178,7 +178,7 @@ class Broker:
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
-        self._boundary.resume(event.now)
+        self.boundary.resume(event.now)
         effects = self._run(Part.GAP, self._notice_gap, event.now)
         self._now = event.now
         try:
@@ -187,7 +187,7 @@ class Broker:
             raise
         except Exception as error:  # noqa: BLE001 -- the door's boundary (docs/decisions/0023)
             effects += self._contain(event, error)
-        if self._boundary.faulty:
+        if self.boundary.faulty:
             effects += self._run(Part.RECOVERY, self._recover, event.now)
         return tuple(effects)
 
@@ -237,8 +237,8 @@ class Broker:
             (Part.EXCHANGE_STATE, self.exchange_state.due_at),
             (Part.LIMITS, now if self.limiter.is_behind else None),
             (Part.SLOTS, now if self.slots.is_behind else None),
-            (Part.AUDIT, None if self._boundary.faulty else self._recovery.audit_due_at),
-            (Part.RECOVERY, now if self._boundary.faulty else None),
+            (Part.AUDIT, None if self.boundary.faulty else self._recovery.audit_due_at),
+            (Part.RECOVERY, now if self.boundary.faulty else None),
             (Part.POLICIES, now if self.policy_change.is_waiting else None),
             (Part.BACKLOG, self.backlogs.due_at(now)),
             (Part.STOCK, self.stock.due_at(now)),
@@ -315,10 +315,10 @@ class Broker:
 
     def _other_slices(self, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
-        if not self.sharing.is_reading or self._boundary.waits(Part.SHARING, now):
+        if not self.sharing.is_reading or self.boundary.waits(Part.SHARING, now):
             effects += self._run(Part.LIMITS, self.limiter.work, now)
             effects += self._run(Part.SLOTS, self.slots.work, now)
-        if not self._boundary.faulty:
+        if not self.boundary.faulty:
             effects += self._run(Part.AUDIT, self._recovery.audit, now)
         return effects
 
@@ -465,17 +465,17 @@ class Broker:
         """Go on after an event's handler raised; raise again if the start failed."""
         if isinstance(event, Started):
             raise error
-        effects: list[Effect] = [self._boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
+        effects: list[Effect] = [self.boundary.fault(EVENT_PARTS[type(event)], error, event.now)]
         if isinstance(event, Stopping):
             effects += self.publisher.goodbye()
         return effects
 
     def _recover(self, now: Nanos) -> None:
         """Repair the state after faults, and send the full state again."""
-        self._recovery.recover(now, only_advertised=not self._boundary.faulty - REPORTING_PARTS)
+        self._recovery.recover(now, only_advertised=not self.boundary.faulty - REPORTING_PARTS)
         if self._is_started:
             self.publisher.answer_all(now)
-        self._boundary.faulty.clear()
+        self.boundary.faulty.clear()
 
     def _count_brokers(self, count: int) -> None:
         self.limiter.live_brokers = count

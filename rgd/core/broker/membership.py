@@ -35,6 +35,9 @@ REPORTS_A_COMPARISON: Final = 8
 
 #: How often in a round silent peers are searched for.
 CHECKS_A_ROUND: Final = 4
+#: Most peers of each sort (silent, or departed after a doubted goodbye) that a check removes; the next
+#: check is due at once.
+GONE_A_CHECK: Final = 1
 
 #: Changes of the peers' names that are stored at once between two checks; further ones are stored
 #: together.
@@ -160,20 +163,24 @@ class Membership:
         if self._sharing.mode.is_isolated or self._sharing.mode is Mode.YIELDING:
             # This broker may be the one that receives nothing, or it has no name to ask in.
             return []
-        self._remembers_left = REMEMBERS_A_CHECK
         # The last of the missing heartbeats may still be in flight.
         under_way_ns = self._settings.damping_max_ns
         expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
         effects: list[Effect] = []
         for code, gone in (
-            (AlarmCode.PEER_LEFT, self._peers.departed(now)),
-            (AlarmCode.PEER_EXPIRED, self._peers.expire(now, expiry_ns)),
+            (AlarmCode.PEER_LEFT, self._peers.departed(now, GONE_A_CHECK)),
+            (AlarmCode.PEER_EXPIRED, self._peers.expire(now, expiry_ns, GONE_A_CHECK)),
         ):
             for broker in gone:
                 self._forget(broker, now)
                 effects.append(Alarm(code, broker))
             self._count_readers(has_changed=bool(gone))
-            self._is_to_remember |= bool(gone)
+        if effects:
+            # Others may be gone too. Requests come first, because a peer has up to 5,000 rows.
+            self.check_at = now
+            self._is_to_remember = True
+            return effects
+        self._remembers_left = REMEMBERS_A_CHECK
         if self._is_to_remember:
             effects += self._remember()
         me = self._identity.sender

@@ -211,7 +211,7 @@ class Sharing:
             self._read_lazily(slot, now)
             if slot not in self._damping:
                 return self._by_mode.least(group.rates(kind))
-        self._applied[slot] = self._damping.in_force(slots, now, self._damping_ns)[0]
+        self._applied[slot] = self._damping.in_force(slots, now, self.damping_ns)[0]
         return rates_of(self._applied[slot].tolist())
 
     def set_policies(
@@ -326,7 +326,7 @@ class Sharing:
 
     def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a slice."""
-        slots, rates = self._damping.raise_due(now, self._damping_ns, SLICE_GROUPS)
+        slots, rates = self._damping.raise_due(now, self.damping_ns, SLICE_GROUPS)
         self.groups_worked += len(slots)
         self._announce(slots, rates, now)
 
@@ -335,11 +335,25 @@ class Sharing:
         """When `work` or `raise_due` is due; None where neither is."""
         if self._policies.has_unread:
             return self._policies.unread_since
-        raise_at = self._damping.next_at(self._damping_ns)
-        if not self._has_marks:
-            return raise_at
-        work_from = self._rests.work_from
-        return work_from if raise_at is None else min(raise_at, work_from)
+        raise_at, work_at = self._damping.next_at(self.damping_ns), self.work_at
+        if raise_at is None or work_at is None:
+            return work_at if raise_at is None else raise_at
+        return min(raise_at, work_at)
+
+    @property
+    def work_at(self) -> Nanos | None:
+        """When a slice of marked groups may be recomputed; None where no group is marked."""
+        return self._rests.work_from if self._has_marks else None
+
+    @property
+    def damping_ns(self) -> int:
+        """How long an increase waits: until the peers have received its cause and recomputed.
+
+        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to
+        it may be longer than this broker's.
+        """
+        waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
+        return min(waits_ns, self._settings.damping_max_ns)
 
     def validate(self) -> None:
         """Check that every share in use is up to date, and that all shares sum to the quotas.
@@ -383,16 +397,6 @@ class Sharing:
 
     # Details.
 
-    @property
-    def _damping_ns(self) -> int:
-        """How long an increase waits: until the peers have received its cause and recomputed.
-
-        Twice this broker's longest wait counts, because a peer's wait and the delay of a report to
-        it may be longer than this broker's.
-        """
-        waits_ns = self._link.damping_ns + 2 * self._waits.longest_ns
-        return min(waits_ns, self._settings.damping_max_ns)
-
     def _shares_by_admitted(self, slots: Ints) -> Flags:
         """[slots] whether a group's shares depend on admitted work."""
         self._make_room()
@@ -411,7 +415,7 @@ class Sharing:
         slots, targets = slots[differs], targets[differs]
         if len(slots):
             self._target[slots] = targets
-            in_force = self._damping.aim(slots, targets, now, self._damping_ns)
+            in_force = self._damping.aim(slots, targets, now, self.damping_ns)
             self._announce(slots, in_force, now)
 
     def _announce(self, slots: Ints, in_force: Ints, now: Nanos) -> None:
@@ -449,7 +453,7 @@ class Sharing:
         for slot in slots.tolist():
             self._read_lazily(slot, now)
         used = np.array([slot for slot in slots.tolist() if slot in self._damping], np.int64)
-        self._announce(used, self._damping.in_force(used, now, self._damping_ns), now)
+        self._announce(used, self._damping.in_force(used, now, self.damping_ns), now)
 
     def _read_lazily(self, slot: int, now: Nanos) -> None:
         """Read a group's policies, and lower its share to the new quota until it is recomputed."""
@@ -460,7 +464,7 @@ class Sharing:
             share = self._by_mode.lowered(self.mode, self._target[slot], was, quotas[slot])
             self._target[slot] = share
             slots = np.array([slot])
-            self._damping.aim(slots, self._target[slots], now, self._damping_ns)
+            self._damping.aim(slots, self._target[slots], now, self.damping_ns)
 
     def _read(self, slot: int, now: Nanos) -> None:
         """Read the policies of a group in use, and mark it if its share may have changed."""

@@ -190,6 +190,10 @@ class Levels:
 
     # Changes.
 
+    def limits(self) -> list[LevelState]:
+        """The levels of the limits that were asked for: of this broker, of topics, of subscriptions."""
+        return [*self._limits.values()]
+
     def set_policies(
         self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
     ) -> None:

@@ -42,6 +42,11 @@ class GroupRegions:
         """Number of rows."""
         return self._live
 
+    @property
+    def used(self) -> int:
+        """Places of the arena that are rows, room to grow, or holes."""
+        return self._used
+
     def make_room(self, slots: int, rows: int) -> None:
         """Make room for `slots` slots, and for row numbers below `rows`."""
         self._start = grown(self._start, slots)

@@ -197,20 +197,20 @@ class Peers:
         self._leave(sender.broker, now)
         return True
 
-    def departed(self, now: Nanos) -> list[str]:
-        """Remove peers that were silent after a doubted goodbye; returns their names."""
+    def departed(self, now: Nanos, at_most: int | None = None) -> list[str]:
+        """Remove up to `at_most` peers that were silent after a doubted goodbye; returns their names."""
         gone = [
             name
             for name, peer in self._peers.items()
             if peer.goodbye_at is not None and now - peer.goodbye_at > self._late_ns
-        ]
+        ][:at_most]
         for name in gone:
             self._leave(name, now)
         return gone
 
-    def expire(self, now: Nanos, expiry_ns: int) -> list[str]:
-        """Remove peers that have been silent for longer than `expiry_ns`; returns their names."""
-        silent = self.silent(now, expiry_ns)
+    def expire(self, now: Nanos, expiry_ns: int, at_most: int | None = None) -> list[str]:
+        """Remove up to `at_most` peers that were silent for longer than `expiry_ns`; returns their names."""
+        silent = self.silent(now, expiry_ns)[:at_most]
         for name in silent:
             del self._peers[name]
         self._left = {
@@ -240,6 +240,11 @@ class Peers:
     def incarnations(self) -> tuple[int, ...]:
         """Lower 32 bits of each peer's incarnation, in the order of `sequences`."""
         return tuple(self._peers[name].incarnation & 0xFFFF_FFFF for name in self.names())
+
+    @property
+    def remembered(self) -> int:
+        """Goodbyes that are remembered, and names whose goodbyes are doubted; at most `peers_max` of either."""
+        return len(self._left) + len(self._doubted)
 
     def __len__(self) -> int:
         return len(self._peers)

@@ -108,8 +108,9 @@ class RowStore:
     def free(self, rows: Ints) -> None:
         """Free rows for reuse."""
         self.broker[rows] = NOBODY
-        # Sorted, so that rows reported together next are stored together.
-        self._free = np.sort(np.concatenate((self._free, rows)))
+        # Sorted, so that rows reported together next are stored together. Two sorted parts are merged,
+        # where the default would sort all free rows again for each of many peers that leave together.
+        self._free = np.sort(np.concatenate((self._free, rows)), kind="stable")
 
     def rates(self, rows: Places) -> Ints:
         """[4, rows] Milli per second: admitted messages and bytes, wanted messages and bytes."""

@@ -247,6 +247,11 @@ class UsageMap:
         return len(self._names)
 
     @property
+    def live(self) -> int:
+        """Number of rows."""
+        return self._rows.live
+
+    @property
     def nbytes(self) -> int:
         """Size in bytes of the arrays that hold the map."""
         held = sum(holding.nbytes for each in self._holdings for holding in each.values())

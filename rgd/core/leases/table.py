@@ -8,6 +8,7 @@ Expired leases are removed by the calls that follow (`ENDED_PER_CALL`) and at th
 (`ENDED_PER_ROUND`): few by each call, because a call must not cost more beside thousands of them.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from rgd.core.buckets.decision import Name
@@ -129,6 +130,10 @@ class LeaseTable:
 
     def __len__(self) -> int:
         return len(self._leases)
+
+    def __iter__(self) -> Iterator[Lease]:
+        """All leases of the table, also those that have expired and are still to be removed."""
+        return iter(self._leases.values())
 
     def get(self, lease_id: str, now: Nanos) -> Lease:
         """A live lease.

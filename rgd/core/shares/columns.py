@@ -178,72 +178,45 @@ def _share_span(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> Shares
     if order is not None:
         rows = rows.of(order)
     is_limited = (quota[:, 0] >= 0, quota[:, 1] >= 0)
-    are_both = np.count_nonzero(is_limited[0]) and np.count_nonzero(is_limited[1])
-    share = _share_both if are_both else _share_one
-    shares = share(rows, quota, is_limited, brokers, floor_ppm)
+    # Few rows cost as much as the calls of numpy, so a dimension in which nothing is limited gets none.
+    counts = (np.count_nonzero(is_limited[0]), np.count_nonzero(is_limited[1]))
+    limited = [k for k in (0, 1) if counts[k]]
+    dimensions = [_Dimension(rows, quota, k, brokers, floor_ppm) for k in limited]
+    handed = _handed(rows, dimensions, is_limited, brokers)
+    of_rows = np.full(rows.wanted.shape, NO_RATE)
+    floors, spare = ([_nothing(len(quota))] * 2 for _ in range(2))
+    for k, one, above in zip(limited, dimensions, handed, strict=True):
+        floors[k], spare[k] = one.floors, _spare(rows.group, above, one.supply, brokers)
+        share = one.floor  # added to in place: it is the last use of it
+        share += above
+        share += spare[k].of(rows.group, rows.broker_index)
+        if counts[k] < len(quota):
+            share[~is_limited[k].take(rows.group)] = NO_RATE
+        of_rows[:, k] = share
     if order is not None:
         at = np.empty_like(order)
         at[order] = np.arange(len(order))
-        shares.of_rows = shares.of_rows.take(at, 0)
-    return shares
+        of_rows = of_rows.take(at, 0)
+    return Shares(of_rows, is_limited, (floors[0], floors[1]), (spare[0], spare[1]))
 
 
-def _share_one(
-    rows: Rows, quota: Ints, is_limited: tuple[Flags, Flags], brokers: int, floor_ppm: int
-) -> Shares:
-    """Share out groups that have a limit in the same dimension, or none; the same as `_share_both`.
+class _Dimension:
+    """A dimension in which some group has a limit, before its supply is handed out.
 
-    Few rows cost as much as the calls of numpy, so the other dimension gets none.
+    Attributes:
+        whole, supply: [groups] the quota, 0 where there is no limit; what the floors leave of it.
+        floors: of all live brokers.
+        floor, asked: [rows] the floor, and the demand above it.
     """
-    k = 1 if np.count_nonzero(is_limited[1]) else 0
-    group, limited = rows.group, is_limited[k]
-    whole = np.maximum(quota[:, k], 0)
-    floors = _floors(whole, brokers, floor_ppm)
-    supply = whole - floors.total
-    share = floors.of(group, rows.broker_index)
-    asked = np.maximum(rows.wanted[:, k] - share, 0)
-    handed = columns_single.fill(
-        group, asked, weight=rows.weight, supply=supply, places_max=brokers
-    )
-    spare = _spare(group, handed, supply, brokers)
-    share += handed
-    share += spare.of(group, rows.broker_index)
-    if np.count_nonzero(limited) < len(limited):
-        share[~limited.take(group)] = NO_RATE
-    shares = np.full(rows.wanted.shape, NO_RATE)
-    shares[:, k] = share
-    zeros = np.zeros_like(whole)
-    nothing = Evenly(zeros, zeros, zeros)
-    if k == 0:
-        return Shares(shares, is_limited, (floors, nothing), (spare, nothing))
-    return Shares(shares, is_limited, (nothing, floors), (nothing, spare))
 
+    __slots__ = ("asked", "floor", "floors", "supply", "whole")
 
-def _share_both(
-    rows: Rows, quota: Ints, is_limited: tuple[Flags, Flags], brokers: int, floor_ppm: int
-) -> Shares:
-    """Share out groups in both dimensions, whichever of them each group has a limit in."""
-    whole = (np.maximum(quota[:, 0], 0), np.maximum(quota[:, 1], 0))
-    floors = (_floors(whole[0], brokers, floor_ppm), _floors(whole[1], brokers, floor_ppm))
-    floor = (
-        floors[0].of(rows.group, rows.broker_index),
-        floors[1].of(rows.group, rows.broker_index),
-    )
-    supply = (whole[0] - floors[0].total, whole[1] - floors[1].total)
-    handed = _Filling(rows, whole, supply, is_limited, brokers).handed(floor)
-    shares = np.full(rows.wanted.shape, NO_RATE)
-    spare = (
-        _spare(rows.group, handed[0], supply[0], brokers),
-        _spare(rows.group, handed[1], supply[1], brokers),
-    )
-    for k, limited in enumerate(is_limited):
-        if not limited.any():
-            continue
-        share = floor[k] + handed[k] + spare[k].of(rows.group, rows.broker_index)
-        if not limited.all():
-            share[~limited.take(rows.group)] = NO_RATE
-        shares[:, k] = share
-    return Shares(shares, is_limited, floors, spare)
+    def __init__(self, rows: Rows, quota: Ints, k: int, brokers: int, floor_ppm: int) -> None:
+        self.whole = np.maximum(quota[:, k], 0)
+        self.floors = _floors(self.whole, brokers, floor_ppm)
+        self.supply: Ints = self.whole - self.floors.total
+        self.floor = self.floors.of(rows.group, rows.broker_index)
+        self.asked: Ints = np.maximum(rows.wanted[:, k] - self.floor, 0)
 
 
 def _order(rows: Rows, brokers: int) -> Ints | None:
@@ -254,6 +227,11 @@ def _order(rows: Rows, brokers: int) -> Ints | None:
     # All keys are distinct; numpy sorts short integers by radix, in a fifth of the time.
     is_short = int(key[-1]) + brokers <= _SHORT_MAX
     return np.argsort(key.astype(np.uint16) if is_short else key, kind="stable")
+
+
+def _nothing(groups: int) -> Evenly:
+    zeros = np.zeros(groups, np.int64)
+    return Evenly(zeros, zeros, zeros)
 
 
 def _floors(quota: Ints, brokers: int, floor_ppm: int) -> Evenly:
@@ -273,31 +251,42 @@ def _spare(group: Ints, handed: Ints, supply: Ints, brokers: int) -> Evenly:
     return Evenly.split(supply - whole_sums(group, handed, len(supply)), brokers)
 
 
+def _handed(
+    rows: Rows, dimensions: Sequence[_Dimension], is_limited: tuple[Flags, Flags], brokers: int
+) -> Sequence[Ints]:
+    """For each dimension [rows] the amounts above the floors."""
+    if len(dimensions) == 2:
+        return _Filling(rows, dimensions, is_limited, brokers).handed()
+    return [
+        columns_single.fill(
+            rows.group, one.asked, weight=rows.weight, supply=one.supply, places_max=brokers
+        )
+        for one in dimensions
+    ]
+
+
 class _Filling:
     """Fills the supply over the demand above the floors, each group in one or two dimensions."""
 
     def __init__(
         self,
         rows: Rows,
-        quota: Columns,
-        supply: Columns,
+        dimensions: Sequence[_Dimension],
         is_limited: tuple[Flags, Flags],
         brokers: int,
     ) -> None:
+        first, second = dimensions
         self._rows = rows
-        self._quota = quota
-        self._supply = supply
+        self._quota = (first.whole, second.whole)
+        self._supply = (first.supply, second.supply)
+        self._asked = (first.asked, second.asked)
         self._brokers = brokers
-        has_supply = (supply[0] | supply[1]) > 0
+        has_supply = (first.supply | second.supply) > 0
         self._is_dual = is_limited[0] & is_limited[1] & has_supply
 
-    def handed(self, floors: Columns) -> Columns:
-        """Each [rows]: the amounts above the floors; `floors` are each [rows] too."""
-        wanted = self._rows.wanted
-        asked = (
-            np.maximum(wanted[:, 0] - floors[0], 0),
-            np.maximum(wanted[:, 1] - floors[1], 0),
-        )
+    def handed(self) -> Columns:
+        """Each [rows]: the amounts above the floors."""
+        asked = self._asked
         if self._is_dual.all():
             return self._dual(self._rows.group, asked, self._rows.weight)
         if not self._is_dual.any():

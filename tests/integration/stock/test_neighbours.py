@@ -26,7 +26,8 @@ SUM_MAX: Final = 1.05
 SETTLED: Final = 12
 FIRST_SETTLED: Final = 4
 MEASURED: Final = 6
-FREED: Final = 3
+#: Within so many periods the parts of those that are left are seen; four on a quiet machine.
+FREED_MAX: Final = 15
 FREED_MEASURED: Final = 2
 
 ROUND_S: Final = 1.0
@@ -89,10 +90,13 @@ async def test_quotas_are_shared_with_a_stock_broker(neighbourhood: Neighbourhoo
     await houses.operator.call("PUT", "resourcegroups/uneven", {"publishRateInMsgs": 2 * QUOTA})
     await houses.daemons["rgd-2"].kill()
     await until(lambda: sequence_if(houses, "uneven", is_doubled))
-    await houses.periods(FREED)
     await houses.periods(FREED_MEASURED)
-    for left in thirds_loads[:2]:
-        assert_near(left, QUOTA / 2, FREED_MEASURED)
+    for _ in range(FREED_MAX):
+        await houses.periods(1)
+        if all(is_near(left, QUOTA / 2, FREED_MEASURED) for left in thirds_loads[:2]):
+            break
+    else:
+        pytest.fail("what the killed daemon left was not shared out in halves")
     assert await dialects(houses) == {
         "rgd-1": ["compact", "pulsar"],
         houses.apache.service_url: ["pulsar"],
@@ -134,6 +138,10 @@ async def both(
 
 def assert_near(load: Load, part: float, periods: float = MEASURED) -> None:
     assert load.passed.rate(periods) == pytest.approx(part, rel=NEAR)
+
+
+def is_near(load: Load, part: float, periods: float) -> bool:
+    return bool(load.passed.rate(periods) == pytest.approx(part, rel=NEAR))
 
 
 def assert_parts(loads: Sequence[Load], part: float) -> None:

@@ -195,12 +195,12 @@ def test_a_row_that_repeats_an_older_report_counts_nothing_twice(
 ) -> None:
     maker = LogMaker(tmp_path, "broker-1")
     maker.rounds(2, GOLD)
-    before = {key: list(totals) for key, totals in maker._totals.items()}
+    before = {key: list(totals) for key, totals in maker.totals.items()}
     maker.round(GOLD)
-    after = maker._totals
-    maker._totals = {key: [total - 70 for total in totals] for key, totals in before.items()}
+    after = maker.totals
+    maker.totals = {key: [total - 70 for total in totals] for key, totals in before.items()}
     maker.round(Usage("gold", admitted=0, quota=100))
-    maker._totals = after
+    maker.totals = after
     maker.round(GOLD)
     maker.close()
 

@@ -60,7 +60,7 @@ def test_invented_brokers_fill_neither_the_log_nor_the_table() -> None:
     log = AlarmLog("b1")
     alarms = [Alarm(AlarmCode.PEER_JOINED, f"invented-{place}") for place in range(5000)]
     assert len(told(log, *alarms)) == LINES_OF_CODE_A_MINUTE
-    assert len(log._windows) <= FOLLOWED_MAX
+    assert log.followed <= FOLLOWED_MAX
     # Other alarms are written as ever.
     assert len(told(log, ISOLATED)) == 1
     (summary,) = [line for line in told(log, ISOLATED, at_s=61) if "suppressed" in line]

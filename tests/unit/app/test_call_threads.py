@@ -16,8 +16,10 @@ class Hanging:
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.end = threading.Event()
+        self.thread = threading.main_thread()
 
     def __call__(self) -> str:
+        self.thread = threading.current_thread()
         self.begun.set()
         assert self.end.wait(TIMEOUT_S)
         return "ended"
@@ -97,6 +99,5 @@ async def test_closing_tells_who_waits_and_waits_for_nothing() -> None:
     with pytest.raises(CallThreadClosed):
         await one.call(hanging)
     hanging.end.set()
-    assert one._thread is not None
-    await asyncio.to_thread(one._thread.join, TIMEOUT_S)
-    assert not one._thread.is_alive()
+    await asyncio.to_thread(hanging.thread.join, TIMEOUT_S)
+    assert not hanging.thread.is_alive()

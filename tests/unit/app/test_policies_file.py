@@ -151,19 +151,27 @@ async def test_nothing_is_changed_but_in_the_file(path: Path, follower: Follower
 # --- what is no file, and what takes long --------------------------------------------------------------
 
 
+# In place of the file at once: one that is missing for a moment would be reported first.
+
+
 def put_fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
+    fifo = path.with_suffix(".fifo")
+    os.mkfifo(fifo)
+    fifo.replace(path)
+
+
+def put_link(path: Path, target: Path) -> None:
+    link = path.with_suffix(".link")
+    link.symlink_to(target)
+    link.replace(path)
 
 
 def put_device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
+    put_link(path, Path("/dev/zero"))
 
 
 def put_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
+    put_link(path, path.parent)
 
 
 def put_long_key(path: Path) -> None:
@@ -190,8 +198,6 @@ async def test_what_is_no_groups_file_is_reported_in_short_and_reloads_continue(
     assert len(str(logs)) < 2000
     assert len(follower.policies.trouble or "") < 2000
     assert follower.rates == [1]
-    if put is put_folder:
-        await asyncio.to_thread(path.rmdir)
     replace(path, BETTER)
     await until(lambda: follower.rates == [1, 2])
     assert follower.policies.trouble is None

@@ -169,9 +169,7 @@ async def test_a_full_disk_is_reported_and_harms_nothing(
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", sync)
-    policies = table(bus := MemoryBus(), "broker-1", None, kept=kept)
-    assert policies._keeping is not None
-    policies._keeping._every_s = 0.001
+    policies = table(bus := MemoryBus(), "broker-1", None, kept=kept, keep_s=0.001)
     with capture_logs() as logs:
         async with following(policies):
             await until(lambda: "No space left on device" in (policies.trouble or ""))

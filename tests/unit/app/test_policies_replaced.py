@@ -7,8 +7,9 @@ data is gone (tests/integration/exchange/test_policies_over_a_broker.py).
 import asyncio
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +18,11 @@ from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
 from rgd.adapters.policies.kept import PoliciesFile
-from rgd.app.policies import filling
 from rgd.app.policies import table as table_module
-from rgd.app.policies.ledger import Taken
-from rgd.app.policies.table import TablePolicies, _Read
+from rgd.app.policies.filling import Filling
+from rgd.app.policies.keeping import Keeping
+from rgd.app.policies.ledger import Ledger, Taken
+from rgd.app.policies.repairing import Repairing
 from rgd.core.policies.model import Group
 from rgd.core.policies.records import PolicyRecord
 from rgd.core.policies.snapshot import PolicySnapshot
@@ -39,11 +41,6 @@ from tests.support.policy_tables import (
     until,
     write,
 )
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_module, "BACKOFF_S", (0.0, 0.001))
 
 
 async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
@@ -75,12 +72,7 @@ async def test_an_emptied_table_gets_everything_back_as_it_was() -> None:
     assert late.groups == {"gold": gold(3000)}
 
 
-async def test_only_what_the_table_took_counts_as_written_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(filling, "RESEED_S", 0.001)
-    monkeypatch.setattr(filling, "READ_BACK_S", 0.05)
-
+async def test_only_what_the_table_took_counts_as_written_back() -> None:
     class Refusing(MemoryPolicyStore):
         refusals_left = 0
 
@@ -91,7 +83,7 @@ async def test_only_what_the_table_took_counts_as_written_back(
             await super().put(key, value)
 
     bus = MemoryBus()
-    policies = table(store := Refusing(bus), "one")
+    policies = table(store := Refusing(bus), "one", refill_s=0.001, read_back_s=0.05)
     async with following(policies):
         await policies.change(GOLD, one_more)
         store.refusals_left = 1
@@ -198,18 +190,17 @@ async def test_a_change_in_progress_when_the_table_is_lost_gets_that_error() -> 
 class Faulty:
     """Raises once in one place of a table, while a batch that was taken from the store is read."""
 
-    def __init__(self, policies: TablePolicies, where: str, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, where: str, patch: pytest.MonkeyPatch) -> None:
         self.is_raised = False
         self._is_read = asyncio.Event()
         self._go_on = threading.Event()
         self._where = where
         self._loop = asyncio.get_running_loop()
-        self._decoded, self._take = table_module._decoded, policies._ledger.take
         patch.setattr(table_module, "INLINE_RECORDS_MAX", 0)
-        patch.setattr(table_module, "_decoded", self._decode)
-        patch.setattr(policies._ledger, "take", self._take_in)
-        beside = {"filling": policies._filling, "repairing": policies._repairing}
-        beside["keeping"] = policies._keeping
+        patch.setattr(table_module, "decode_policy", self._decode)
+        if where == "taking in":
+            patch.setattr(Ledger, "take", self._taking_in(Ledger.take))
+        beside = {"filling": Filling, "repairing": Repairing, "keeping": Keeping}
         if where in beside:
             patch.setattr(beside[where], "run", self._run)
 
@@ -222,18 +213,20 @@ class Faulty:
             self.is_raised = True
             raise ZeroDivisionError("injected")
 
-    def _decode(self, changes: Sequence[tuple[str, bytes]]) -> list[_Read]:
-        if changes:
-            self._loop.call_soon_threadsafe(self._is_read.set)
-            if self._where not in {"reading", "taking in"}:
-                self._go_on.wait(TIMEOUT_S)
-            self._raise("reading")
-        return self._decoded(changes)
+    def _decode(self, key: str, value: bytes) -> PolicyRecord:
+        self._loop.call_soon_threadsafe(self._is_read.set)
+        if self._where not in {"reading", "taking in"}:
+            self._go_on.wait(TIMEOUT_S)
+        self._raise("reading")
+        return decode_policy(key, value)
 
-    def _take_in(self, record: PolicyRecord, digest: int | None = None) -> Taken:
-        taken = self._take(record, digest)
-        self._raise("taking in")
-        return taken
+    def _taking_in(self, take: Callable[..., Taken]) -> Callable[..., Taken]:
+        def taking(*given: Any) -> Taken:
+            taken = take(*given)
+            self._raise("taking in")
+            return taken
+
+        return taking
 
     async def _run(self) -> None:
         await self._is_read.wait()
@@ -249,13 +242,13 @@ async def test_an_internal_error_loses_no_record_and_the_table_is_read_again(
     policies = table(bus, "one", kept=PoliciesFile(tmp_path / "kept", "one"))
     told: list[PolicySnapshot] = []
     await policies.open()
-    faulty = Faulty(policies, where, monkeypatch)
+    faulty = Faulty(where, monkeypatch)
 
     async def follow() -> None:
         await policies.follow(lambda snapshot, _hash: told.append(snapshot))
 
     following_it = asyncio.create_task(follow())
-    await until(lambda: policies._is_following)
+    await until(lambda: bool(told))
     await write(bus, PolicyRecord(GOLD, 1, "other", gold(50)))
     with pytest.raises(ExceptionGroup):
         await asyncio.wait_for(following_it, TIMEOUT_S)
@@ -325,12 +318,12 @@ async def replace_often(seed: int, daemons: int, wipes: int) -> None:
             lambda: all(
                 each.snapshot() == first.snapshot()
                 and each.trouble is None
-                and not each._ledger.misplaced
-                and not each._ledger.lacking
+                and not each.figures().misplaced
+                and not each.figures().lacking
                 for each in tables
             )
         )
-        assert len({each._ledger.hash for each in tables}) == 1
+        assert len({each.hash for each in tables}) == 1
         # An older write may still be on its way into the table, which is put right as soon as that is read.
         async with asyncio.timeout(TIMEOUT_S):
             while (await late_book(bus)).groups != first.snapshot().groups:  # noqa: ASYNC110 -- nothing tells

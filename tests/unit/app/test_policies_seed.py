@@ -14,7 +14,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies import filling
 from rgd.app.policies.filling import SEEDS_MAX
 from rgd.core.policies.model import Attachments, Group
 from rgd.core.policies.records import PolicyRecord
@@ -147,13 +146,10 @@ class FallingStore(MemoryPolicyStore):
 
 
 @pytest.mark.slow
-async def test_a_seed_that_was_interrupted_reports_it_and_continues(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(filling, "RESEED_S", 0.001)
+async def test_a_seed_that_was_interrupted_reports_it_and_continues() -> None:
     bus = MemoryBus()
     store = FallingStore(bus, puts=10)
-    policies = table(store, "broker-1", named(30))
+    policies = table(store, "broker-1", named(30), refill_s=0.001)
     async with following(policies):
         await until(lambda: policies.trouble is not None)
         assert "policies are not in the table yet: Timeout" in (policies.trouble or "")

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryPolicyStore
-from rgd.app.policies import writing
 from rgd.app.policies.admin import attach, delete_group
 from rgd.app.policies.table import TRIES_MAX, TablePolicies
 from rgd.core.errors import GroupInUse, UnknownGroup
@@ -150,15 +149,15 @@ class DistantStore(MemoryPolicyStore):
     """Its records take the long way: far longer than anybody else's, and no clock says how long."""
 
     async def put(self, key: str, value: bytes) -> None:
-        for _ in range(20_000):
+        for _ in range(1000):
             await asyncio.sleep(0)
         await super().put(key, value)
 
 
 async def test_a_writer_that_is_always_the_slower_one_gets_its_turn() -> None:
     bus = MemoryBus()
-    near = table(bus, "near", repair_s=60)
-    far = table(DistantStore(bus), "far", repair_s=60)
+    near = table(bus, "near", repair_s=60, read_back_s=60, turn_s=60)
+    far = table(DistantStore(bus), "far", repair_s=60, read_back_s=60, turn_s=60)
 
     async with following(near, far):
         changing = asyncio.create_task(change_often(far, 3))
@@ -169,6 +168,15 @@ async def test_a_writer_that_is_always_the_slower_one_gets_its_turn() -> None:
         await changing
         assert changes > TRIES_MAX
         assert near.snapshot().groups == {"gold": gold((changes + 3) * 1000)}
+
+
+async def test_who_lost_before_a_start_is_not_waited_for() -> None:
+    bus = MemoryBus()
+    await write(bus, rival(1, 5, writer="broker-1"), rival(1, 7, writer="far"))
+    policies = table(bus, "broker-1", repair_s=60, turn_s=3600)
+    async with following(policies):
+        await policies.change(GOLD, one_more)
+    assert last_record(bus).revision == 2
 
 
 async def change_often(policies: TablePolicies, times: int) -> None:
@@ -278,11 +286,8 @@ class DeafStore(MemoryPolicyStore):
         return []
 
 
-async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(writing, "READ_BACK_S", 0.01)
-    policies = table(DeafStore(MemoryBus()), "broker-1")
+async def test_a_record_that_is_not_read_back_may_still_come_and_that_is_reported() -> None:
+    policies = table(DeafStore(MemoryBus()), "broker-1", read_back_s=0.01)
     async with following(policies):
         with pytest.raises(ExchangeDown, match="may still come into force"):
             await policies.change(GOLD, one_more)
@@ -308,7 +313,7 @@ class UnacknowledgingStore(MemoryPolicyStore):
 
     @property
     def untold(self) -> bool:
-        return bool(self._changes and self._changes._items)
+        return self._changes is not None and self._changes.pending > 0
 
 
 async def test_a_record_that_is_read_back_needs_no_acknowledgement() -> None:

@@ -199,11 +199,11 @@ async def test_a_list_that_cannot_be_read_changes_nothing_and_is_said_once(
     with capture_logs() as logs:
         world.brokers = StockDown("connection refused")
         for _ in range(3):
-            await house.neighbours._read_list()
+            await house.neighbours.look()
         assert house.events.empty()
         assert house.neighbours.troubles()["list of stock brokers"] == "connection refused"
         world.brokers = (ListedBroker("h:8080", "pulsar://h:6650"),)
-        await house.neighbours._read_list()
+        await house.neighbours.look()
     assert [log["event"] for log in logs] == [
         "cannot list the stock brokers",
         "lists the stock brokers again",
@@ -226,8 +226,7 @@ async def test_brokers_that_differ_from_the_settings_are_said_once_until_they_ag
     house.neighbours._clocks.heard("pulsar://c:6650", world.now_ms - 6_000, world.now_ms)
     with capture_logs() as logs:
         for _ in range(2):
-            await house.neighbours._read_list()
-            house.neighbours._tell_differences()
+            await house.neighbours.look()
         assert len(logs) == 3
         said = house.neighbours.troubles()[STOCK_BROKERS]
         for words in (
@@ -238,8 +237,7 @@ async def test_brokers_that_differ_from_the_settings_are_said_once_until_they_ag
             assert words in said
         world.brokers = world.brokers[2:3]
         house.neighbours._clocks.forget(frozenset({"pulsar://c:6650"}))
-        await house.neighbours._read_list()
-        house.neighbours._tell_differences()
+        await house.neighbours.look()
     assert logs[-1]["event"] == "the stock brokers are as expected again"
 
 
@@ -270,7 +268,7 @@ async def test_a_broker_in_another_period_is_said_and_shown() -> None:
         house.members.hear("pulsar://h:6650", 60_000 * (number + 1), Nanos(number))
         house.members.is_newly_off_period("pulsar://h:6650")
     house.members.refused["rows"] += 1
-    house.neighbours._tell_differences()
+    await house.neighbours.look()
     assert "is not heard every 5 s" in house.neighbours.troubles()[STOCK_BROKERS]
     figures = house.figures()
     assert figures["rgd_stock_period_secondspulsar://h:6650"] == 60

@@ -253,8 +253,8 @@ def test_asking_makes_nothing() -> None:
     limiter, index = at.broker.limiter, at.broker.index
     why(at, NAME._replace(subscription="audit"))
     why(at, NAME._replace(kind=Kind.DISPATCH))
-    kept = (limiter._groups, limiter._chains, limiter._limits, limiter._splits)
-    assert kept == ({}, {}, {}, {})
+    assert [*limiter.states(), *limiter.limits(), *limiter.names_asked()] == []
+    assert limiter.resolved_total == 0
     assert (len(index), limiter.urgent, limiter.ungoverned_total) == (0, {}, 0)
 
 

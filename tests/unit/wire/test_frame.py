@@ -253,4 +253,4 @@ def test_the_largest_and_the_smallest_entry_are_read() -> None:
 
 def test_the_slow_checksum_is_refused_with_the_remedy() -> None:
     with pytest.raises(Unavailable, match="reinstall"):
-        frame._require_fast_crc32c("python")
+        frame.require_fast_crc32c("python")

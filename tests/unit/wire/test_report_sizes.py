@@ -52,8 +52,8 @@ def test_the_largest_numbers_and_names_fit_a_part(
     assert len(parts) == 2
     numbering, name_decoders = NameEncoder(), NameDecoders()
     # The last number that there is takes the most bytes.
-    numbering._names = ["x"] * 200_000
-    numbering._is_said = np.zeros(200_000, np.bool_)
+    numbering._names = ["x"] * 200_000  # noqa: SLF001 -- to number so many by reports takes long
+    numbering._is_said = np.zeros(200_000, np.bool_)  # noqa: SLF001 -- the same
     for sequence, part in enumerate(parts, 1):
         data = encode(Report(ME, sequence, 1_000_000_007, part), numbering)
         assert len(data) <= PAYLOAD_BYTES_MAX

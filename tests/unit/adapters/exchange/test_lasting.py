@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from rgd.adapters.exchange import credential_watch, pulsar_lasting
+from rgd.adapters.exchange.echo import EchoWatch
 from rgd.adapters.exchange.pulsar_lasting import LastingSession
 from rgd.adapters.exchange.pulsar_session import Delivery, PulsarSettings
 from rgd.config.plain_files import Fingerprint, fingerprint
@@ -92,10 +93,10 @@ async def test_closing_never_fails(
     session = LastingSession("pulsar://here", "topic", PulsarSettings(), dice=Random(1))
     await session.open(lambda _delivery: None)
 
-    def boom(_now: float) -> bool:
+    def boom(_echo: EchoWatch, _now: float) -> bool:
         raise OverflowError
 
-    monkeypatch.setattr(session._echo, "is_overdue", boom)
+    monkeypatch.setattr(EchoWatch, "is_overdue", boom)
     made[0].raises_at_close = True
     async with asyncio.timeout(WAIT_S):
         while session.trouble is None:  # noqa: ASYNC110 -- nothing tells

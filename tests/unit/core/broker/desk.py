@@ -47,6 +47,8 @@ class Desk:
         self.broker = Broker(replace(SETTINGS, **settings), ms(0))
         self.said: list[Message] = []
         self.calls = 0
+        #: The latest moment of all events.
+        self.now = ms(0)
         self.broker.limiter.on_unreported = self._on_unreported
         assert self.handle(PoliciesChanged(ms(0), gold())) == ()
 
@@ -67,25 +69,27 @@ class Desk:
     def rests_until(self, at: float) -> bool:
         """Whether it wants to be woken then, and has nothing to say when it is woken before."""
         while self.wake_at is not None and self.wake_at < at:
-            if self.wake(max(self.wake_at, self.broker._now / NS_PER_MS)):
+            if self.wake(max(self.wake_at, self.now / NS_PER_MS)):
                 return False
         return self.wake_at == at
 
     def catch_up(self) -> None:
         """Let it reckon all shares that are marked, however long its rests are."""
-        while (due := self.broker.sharing.due_at) is not None and self.broker.sharing._has_marks:
-            self.handle(Woken(Nanos(max(due, self.broker._now))))
+        sharing = self.broker.sharing
+        while sharing.work_at is not None and sharing.due_at is not None:
+            self.handle(Woken(Nanos(max(sharing.due_at, self.now))))
 
     def share(self) -> Rates:
         """The share in force of the group, which is in use from now on, when all is reckoned."""
         self.catch_up()
-        self.broker.limiter.acquire(Request(messages=0, group="gold"), self.broker._now)
+        self.broker.limiter.acquire(Request(messages=0, group="gold"), self.now)
         state = self.broker.limiter.state(key())
         assert state is not None
         return state.share
 
     def handle(self, event: Event) -> Effects:
         """Let an event happen."""
+        self.now = max(self.now, event.now)
         effects = self.broker.handle(event)
         self.said += [effect.message for effect in effects if isinstance(effect, Publish)]
         return effects

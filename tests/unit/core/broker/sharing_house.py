@@ -63,8 +63,8 @@ class House:
     def catch_up(self, at: float) -> None:
         """Have all that is marked reckoned, however long the rests."""
         now = ms(at)
-        while self.sharing._has_marks:
-            now = max(now, self.sharing._rests.work_from)
+        while (work_at := self.sharing.work_at) is not None:
+            now = max(now, work_at)
             self.sharing.work(now)
 
     def refresh(self, *keys: GroupKey, at: float) -> None:

@@ -14,6 +14,7 @@ from rgd.core.broker.mode import Mode
 from rgd.core.buckets.decision import Request
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Goodbye, Report
+from rgd.core.exchange.suppression import Suppression
 from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Dimension
 from tests.unit.core.broker.desk import Desk, Effects, gold, reports
@@ -86,7 +87,7 @@ def test_a_share_that_was_not_told_to_its_bucket_is_told_again(
     live: Desk, monkeypatch: pytest.MonkeyPatch, wrap: Callable[[Any], Any]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(live.broker.sharing, "_apply", wrap(live.broker.sharing._apply))
+        patch.setattr(live.broker.limiter, "set_share", wrap(live.broker.limiter.set_share))
         live.hear(report("b2", usage(90), full=True), 2100)
     live.run(2100, 4000)
     state = live.broker.limiter.state(key())
@@ -171,7 +172,7 @@ def test_what_always_raises_between_the_parts_of_a_wake_keeps_nobody_busy(
         wake_until_nothing_is_due(live, at)
         live.read_back(at)
     assert live.believes() is Mode.LIVE
-    assert not live.broker._boundary.is_on_hold
+    assert not live.broker.boundary.is_on_hold
     live.broker.validate()
 
 
@@ -206,7 +207,7 @@ def test_a_fault_of_which_no_work_is_due_is_forgotten_after_its_pause(
     for at in range(2150, 4300, 50):
         wake_until_nothing_is_due(live, at)
         live.read_back(at)
-    assert not live.broker._boundary.is_on_hold
+    assert not live.broker.boundary.is_on_hold
 
 
 def test_buckets_hear_of_new_policies_while_the_shares_wait(
@@ -315,11 +316,12 @@ def test_broken_invariants_are_not_contained(live: Desk, monkeypatch: pytest.Mon
 def test_after_a_fault_what_must_hold_is_checked_at_once_and_the_shares_in_slices(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    live.hear(report("b2", usage(90)), 2050)
     monkeypatch.setattr(live.broker.membership, "receive", boom)
     live.hear(report("b2"), 2100)
-    # Somebody changes a share behind the broker's back.
+    # Somebody changes the map behind the broker's back.
     live.catch_up()
-    live.broker.sharing._target[live.broker.index.slot(key())] += 1
+    live.broker.usage.apply(report("b2", usage(20), sequence=2))
     with pytest.raises(InvariantBroken, match="not the map's share"):
         live.run(2100, 3000)
 
@@ -329,8 +331,7 @@ def test_peers_are_told_everything_again_after_a_round_that_raised(
 ) -> None:
     live.ask(1, 2500)
     with monkeypatch.context() as patch:
-        suppression = live.broker.rounds._suppression
-        patch.setattr(suppression, "pick", after(suppression.pick))
+        patch.setattr(Suppression, "pick", after(Suppression.pick))
         wake_until_nothing_is_due(live, 3000)
     said: list[Report] = []
     for at in range(3050, 3600, 50):

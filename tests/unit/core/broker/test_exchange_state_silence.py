@@ -285,7 +285,7 @@ def test_one_that_stood_still_for_longer_than_the_others_wait_asks_anew(
     live.share()
     live.run(2100, 3000)
     assert live.share() == rates(80)
-    now = live.broker._now / NS_PER_MS + stood_still
+    now = live.now / NS_PER_MS + stood_still
     live.said.clear()
     assert live.wake(now)[:2] == (REJOINED, Publish(Hello(ME)))
     # Our share is somebody else's now.

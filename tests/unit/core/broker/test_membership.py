@@ -221,7 +221,26 @@ def test_an_expired_peer_is_not_remembered(live: Desk) -> None:
     live.hear(report("b2"), 2100)
     live.hear(report("b3"), 3000)
     live.run(2500, 5199)
-    assert live.wake(5255)[:2] == (Alarm(AlarmCode.PEER_EXPIRED, "b2"), Remember(("b3",)))
+    assert live.wake(5255)[:1] == (Alarm(AlarmCode.PEER_EXPIRED, "b2"),)
+    assert live.wake(5255)[:1] == (Remember(("b3",)),)
+
+
+def test_of_many_who_fell_silent_together_one_is_forgotten_at_a_time(live: Desk) -> None:
+    # Requests are answered in between, because each may have thousands of rows.
+    names = {f"b{number}" for number in range(2, 7)}
+    for name in sorted(names):
+        live.hear(report(name, usage(500)), 2100)
+    live.run(2500, 5199)
+    forgotten: set[str] = set()
+    while live.broker.peers.names():
+        effects = live.wake(5255)
+        (gone,) = [alarm.broker for alarm in alarms(effects)]
+        forgotten.add(gone)
+        assert live.broker.usage.brokers() == names - forgotten
+        assert live.wake_at == 5255
+        assert not any(isinstance(effect, Remember) for effect in effects)
+    # All are known to be gone by then, so the names are stored once.
+    assert [effect for effect in live.wake(5255) if isinstance(effect, Remember)] == [Remember(())]
 
 
 def test_a_heartbeat_is_a_sign_of_life(live: Desk) -> None:

@@ -15,7 +15,6 @@ from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
-from rgd.core.exchange.shards import WHOLE
 from rgd.core.exchange.usage_map import HASHED_ROWS_MAX
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
@@ -154,7 +153,7 @@ def test_who_was_wrong_is_compared_until_it_is_right_though_it_is_not_asked_each
 
 def test_after_an_absence_everybody_is_compared_again(live: Desk) -> None:
     sequence = first_unseen(live)
-    live.broker.membership.await_everybody(live.broker._now)
+    live.broker.membership.await_everybody(live.now)
     assert is_missed(live, large("b2", sequence, WRONG), 2200)
 
 
@@ -164,7 +163,7 @@ def own(sequence: int, rows_hash: int | None = None) -> Report:
 
 
 def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
-    read_back, now = live.broker.membership.read_back, live.broker._now
+    read_back, now = live.broker.membership.read_back, live.now
     turn = REPORTS_A_COMPARISON * 100 - live.broker.usage.number_of("b1")
     assert read_back(own(turn), now)
     sequences = range(turn + 1, turn + REPORTS_A_COMPARISON + 3)
@@ -177,7 +176,8 @@ def test_our_own_words_are_compared_by_the_same_rule(live: Desk) -> None:
 
 
 def test_what_we_miss_of_our_own_is_told_again_at_once(live: Desk) -> None:
-    live.broker.identity._sequences[WHOLE] = 1002
+    while live.broker.sequence < 1002:
+        live.broker.identity.next_sequence()
     live.hear(own(1000), 2010)
     live.hear(own(1002, WRONG), 2020)
     (again,) = reports(live.wake(2021))

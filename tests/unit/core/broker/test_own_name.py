@@ -273,9 +273,9 @@ def test_where_both_yielded_the_lower_one_takes_the_name_back(seat: Seat) -> Non
 def test_one_that_yielded_and_hears_nothing_at_all_waits_for_its_end(live: Desk) -> None:
     yielding(live)
     effects: list[Effect] = []
-    while live.broker._now < ms(15_100):
+    while live.now < ms(15_100):
         assert live.wake_at is not None
-        effects += live.wake(max(live.wake_at, live.broker._now / 1e6))
+        effects += live.wake(max(live.wake_at, live.now / 1e6))
     assert live.believes() is Mode.YIELDING
     assert len(halts(tuple(effects))) == 1
 

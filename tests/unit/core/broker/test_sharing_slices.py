@@ -62,11 +62,11 @@ def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the
     told = report("b2", *(usage(20, group=group.name) for group in groups), sequence=2)
     house.usage.apply(told)
     house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
-    assert house.due() == house.sharing._rests.work_from
+    assert house.due() == house.sharing.work_at
     house.sharing.work(ms(1010))
-    assert house.sharing._damping_ns == ms(30 + 2 * 10)
+    assert house.sharing.damping_ns == ms(30 + 2 * 10)
     house.sharing.work(ms(1080))
-    assert house.sharing._damping_ns == house.settings.damping_max_ns
+    assert house.sharing.damping_ns == house.settings.damping_max_ns
     assert house.due() == ms(1000) + house.settings.damping_max_ns
 
 
@@ -175,7 +175,7 @@ def many(house: House, count: int, messages: float = 100) -> list[Group]:
 def slices(house: House, at: float) -> tuple[list[int], Nanos]:
     """How many shares changed in each slice, and when all was reckoned; it rests in between."""
     now, changed = ms(at), []
-    while house.sharing._has_marks:
+    while house.sharing.work_at is not None:
         due = house.due()
         assert due is not None
         before = len(house.applied)
@@ -278,7 +278,8 @@ def test_what_is_marked_again_while_it_rests_is_reckoned_with_all_that_has_come(
         house.usage.apply(report("b2", usage(wanted), sequence=sequence))
         house.sharing.refresh(house.slots(key()), ms(1000))
     house.catch_up(1000)
-    assert house.sharing._target[house.slots(key())[0]].tolist() == [90_000, -1]
+    house.sharing.raise_due(ms(1200))
+    assert house.applied[-1][:2] == (key(), rates(90))
     house.sharing.validate()
 
 
@@ -329,9 +330,9 @@ def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> Non
     now = ms(1000)
     for _ in range(20):
         house.sharing.refresh(restless, now)
-        now = Nanos(max(now, house.sharing._rests.work_from))
+        now = max(now, house.sharing.work_at or now)
         house.sharing.work(now)
-    assert not house.sharing._is_marked[house.slots(key(last))[0]]
+    assert not house.sharing.awaits(key(last))
 
 
 def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_elses_share(

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from rgd.core.broker import stock_work
-from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
+from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Fault, SendStockReport
 from rgd.core.broker.events import ShardOpened, StockBrokersListed, StockReportReceived
 from rgd.core.broker.shard_phase import Phase
+from rgd.core.broker.stock_reports import StockReports
 from rgd.core.exchange.messages import Hello, Sender
 from rgd.core.exchange.shards import shard_of
 from rgd.core.policies.model import Group, Limit
@@ -103,9 +104,14 @@ def test_weights_count_beside_stock_brokers(seat: Seat) -> None:
     assert desk.share().messages == pytest.approx(74_750, abs=2)
 
 
-def test_a_recovery_keeps_what_stock_brokers_use(desk: Desk) -> None:
+def test_a_recovery_keeps_what_stock_brokers_use(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stock(desk, 2020, used(500))
-    desk.broker._recovery.recover(ms(2030), only_advertised=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.broker.membership, "receive", None)
+        (fault,) = desk.hear(report("b2"), 2030)
+    assert isinstance(fault, Fault)
     assert S1 in desk.broker.usage.rows(key())
     assert S1 in desk.broker.sharing.brokers
 
@@ -216,13 +222,13 @@ def test_where_there_are_many_brokers_a_slice_reports_few_groups(
     names = [f"g{n}" for n in range(12)]
     desk.change(PolicySnapshot({name: Group(name, Limit(rates(100))) for name in names}), 2010)
     sizes = []
-    entries = desk.broker.stock._reports.entries
+    entries = StockReports.entries
 
-    def counted(groups: Sequence[str]) -> list[GroupUsage]:
+    def counted(reports: StockReports, groups: Sequence[str]) -> list[GroupUsage]:
         sizes.append(len(groups))
-        return entries(groups)
+        return entries(reports, groups)
 
-    monkeypatch.setattr(desk.broker.stock._reports, "entries", counted)
+    monkeypatch.setattr(StockReports, "entries", counted)
     # Two live brokers in two kinds.
     monkeypatch.setattr(stock_work, "SLICE_SHARES", 4 * 5)
     stock(desk, 2020, *(GroupUsage(name, Pair(1, 1), ZERO) for name in names))

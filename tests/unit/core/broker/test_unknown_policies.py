@@ -95,7 +95,7 @@ def test_who_denies_is_not_ready_and_says_why() -> None:
         assert (
             f"no policies are known: every request is {word} (policies.unknown)" in state.degraded
         )
-        broker.handle(PoliciesChanged(broker._now, gold(), 7))
+        broker.handle(PoliciesChanged(Nanos(3 * NS_PER_S), gold(), 7))
         assert health(broker, is_draining=False, notes=()).ready
 
 

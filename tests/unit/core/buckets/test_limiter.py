@@ -12,7 +12,7 @@ from rgd.core.buckets.limiter import Limiter
 from rgd.core.errors import UnknownGroup
 from rgd.core.policies.model import Attachments, Group, Limit, Limits, LocalLimit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Dimension, Nanos, Pair
+from rgd.core.units import COUNT_MAX, Dimension, Nanos, Pair
 from tests.support.meters import window_of
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
@@ -368,11 +368,14 @@ def test_a_level_keeps_only_so_many_groups_counterfactual_buckets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(counterfactual, "COUNTERFACTUALS_MAX", 1)
-    one = limiter(gold(100), Group("t", quota(100)), limits=Limits(limit(50)), share=rates(5))
-    one.live_brokers = 2
-    ask_evenly(one, 80, seconds=4)
-    for level in (state(one), state(one, "t")):
-        assert len(level._counterfactuals) <= 1
+    one = limiter(gold(100))
+    ask(one, 0)
+    level = state(one)
+    assert level.would_grant("a", 1, START) == (COUNT_MAX, COUNT_MAX)
+    level.forgo("a", 1, 0)
+    assert level.would_grant("a", 1, START) == (24, COUNT_MAX)
+    level.would_grant("b", 1, START)
+    assert level.would_grant("a", 1, START) == (COUNT_MAX, COUNT_MAX)
 
 
 # Telling the peers.

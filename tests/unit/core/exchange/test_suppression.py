@@ -266,8 +266,6 @@ def test_several_picks_of_one_round_are_of_the_same_round() -> None:
     house, sliced = House(*rows), House(*rows)
     in_one = house.pick(*rows)
     assert 0 < len(in_one) < len(rows)
-    sliced.suppression._round = house.suppression._round
-    House.index = sliced.suppression._index
     assert [*sliced.pick(*rows[:20]), *sliced.pick(*rows[20:])] == in_one
 
 
