@@ -163,9 +163,7 @@ class Membership:
         if self._sharing.mode.is_isolated or self._sharing.mode is Mode.YIELDING:
             # This broker may be the one that receives nothing, or it has no name to ask in.
             return []
-        # The last of the missing heartbeats may still be in flight.
-        under_way_ns = self._settings.damping_max_ns
-        expiry_ns = self._settings.expiry_rounds * self._settings.round_ns + under_way_ns
+        expiry_ns = self._settings.expiry_ns
         effects: list[Effect] = []
         for code, gone in (
             (AlarmCode.PEER_LEFT, self._peers.departed(now, GONE_A_CHECK)),
