@@ -162,7 +162,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 class _Progress:
-    """ResponseSpec on a terminal how far it is."""
+    """Writes to a terminal how far the run is."""
 
     def __init__(self, total: int, unit: str = "rounds") -> None:
         self._total = total

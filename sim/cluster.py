@@ -63,10 +63,10 @@ class Cluster:
             shards=scenario.shards,
         )
         self.names = [f"broker-{place:03}" for place in range(scenario.daemons)]
-        #: By place: its broker's name, which a twin has from another place.
+        #: By place: its broker's name, which a duplicate has from another place.
         self.brokers = list(self.names)
         for fault in self.faults:
-            if fault.deed is Deed.TWIN:
+            if fault.deed is Deed.DUPLICATE:
                 for place in fault.places:
                     self.brokers[place] = self.names[fault.of]
         self.keys = [GroupKey(f"group-{g:03}", Kind.PUBLISH) for g in range(scenario.groups)]
@@ -178,7 +178,7 @@ class Cluster:
         for place in fault.places:
             member = self.members[place]
             match fault.deed:
-                case Deed.JOIN | Deed.TWIN:
+                case Deed.JOIN | Deed.DUPLICATE:
                     self._start(place)
                 case Deed.FORGE:
                     self._forge(fault, place)

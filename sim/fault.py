@@ -18,10 +18,10 @@ class Deed(StrEnum):
     #: Not there from the start: starts at the moment.
     JOIN = "join"
     #: The same, under the name of the broker at the place `of`.
-    TWIN = "twin"
+    DUPLICATE = "duplicate"
     #: Somebody writes messages in their names, one every `amount_ns`.
     FORGE = "forge"
-    #: ResponseSpec goodbye; starts again at the end.
+    #: Sends a goodbye; starts again at the end.
     LEAVE = "leave"
     #: Falls silent; starts again at the end, with another incarnation.
     CRASH = "crash"
@@ -43,19 +43,21 @@ class Deed(StrEnum):
     @property
     def is_membership(self) -> bool:
         """Whether it is in order: shares must be fair again after it, not only after its end."""
-        return self in (Deed.JOIN, Deed.TWIN, Deed.LEAVE)
+        return self in (Deed.JOIN, Deed.DUPLICATE, Deed.LEAVE)
 
     @property
     def is_late_start(self) -> bool:
         """Whether the places it names are empty until then."""
-        return self in (Deed.JOIN, Deed.TWIN)
+        return self in (Deed.JOIN, Deed.DUPLICATE)
 
 
 #: Deeds that take messages away.
 _CUTTING = frozenset({Deed.CUT, Deed.SPLIT, Deed.MUTE, Deed.DEAF})
 
 #: Deeds that `random_faults` draws from.
-_RANDOM = tuple(deed for deed in Deed if deed not in (Deed.JOIN, Deed.TWIN, Deed.FORGE, Deed.CLOCK))
+_RANDOM = tuple(
+    deed for deed in Deed if deed not in (Deed.JOIN, Deed.DUPLICATE, Deed.FORGE, Deed.CLOCK)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Fault:
     at_ns: int
     end_ns: int | None = None
     amount_ns: int = 0
-    #: Whose name a twin takes.
+    #: Whose name a duplicate takes.
     of: int = 0
 
     def clock_ahead_ns(self, place: int, at_ns: int) -> int:

@@ -33,6 +33,7 @@ from rgd.core.exchange.shards import WHOLE, Shard
 from rgd.core.policies.model import Rates
 from rgd.core.units import Dimension, Nanos
 from sim.clock import Clock
+from sim.shared_work import SharedWork
 
 NO_NUMBERS: Final[Ints] = np.zeros(0, np.int64)
 
@@ -105,8 +106,13 @@ def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float
 class CoreBrain:
     """The daemon's own core."""
 
-    def __init__(self, settings: BrokerSettings, now: Nanos) -> None:
+    def __init__(
+        self, settings: BrokerSettings, now: Nanos, shared: SharedWork | None = None
+    ) -> None:
         self.broker = Broker(settings, now)
+        if shared is not None:
+            self.broker.sharing.broker_index.divide = shared.divide
+            self.broker.usage.hash_change = shared.hash_change
         self.limiter = self.broker.limiter
         self.handle = self.broker.handle
         self.validate = self.broker.validate

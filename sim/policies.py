@@ -9,6 +9,7 @@ from rgd.core.policies.model import SharePolicyName
 from rgd.core.units import Nanos
 from sim.member import Brain, CoreBrain
 from sim.rivals.registry import RIVALS
+from sim.shared_work import SharedWork
 
 #: Every name that `--policy` takes.
 POLICIES: Final = (*(policy.value for policy in SharePolicyName), *RIVALS)
@@ -18,5 +19,5 @@ def maker_of(policy: str) -> Callable[[BrokerSettings, Nanos], Brain]:
     """From a policy's name to what makes brains that follow it."""
     if policy in RIVALS:
         return RIVALS[policy]
-    name = SharePolicyName(policy)
-    return lambda settings, now: CoreBrain(replace(settings, policy=name), now)
+    name, shared = SharePolicyName(policy), SharedWork()
+    return lambda settings, now: CoreBrain(replace(settings, policy=name), now, shared)

@@ -90,12 +90,12 @@ def _zombie(ground: Ground) -> tuple[Fault, ...]:
     begin = 3 + float(ground.dice.uniform(0, 1))
     return (
         Fault(Deed.FREEZE, (0,), _at(ground, begin), _at(ground, begin + _FAULT_ROUNDS)),
-        Fault(Deed.TWIN, (ground.daemons - 1,), _at(ground, begin + _FAULT_ROUNDS / 2)),
+        Fault(Deed.DUPLICATE, (ground.daemons - 1,), _at(ground, begin + _FAULT_ROUNDS / 2)),
     )
 
 
 def _zombies(ground: Ground) -> tuple[Fault, ...]:
-    """Half of them have a twin: started while the first is stopped, cut off or slow, or not."""
+    """Half of them have a duplicate: started while the first is stopped, cut off or slow, or not."""
     dice, half = ground.dice, ground.daemons // 2
     faults = []
     for place in range(half):
@@ -105,8 +105,9 @@ def _zombies(ground: Ground) -> tuple[Fault, ...]:
         end_ns = _at(ground, begin + length)
         slow_ns = 2 * ground.round_ns if deed is Deed.SLOW else 0
         faults.append(Fault(deed, (place,), _at(ground, begin), end_ns, slow_ns))
-        twin_ns = _at(ground, begin + float(dice.uniform(-1, 1.2)) * length)
-        faults.append(Fault(Deed.TWIN, (half + place,), max(twin_ns, ground.begin_ns), of=place))
+        duplicate_ns = _at(ground, begin + float(dice.uniform(-1, 1.2)) * length)
+        begin_ns = max(duplicate_ns, ground.begin_ns)
+        faults.append(Fault(Deed.DUPLICATE, (half + place,), begin_ns, of=place))
         forged_ns = _at(ground, float(dice.uniform(0, 20)))
         every_ns = int(dice.uniform(0.05, 1) * ground.round_ns)
         faults.append(Fault(Deed.FORGE, (place,), forged_ns, forged_ns + ground.round_ns, every_ns))
@@ -281,7 +282,7 @@ _ALL: Final = (
     ),
     Scenario(
         "zombies",
-        "stopped, cut off and slow brokers with twins, while somebody forges messages",
+        "stopped, cut off and slow brokers with duplicates, while somebody forges messages",
         workloads.steady(3.0),
         daemons=6,
         rounds=50,

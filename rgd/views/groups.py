@@ -213,9 +213,9 @@ def _ages(broker: Broker, now: Nanos) -> Callable[[str], float]:
         found = known.get(name)
         if found is None:
             peer, stock = broker.peers.get(name), broker.stock.members.get(name)
-            heard_at = now if stock is None else stock.heard_at
-            heard_at = heard_at if peer is None else peer.received_at
-            found = round((now - heard_at) / NS_PER_S, 3)
+            received_at = now if stock is None else stock.received_at
+            received_at = received_at if peer is None else peer.received_at
+            found = round((now - received_at) / NS_PER_S, 3)
             known[name] = found
         return found
 

@@ -17,7 +17,7 @@ def broker_views(
         broker: its state is read.
         now: for the ages.
         among: names of members.
-        also_pulsar: the rgd brokers that were heard in the stock brokers' dialect, too.
+        also_pulsar: the rgd brokers that also sent a message in the stock brokers' dialect.
     """
     views = (_view(broker, now, name, also_pulsar) for name in among)
     return tuple(view for view in views if view is not None)
@@ -36,7 +36,7 @@ def _view(broker: Broker, now: Nanos, name: str, also_pulsar: Collection[str]) -
             abilities=_abilities(DialectName.PULSAR),
             self=False,
             since_s=_seconds(now - stock.since),
-            age_s=_seconds(now - stock.heard_at),
+            age_s=_seconds(now - stock.received_at),
             sequence=0,
             rows=broker.usage.count_of(name),
         )

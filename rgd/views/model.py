@@ -84,7 +84,7 @@ class BrokerView:
     broker: str
     #: `rgd`, or `stock`: a Pulsar broker that knows nothing of rgd.
     implementation: str
-    #: In which it was heard: `compact`, `pulsar`.
+    #: Those of its messages: `compact`, `pulsar`.
     dialects: tuple[str, ...]
     #: What it does beside telling its traffic: `hello`, `ask`, `hash`, `goodbye`, `wanted`
     #: (`rgd.core.exchange.dialects`).

@@ -67,7 +67,7 @@ class House:
 
     def write(self, key: str, value: Value) -> None:
         """Change one policy, as an admin does."""
-        self.records.apply(self.records.next(key, value, "b1"))
+        self.records.put(self.records.next(key, value, "b1"))
         snapshot = self.records.snapshot()
         self.broker.handle(PoliciesChanged(Nanos(self.now), snapshot))
         for counts in (self.admitted, self.refused):

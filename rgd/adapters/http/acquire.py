@@ -145,13 +145,13 @@ class Acquire:
         if is_long(body) or body.count(b"{") > SLICE_ITEMS:
             return self._answer_long(body)
         items = _array.decoded(body, self._batch_max)
-        told, _ = self._grant_together(items, 0)
-        if told is not None:
-            return Reply(body=array_of((told,)))
-        told, begin = self._answer_slice(items, 0)
+        encoded, _ = self._grant_together(items, 0)
+        if encoded is not None:
+            return Reply(body=array_of((encoded,)))
+        encoded, begin = self._answer_slice(items, 0)
         if begin >= len(items):
-            return Reply(body=array_of((told,)))
-        return self._answer_items(items, [told], begin)
+            return Reply(body=array_of((encoded,)))
+        return self._answer_items(items, [encoded], begin)
 
     async def _answer_long(self, body: bytes) -> Reply:
         async with self._turns.long_work:
@@ -165,27 +165,27 @@ class Acquire:
         while begin < len(items):
             if begin:
                 await self._turns.next()
-            told = None
+            encoded = None
             if begin >= end:
-                told, end = self._grant_together(items, begin)
-            if told is None:
-                told, begin = self._answer_slice(items, begin)
+                encoded, end = self._grant_together(items, begin)
+            if encoded is None:
+                encoded, begin = self._answer_slice(items, begin)
             else:
                 begin = end
-            written.append(told)
+            written.append(encoded)
         return Reply(body=array_of(written))
 
     def _grant_together(self, items: Items, begin: int) -> tuple[bytes | None, int]:
-        """Grant the items from `begin` on at once and tell it; where that slice ends.
+        """Grant the items from `begin` on at once and encode the answer; where that slice ends.
 
-        Nothing is told where each of the slice is to be answered by itself.
+        Nothing is answered where each of the slice is to be answered by itself.
         """
         end = min(begin + TOGETHER_ITEMS, len(items))
         asked: dict[tuple[Any, ...], list[_Amounts]] = {}
         amounts: list[_Amounts] = []
         try:
-            for said in map(_said, items[begin:end]):
-                key, amount = said[:_AMOUNTS_AT], said[_AMOUNTS_AT:]
+            for fields in map(_fields, items[begin:end]):
+                key, amount = fields[:_AMOUNTS_AT], fields[_AMOUNTS_AT:]
                 of_name = asked.get(key)
                 if of_name is None:
                     if len(asked) >= TOGETHER_NAMES:
@@ -253,9 +253,9 @@ def request_of(asked: AcquireBody) -> Request:
     Raises:
         BadBody, InvalidName: a name is missing, malformed, or contradicts another.
     """
-    said = astuple(asked)
-    messages, size = said[_AMOUNTS_AT:]
-    kind, group, namespace, topic, subscription, *rest = _meant(said[:_AMOUNTS_AT])
+    fields = astuple(asked)
+    messages, size = fields[_AMOUNTS_AT:]
+    kind, group, namespace, topic, subscription, *rest = _without_amounts(fields[:_AMOUNTS_AT])
     # Not `Request(...)`, which calls a function in Python.
     return _new_request(
         Request,
@@ -275,7 +275,7 @@ def request_of(asked: AcquireBody) -> Request:
 _new_request: Final = tuple.__new__
 
 #: The fields of a question; TypeError where it is raw.
-_said: Final[Callable[[Any], tuple[Any, ...]]] = astuple
+_fields: Final[Callable[[Any], tuple[Any, ...]]] = astuple
 
 
 def name_of(asked: AcquireBody | SettleBody | LeaseBody) -> Name:
@@ -299,16 +299,16 @@ _Amounts = tuple[Any, ...]
 
 
 @lru_cache(maxsize=NAMES_MAX)
-def _meant(said: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_amounts(fields: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a question says beside its amounts: a request's fields without them.
 
     Args:
-        said: the fields of a question but its amounts.
+        fields: the fields of a question but its amounts.
 
     Raises:
         BadBody, InvalidName: they are at fault (and not remembered).
     """
-    asked = AcquireBody(*said)
+    asked = AcquireBody(*fields)
     kind = name_of(asked)[0]
     held = Pair(asked.held_messages or 0, asked.held_bytes or 0)
     return (
@@ -319,10 +319,10 @@ def _meant(said: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _together(said: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None:
+def _together(fields: tuple[Any, ...], amounts: list[_Amounts]) -> Together | None:
     """Questions that differ in their amounts only; None where each is to be answered by itself."""
     try:
-        *name, partial, attempt, held = _meant(said)
+        *name, partial, attempt, held = _without_amounts(fields)
     except RgdError:
         # Whoever answers it by itself makes the error text.
         return None
@@ -347,8 +347,8 @@ class _Granted(dict[_Amounts, bytes]):
         answer = AcquireAnswer(True, 1 if messages is UNSET else messages, size or 0)  # noqa: FBT003 -- its first field
         if len(self) >= GRANTED_MAX:
             self.clear()
-        self[amounts] = told = encode(answer)
-        return told
+        self[amounts] = encoded = encode(answer)
+        return encoded
 
 
 _granted: Final = _Granted()

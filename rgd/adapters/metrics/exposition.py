@@ -89,10 +89,6 @@ class Exposition:
         """Count a check of all backlogs that took so long."""
         self._backlog_check_here.observe(seconds)
 
-    def observe_http_request(self, seconds: float) -> None:
-        """Count a request that was answered in so long."""
-        self._http_request.observe(seconds)
-
     async def render(self, accept: str, rest: Rest = next_turn) -> tuple[bytes, str]:
         """Body and content type of a scrape.
 

@@ -25,11 +25,6 @@ class Times:
         self._counts = [0] * (len(self._bounds) + 1)
         self._sum_s = 0.0
 
-    def observe(self, seconds: float) -> None:
-        """Count one."""
-        self._counts[bisect_left(self._bounds, seconds)] += 1
-        self._sum_s += seconds
-
     def observe_answer(self, route: str, status: int, seconds: float) -> None:
         """Count an answer of the HTTP server; of which call it was is not shown."""
         del route, status

@@ -1,7 +1,7 @@
 """One member of the exchange: it takes events and returns effects.
 
-Law: only `Broker.handle` changes this state; requests are the exception, because they take the fast
-path through `Broker.limiter`. The same events in the same order give the same effects, in the
+Law: only `Broker.handle` changes this state; requests and leases are the exception, because they take
+the fast path through `Broker.limiter` and `Broker.leases`. The same events in the same order give the same effects, in the
 daemon and in the simulator. An exception in a handler becomes a `Fault` among the effects
 (`boundary`).
 
@@ -83,7 +83,7 @@ class Broker:
         self.peers = peers_of(settings)
         self.index = GroupIndex()
         self.usage = UsageMap(self.index)
-        self.link = Link(settings.round_ns + settings.damping_max_ns, settings.damping_max_ns)
+        self.link = Link(settings.patience_ns, settings.damping_max_ns)
         self.sharing = Sharing(
             settings,
             self.usage,
@@ -175,6 +175,7 @@ class Broker:
 
         Raises:
             InvariantBroken: the state is wrong, so nothing that is granted can be trusted; a bug.
+            Exception: the start failed, so there is no state to go on from.
         """
         if event.now < self._now:
             event = replace(event, now=self._now)
@@ -333,8 +334,7 @@ class Broker:
 
     def _tick(self, now: Nanos) -> None:
         if self.rounds.tick(now):
-            earliest = Nanos(self.publisher.reported_at + self.settings.min_interval_ns)
-            self.publisher.report_early_from(max(now, earliest))
+            self.publisher.report_early_from(now)
 
     def _share_out(self, now: Nanos) -> None:
         self.sharing.work(now)
@@ -379,8 +379,7 @@ class Broker:
     def _on_demand_unreported(self, event: DemandUnreported) -> list[Effect]:
         if not self._is_started:
             return []
-        earliest = Nanos(self.publisher.reported_at + self.settings.min_interval_ns)
-        due = self.publisher.report_early_from(max(event.now, earliest))
+        due = self.publisher.report_early_from(event.now)
         is_due = event.now >= due and not self.rounds.is_ending
         return self.publisher.report_early(event.now) if is_due else []
 
@@ -447,16 +446,17 @@ class Broker:
         return [Append(record), *reports] if is_worth else reports
 
     def _notice_gap(self, now: Nanos) -> list[Effect]:
-        """Detect a suspended process: no event came for a round and `damping_max_ns`."""
+        """Detect a suspended process: no event came for `patience_ns`."""
         gap_ns = now - self._now
-        if not self._is_started or gap_ns <= self.settings.round_ns + self.settings.damping_max_ns:
+        if not self._is_started or gap_ns <= self.settings.patience_ns:
             return []
         # Messages of the peers may still wait to be read, so no peer counts as silent yet.
         self.membership.forgive(now)
         self.name.doubt(now)
         if gap_ns <= self.settings.expiry_rounds * self.settings.round_ns:
             return []
-        # The peers have dropped this broker, so they use its shares.
+        # The peers drop this broker about now, so they use its shares. The gap counts without
+        # `damping_max_ns`, because its last message may be older than the gap.
         return self.own_name.come_back(Signal.DROPPED, now)
 
     # Faults and recovery.

@@ -6,6 +6,7 @@ messages were received does not matter. A share policy gets at most one row for 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from rgd.core.exchange.peers import Peers
 from rgd.core.exchange.suppression import EFFECT_PPM, OwnRates
 from rgd.core.exchange.usage_map import Gathered, UsageMap
 from rgd.core.policies.model import SharePolicyName
-from rgd.core.shares.columns import Rows, Shares, share_out
+from rgd.core.shares.columns import NO_RATE, Rows, Shares, share_out
 from rgd.core.shares.model import PPM, WEIGHT_ONE, Row
 from rgd.core.shares.registry import allocate
 from rgd.core.stock.steering import evened, hungry, is_hungry
@@ -42,8 +43,8 @@ class SharedOut:
             shares_of_own = shares
             shares = self.columns.idle_at(index)
             shares[self.rows.group.take(own)] = shares_of_own
-        for slot, table in self.others:
-            shares[slot] = table[index]
+        for at, table in self.others:
+            shares[at] = table[index]
         return shares
 
     def of_all(self) -> Ints:
@@ -52,9 +53,55 @@ class SharedOut:
         groups = np.repeat(np.arange(self.groups), self.brokers)
         shares = self.columns.idle(groups, broker_index).reshape(self.groups, self.brokers, 2)
         shares[self.rows.group, self.rows.broker_index] = self.columns.of_rows
-        for slot, table in self.others:
-            shares[slot] = table
+        for at, table in self.others:
+            shares[at] = table
         return shares
+
+
+class OwnShares(NamedTuple):
+    """One broker's shares of some groups.
+
+    Attributes:
+        shares: [groups, 2] Milli per second, `NO_RATE` for unlimited.
+        is_short: [groups] whether the demand exceeds the quota.
+    """
+
+    shares: Ints
+    is_short: Flags
+
+
+class Divide(Protocol):
+    """How one broker's shares follow from the demand of all: `own_shares`, or what remembers its results."""
+
+    def __call__(
+        self, rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int
+    ) -> OwnShares:
+        """Divide quotas by max-min, for the broker with the index `own`."""
+        ...
+
+
+def own_shares(rows: Rows, quota: Ints, *, brokers: int, floor_ppm: int, own: int) -> OwnShares:
+    """The shares of the broker with the index `own`, under max-min; for the rest as `share_out`."""
+    columns = share_out(rows, quota, brokers=brokers, floor_ppm=floor_ppm)
+    shares = SharedOut(rows, columns, len(quota), brokers, ()).of_index(own)
+    return OwnShares(shares, are_short(rows.group, rows.wanted, quota))
+
+
+def are_short(group: Ints, wanted: Ints, quota: Ints) -> Flags:
+    """[groups] whether the demand of all rows exceeds the quota.
+
+    Args:
+        group: [rows] the index of each row's group.
+        wanted: [rows, 2] the demand of each row.
+        quota: [groups, 2] Milli per second, `NO_RATE` for unlimited.
+    """
+    short = np.zeros(len(quota), np.bool_)
+    for at in range(2):
+        limit = quota[:, at]
+        is_limited = limit != NO_RATE
+        if np.count_nonzero(is_limited):
+            short |= is_limited & (np.bincount(group, wanted[:, at], len(quota)) > limit)
+    return short
 
 
 class BrokerIndex:
@@ -73,6 +120,8 @@ class BrokerIndex:
         self.stock_names: Callable[[], Collection[str]] = tuple
         self.is_stock = np.zeros(0, np.bool_)
         self._has_stock = False
+        #: The simulator puts one here that computes once what all its daemons compute from the same rows.
+        self.divide: Divide = own_shares
         self.renew()
 
     def names(self) -> list[str]:
@@ -123,23 +172,29 @@ class BrokerIndex:
             own: rates to use instead of this broker's rows in the map.
             stock_is_hungry: whether stock brokers want the whole quota, or what they use.
         """
-        me = self._usage.number_of(self._settings.sender.broker)
-        rows = self._usage.gather(slots)
-        if own is not None:
-            rows = _with_own(rows, own, me)
-        broker_index = self._index[rows.broker]
-        if self._has_stock:
-            rows = self._with_stock(rows, broker_index, quota, stock_is_hungry=stock_is_hungry)
-        table = Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
+        gathered, table = self._rows(slots, quota, own, stock_is_hungry=stock_is_hungry)
         columns = share_out(
             table, quota, brokers=len(self._names), floor_ppm=self._settings.floor_ppm
         )
-        others = [
-            (at, self._by_rule(rows, broker_index, at, quota[at], policy))
-            for at, policy in enumerate(policies)
-            if policy is not SharePolicyName.MAX_MIN
-        ]
+        others = self._others(gathered, table, quota, policies)
         return SharedOut(table, columns, len(slots), len(self._names), others)
+
+    def own_shares(
+        self, slots: Ints, quota: Ints, policies: Sequence[SharePolicyName]
+    ) -> OwnShares:
+        """This broker's shares of groups; the arguments are those of `share_out`."""
+        gathered, table = self._rows(slots, quota)
+        index = self.own
+        divided = self.divide(
+            table,
+            quota,
+            brokers=len(self._names),
+            floor_ppm=self._settings.floor_ppm,
+            own=index,
+        )
+        for at, shares in self._others(gathered, table, quota, policies):
+            divided.shares[at] = shares[index]
+        return divided
 
     def moves_share(
         self,
@@ -164,6 +219,34 @@ class BrokerIndex:
         far = np.maximum(was, 0) / (PPM / EFFECT_PPM)
         moves: Flags = (np.abs(will_be - was) > far).any(axis=(1, 2))
         return moves
+
+    def _rows(
+        self,
+        slots: Ints,
+        quota: Ints,
+        own: OwnRates | None = None,
+        *,
+        stock_is_hungry: bool = False,
+    ) -> tuple[Gathered, Rows]:
+        """The rows of groups as they are shared out, and their columns."""
+        rows = self._usage.gather(slots)
+        if own is not None:
+            me = self._usage.number_of(self._settings.sender.broker)
+            rows = _with_own(rows, own, me)
+        broker_index = self._index[rows.broker]
+        if self._has_stock:
+            rows = self._with_stock(rows, broker_index, quota, stock_is_hungry=stock_is_hungry)
+        return rows, Rows(rows.group, broker_index, rows.wanted, self._weight[broker_index])
+
+    def _others(
+        self, rows: Gathered, table: Rows, quota: Ints, policies: Sequence[SharePolicyName]
+    ) -> Sequence[tuple[int, Ints]]:
+        """The groups with another policy than max-min, as in `SharedOut.others`."""
+        return [
+            (at, self._by_rule(rows, table.broker_index, at, quota[at], policy))
+            for at, policy in enumerate(policies)
+            if policy is not SharePolicyName.MAX_MIN
+        ]
 
     def _with_stock(
         self, rows: Gathered, broker_index: Ints, quota: Ints, *, stock_is_hungry: bool
@@ -194,12 +277,12 @@ class BrokerIndex:
             Row(name, weight=weight)
             for name, weight in zip(self._names, self._weight.tolist(), strict=True)
         ]
-        for slot in range(first, end):
-            index = int(broker_index[slot])
+        for row in range(first, end):
+            index = int(broker_index[row])
             table[index] = Row(
                 self._names[index],
-                Pair(*rows.admitted[slot].tolist()),
-                Pair(*rows.wanted[slot].tolist()),
+                Pair(*rows.admitted[row].tolist()),
+                Pair(*rows.wanted[row].tolist()),
                 int(self._weight[index]),
             )
         shares = allocate(

@@ -4,7 +4,7 @@ While reports travel, the brokers' usage maps differ, and shares computed from t
 than the quota. So the rate in force is the least of the targets of the last `damping_ns` (law 6
 of docs/architecture.md): a broker that must give up rate does so before another takes it.
 
-Rates of all groups in use are columns, with one line for each group and dimension. A line holds the
+Rates of all groups in use are columns, with a line for each dimension of each group. A line holds the
 rate in force and, ascending, the increases that wait behind it. At most `INCREASES_MAX` wait. A
 further one replaces the newest, whose rate then comes into force together with it: later than
 necessary, never earlier.
@@ -33,7 +33,7 @@ ROUNDS_REMEMBERED: Final = 10
 _UNLIMITED: Final = np.iinfo(np.int64).max
 _NEVER: Final = np.iinfo(np.int64).max
 
-#: The seat of a slot id that has no lines.
+#: The seat of a slot id that has none.
 _NO_SEAT: Final = -1
 
 
@@ -44,16 +44,16 @@ class Damping:
     """
 
     def __init__(self) -> None:
-        #: The group's seat, by slot id. Each seat has two lines, one for each dimension.
+        #: The group's seat, by slot id.
         self._seat: NDArray[np.int32] = np.full(64, _NO_SEAT, np.int32)
         self._free: list[int] = []
         self._seats = 0
         #: The slot id, by seat.
         self._slot = np.zeros(64, np.int64)
-        #: [lines, 1 + INCREASES_MAX] rates, ascending, of which the first is in force.
-        self._rate = np.full((128, 1 + INCREASES_MAX), _UNLIMITED)
-        #: [lines, 1 + INCREASES_MAX] since when each rate waits.
-        self._since = np.full((128, 1 + INCREASES_MAX), _NEVER)
+        #: [seats, 2, 1 + INCREASES_MAX] rates, ascending, of which the first is in force.
+        self._rate = np.full((64, 2, 1 + INCREASES_MAX), _UNLIMITED)
+        #: [seats, 2, 1 + INCREASES_MAX] since when each rate waits.
+        self._since = np.full((64, 2, 1 + INCREASES_MAX), _NEVER)
         #: A lower bound of the times since which increases wait.
         self._least_since: int = _NEVER
 
@@ -70,12 +70,11 @@ class Damping:
         if seat == self._seats:
             self._seats += 1
             self._slot = grown(self._slot, self._seats)
-            room = 2 * capacity_for(self._seats)
-            self._rate = grown(self._rate, 2 * self._seats, capacity=room)
-            self._since = grown(self._since, 2 * self._seats, capacity=room)
-        lines = slice(2 * seat, 2 * seat + 2)
-        self._rate[lines], self._since[lines] = _UNLIMITED, _NEVER
-        self._rate[lines, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
+            room = capacity_for(self._seats)
+            self._rate = grown(self._rate, self._seats, capacity=room)
+            self._since = grown(self._since, self._seats, capacity=room)
+        self._rate[seat], self._since[seat] = _UNLIMITED, _NEVER
+        self._rate[seat, :, 0] = np.where(rates == NO_RATE, _UNLIMITED, rates)
         self._slot[seat] = slot
         # This is last, so an exception before it leaves the group without a seat.
         self._seat[slot] = seat
@@ -84,7 +83,7 @@ class Damping:
         """Remove a group."""
         seat = int(self._seat[slot])
         self._seat[slot] = _NO_SEAT
-        self._since[2 * seat : 2 * seat + 2] = _NEVER
+        self._since[seat] = _NEVER
         self._free.append(seat)
 
     def aim(self, slots: Ints, targets: Ints, now: Nanos, damping_ns: int) -> Ints:
@@ -93,32 +92,32 @@ class Damping:
         Returns:
             [slots, 2] the rates in force.
         """
-        lines = self._lines(slots)
-        self._advance(lines, now - damping_ns)
-        target = np.where(targets == NO_RATE, _UNLIMITED, targets).reshape(-1)
-        rate, since = self._rate.take(lines, 0), self._since.take(lines, 0)
-        # A line is ascending, so the rates that stay are its beginning.
-        at = np.minimum((rate < target[:, None]).sum(axis=1), INCREASES_MAX)
-        every = np.arange(len(lines))
+        seats = self._seat.take(slots)
+        self._advance(seats, now - damping_ns)
+        target = np.where(targets == NO_RATE, _UNLIMITED, targets)[..., None]
+        rate, since = self._rate.take(seats, 0), self._since.take(seats, 0)
+        is_below = rate < target
+        # A line is ascending, so the rates that stay are its beginning, and the target follows them.
+        stays = is_below.copy()
+        stays[..., -1] = False
+        follows = ~stays
+        follows[..., 1:] &= stays[..., :-1]
         # An increase that shrinks or is repeated keeps the time since which it waits.
-        waits = np.where(rate[every, at] < target, _NEVER, since[every, at])
-        behind = np.arange(1 + INCREASES_MAX) > at[:, None]
-        rate[behind], since[behind] = _UNLIMITED, _NEVER
-        rate[every, at] = target
-        since[every, at] = np.where(waits == _NEVER, now, waits)
+        waits = np.where(is_below | (since == _NEVER), now, since)
+        since = np.where(stays, since, np.where(follows, waits, _NEVER))
         # The rate in force does not wait.
-        since[:, 0] = _NEVER
-        self._rate[lines], self._since[lines] = rate, since
-        if np.count_nonzero(at):
-            self._least_since = min(self._least_since, int(since[:, 1].min()))
-        self._advance(lines, now - damping_ns)
-        return self._in_force(lines)
+        since[..., 0] = _NEVER
+        self._rate[seats] = np.where(stays, rate, np.where(follows, target, _UNLIMITED))
+        self._since[seats] = since
+        self._least_since = min(self._least_since, int(since[..., 1].min(initial=_NEVER)))
+        self._advance(seats, now - damping_ns)
+        return self._in_force(seats)
 
     def in_force(self, slots: Ints, now: Nanos, damping_ns: int) -> Ints:
         """[slots, 2] the rates in force."""
-        lines = self._lines(slots)
-        self._advance(lines, now - damping_ns)
-        return self._in_force(lines)
+        seats = self._seat.take(slots)
+        self._advance(seats, now - damping_ns)
+        return self._in_force(seats)
 
     def raise_due(self, now: Nanos, damping_ns: int, count_max: int) -> tuple[Ints, Ints]:
         """Put increases in force that have waited for `damping_ns`, of at most `count_max` groups.
@@ -129,7 +128,7 @@ class Damping:
         waited_since = now - damping_ns
         if self._least_since > waited_since:
             return np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
-        since = self._since[: 2 * self._seats, 1].reshape(-1, 2)
+        since = self._since[: self._seats, :, 1]
         slots = self._slot[np.flatnonzero(either(since <= waited_since))[:count_max]]
         rates = self.in_force(slots, now, damping_ns)
         self._least_since = int(since.min(initial=_NEVER))
@@ -139,22 +138,19 @@ class Damping:
         """When to call `raise_due` again; None where no increase waits."""
         return None if self._least_since == _NEVER else Nanos(self._least_since + damping_ns)
 
-    def _lines(self, slots: Ints) -> Ints:
-        lines: Ints = (2 * self._seat.take(slots).astype(np.int64)[:, None] + np.arange(2)).reshape(
-            -1
-        )
-        return lines
-
-    def _in_force(self, lines: Ints) -> Ints:
-        rates = self._rate[lines, 0].reshape(-1, 2)
+    def _in_force(self, seats: NDArray[np.int32]) -> Ints:
+        rates = self._rate.take(seats, 0)[..., 0]
         return np.where(rates == _UNLIMITED, NO_RATE, rates)
 
-    def _advance(self, lines: Ints, waited_since: int) -> None:
+    def _advance(self, seats: NDArray[np.int32], waited_since: int) -> None:
         """Put the increases in force that have waited since `waited_since` or longer."""
-        while len(some := lines[self._since[lines, 1] <= waited_since]):
-            self._rate[some, :-1] = self._rate[some, 1:]
-            self._since[some, 1:-1] = self._since[some, 2:]
-            self._rate[some, -1], self._since[some, -1] = _UNLIMITED, _NEVER
+        if self._least_since > waited_since:
+            return
+        while len((due := (self._since.take(seats, 0)[..., 1] <= waited_since).nonzero())[0]):
+            lines = seats[due[0]], due[1]
+            self._rate[*lines, :-1] = self._rate[*lines, 1:]
+            self._since[*lines, 1:-1] = self._since[*lines, 2:]
+            self._rate[*lines, -1], self._since[*lines, -1] = _UNLIMITED, _NEVER
 
 
 class Waits:

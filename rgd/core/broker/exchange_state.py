@@ -139,8 +139,7 @@ class ExchangeState:
         settings = self._settings
         hold_until = now + settings.isolation_hold_rounds * settings.round_ns
         received_at = self._link.received_at or now
-        expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
-        return Nanos(min(hold_until, received_at + expiry_ns))
+        return Nanos(min(hold_until, received_at + settings.expiry_ns))
 
     def _is_reached(self, now: Nanos) -> bool:
         return self._link.reached_at is not None and not self._link.is_silent(now)

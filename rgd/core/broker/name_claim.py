@@ -110,7 +110,7 @@ class NameClaim:
         self._link = link
         self._is_isolated = is_isolated
         self._round_ns = settings.round_ns
-        self._expiry_ns = settings.expiry_rounds * settings.round_ns + settings.damping_max_ns
+        self._expiry_ns = settings.expiry_ns
         self._started_at: Nanos | None = None
         #: Until when this daemon claims `RETURNING`.
         self._returning_until = Nanos(0)

@@ -82,8 +82,9 @@ class Publisher:
 
     # Due times.
 
-    def report_early_from(self, due: Nanos) -> Nanos:
-        """Make an early report due at `due` at the latest; returns when one is due."""
+    def report_early_from(self, now: Nanos) -> Nanos:
+        """Make an early report due as soon as `min_interval_ns` allows; returns when one is due."""
+        due = self._not_before(now)
         self.early_at = due if self.early_at is None else min(self.early_at, due)
         return self.early_at
 
@@ -122,7 +123,11 @@ class Publisher:
     def show_life(self, now: Nanos) -> None:
         """Make any message due as soon as `min_interval_ns` allows."""
         if self.is_started and self.alive_at is None:
-            self.alive_at = Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
+            self.alive_at = self._not_before(now)
+
+    def _not_before(self, now: Nanos) -> Nanos:
+        """`now`, or later where `min_interval_ns` since the last report requires it."""
+        return Nanos(max(now, self.reported_at + self._settings.min_interval_ns))
 
     def yield_answer(self) -> None:
         """Drop a full state that is due if another daemon has the name, because it answers."""

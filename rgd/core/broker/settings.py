@@ -59,3 +59,13 @@ class BrokerSettings:
     shards: int = 1
     #: The seed of the incarnations after the first; secret and random in a daemon.
     incarnation_seed: int = 0
+
+    @property
+    def patience_ns(self) -> int:
+        """A message that has not come back after this is missing, and a process without events for longer was suspended."""
+        return self.round_ns + self.damping_max_ns
+
+    @property
+    def expiry_ns(self) -> int:
+        """A silent broker is removed after this; its last missing heartbeat may still be in flight."""
+        return self.expiry_rounds * self.round_ns + self.damping_max_ns

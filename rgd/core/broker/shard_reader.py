@@ -258,7 +258,7 @@ class ShardReader:
 
     def _new_link(self) -> Link:
         settings = self._settings
-        return Link(settings.round_ns + settings.damping_max_ns, settings.damping_max_ns)
+        return Link(settings.patience_ns, settings.damping_max_ns)
 
     def _take(self, one: Joined, report: Report, now: Nanos) -> bool | None:
         """Apply a report; whether the sender's rows are held, None where that is not known."""

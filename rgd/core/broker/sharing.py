@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from rgd.core.broker import rests
-from rgd.core.broker.broker_index import BrokerIndex
+from rgd.core.broker.broker_index import BrokerIndex, are_short
 from rgd.core.broker.damping import Damping, Waits
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
@@ -176,8 +176,8 @@ class Sharing:
         # For shares that were computed from the present map, this was noted with them.
         unknown = slots[self._is_marked[slots]] if self.mode.believes_map else slots
         if len(unknown):
-            rows = self._usage.gather(unknown)
-            self._note_short(unknown, rows.group, rows.wanted)
+            rows, quota = self._usage.gather(unknown), self._policies.quotas[unknown]
+            self._is_short[unknown] = are_short(rows.group, rows.wanted, quota)
         return self._is_short[slots]
 
     def moves_share(self, slots: Ints, before: OwnRates, after: OwnRates) -> Flags:
@@ -379,14 +379,16 @@ class Sharing:
                 all brokers do not sum to the quota; a bug.
         """
         slots = slots[~self._policies.is_unread[slots]]
-        shared_out = slots[~self._is_marked[slots]]
-        differing = np.flatnonzero(either(self._targets(shared_out) != self._target[shared_out]))
-        for slot in shared_out[differing].tolist():
+        quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
+        # Not `_targets`, so that what `BrokerIndex.divide` remembers is checked, too.
+        shared = self._broker_index.share_out(slots, quota, self._policies.others(slots))
+        targets = self._by_state(slots, quota, lambda: shared.of_index(self._broker_index.own))
+        differs = either(targets != self._target[slots]) & ~self._is_marked[slots]
+        for slot in slots[differs].tolist():
             raise InvariantBroken(
                 f"{self._usage.index.keys[slot]} has {self._target[slot]}, not the map's share"
             )
-        quota, is_max_min = self._policies.quotas[slots], self._policies.is_max_min(slots)
-        shares = self._broker_index.share_out(slots, quota, self._policies.others(slots)).of_all()
+        shares = shared.of_all()
         is_off = (quota != NO_RATE) & is_max_min[:, None] & (shares.sum(axis=1) != quota)
         for slot in slots[either(is_off)].tolist():
             raise InvariantBroken(
@@ -431,28 +433,19 @@ class Sharing:
     def _targets(self, slots: Ints) -> Ints:
         """[slots, 2] this broker's shares in the present mode."""
         quota = self._policies.quotas[slots]
+        return self._by_state(slots, quota, lambda: self._of_map(slots, quota))
+
+    def _of_map(self, slots: Ints, quota: Ints) -> Ints:
+        """[slots, 2] this broker's shares by the usage map; notes which groups are short."""
+        policies = self._policies.others(slots)
+        shares, self._is_short[slots] = self._broker_index.own_shares(slots, quota, policies)
+        return shares
+
+    def _by_state(self, slots: Ints, quota: Ints, of_map: Callable[[], Ints]) -> Ints:
+        """[slots, 2] shares in the present mode, and in the phases of shards; `of_map` are those by the usage map."""
         if not self.mode.believes_map:
             return self._by_mode.shares(self.mode, quota)
-        shares = self._broker_index.share_out(slots, quota, self._policies.others(slots))
-        self._note_short(slots, shares.rows.group, shares.rows.wanted)
-        return self.shards.by_phase(slots, quota, shares.of_index(self._broker_index.own))
-
-    def _note_short(self, slots: Ints, group: Ints, wanted: Ints) -> None:
-        """Note which groups are short.
-
-        Args:
-            slots: slot ids.
-            group: [rows] the index of each row's group in `slots`.
-            wanted: [rows, 2] the demand of each row.
-        """
-        quotas = self._policies.quotas.take(slots, 0)
-        short = np.zeros(len(slots), np.bool_)
-        for at in range(2):
-            quota = quotas[:, at]
-            is_limited = quota != NO_RATE
-            if np.count_nonzero(is_limited):
-                short |= is_limited & (np.bincount(group, wanted[:, at], len(slots)) > quota)
-        self._is_short[slots] = short
+        return self.shards.by_phase(slots, quota, of_map())
 
     def _read_slice(self, now: Nanos) -> None:
         slots = self._policies.next_unread(SINGLE_GROUPS)

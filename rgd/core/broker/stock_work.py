@@ -193,7 +193,7 @@ class StockWork:
         report = event.report
         self._pending -= 1
         self._pending_entries -= len(report.usage)
-        is_new = self.members.hear(report.broker, event.published_ms, event.now)
+        is_new = self.members.receive(report.broker, event.published_ms, event.now)
         if is_new is None:
             return
         self.reports_received += 1
@@ -201,14 +201,14 @@ class StockWork:
             self._welcome(report.broker)
         if self.members.is_newly_off_period(report.broker):
             self._alert(AlarmCode.STOCK_PERIOD_DIFFERS, report.broker)
-        entries, told = iter(report.usage), set[str]()
+        entries, groups = iter(report.usage), set[str]()
         while some := list(islice(entries, SLICE_ENTRIES)):
             changed = [row for entry in some for row in self.members.put(report.broker, entry)]
             self._apply(report.broker, changed)
-            told.update(entry.group for entry in some)
+            groups.update(entry.group for entry in some)
             yield
         # A report names every group that its broker has registered.
-        yield from self._drop(report.broker, told)
+        yield from self._drop(report.broker, groups)
 
     def _drop(self, name: str, kept: Collection[str] = ()) -> Iterator[None]:
         """Remove a broker's rows of all groups but these."""

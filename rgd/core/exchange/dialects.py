@@ -1,8 +1,8 @@
-"""The dialects of the exchange, and what a member that speaks one can be asked.
+"""The dialects of the exchange, and what a member that uses one can be asked.
 
-Law: a rule that needs an answer of a member asks `ABILITIES`, not who the member is. A stock broker
-tells its traffic and nothing else. What a member cannot be asked, this broker has to observe or
-to estimate. `rgd.wire.dialect` has the bytes of each dialect.
+A stock broker reports its traffic and nothing else. What a member cannot be asked, this broker has
+to observe or to estimate. `ABILITIES` is shown by `/v1/brokers`; no rule reads it.
+`rgd.wire.dialect` has the bytes of each dialect.
 """
 
 from enum import StrEnum

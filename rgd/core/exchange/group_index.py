@@ -124,8 +124,47 @@ class GroupIndex:
         if skip is not None:
             missing &= ~skip
         if np.count_nonzero(missing):
-            self._give(slots, np.flatnonzero(missing).tolist(), groups, kinds, room)
+            self.give(slots, missing, groups, kinds, room)
         return slots
+
+    def give(
+        self,
+        slots: Ints,
+        missing: Flags,
+        groups: Sequence[str],
+        kinds: Codes,
+        room: int | None = None,
+    ) -> None:
+        """Assign slots to the groups of some rows while there is room; writes to `slots`.
+
+        Args:
+            slots: [rows] what `find_all` found.
+            missing: [rows] which rows to assign one to.
+            groups: [rows].
+            kinds: [rows].
+            room: most new slots for groups without policies; None: as many as are left.
+        """
+        left = UNKNOWN_MAX - self.unknown
+        room = left if room is None else min(left, room)
+        given = []
+        for row in np.flatnonzero(missing).tolist():
+            group = groups[row]
+            key = GroupKey(group, KINDS[kinds[row]])
+            known = self.find(key)
+            if known is not None:
+                # An earlier one of these rows has the same key.
+                slots[row] = known
+                continue
+            if not self.knows(group):
+                if room <= 0:
+                    self.refused += 1
+                    continue
+                room -= 1
+            slot = self._take(key)
+            if slot != NO_SLOT:
+                slots[row] = slot
+                given.append(slot)
+        self._fill(given)
 
     def knows(self, group: str) -> bool:
         """Whether a group has policies."""
@@ -154,37 +193,6 @@ class GroupIndex:
         self.is_given[slots] = self.is_unknown[slots] = False
         self.tickets[slots] = 0
         self._free.extend(slots.tolist())
-
-    def _give(
-        self,
-        slots: Ints,
-        rows: Sequence[int],
-        groups: Sequence[str],
-        kinds: Codes,
-        room: int | None,
-    ) -> None:
-        """Assign slots to the groups of some rows while there is room; writes to `slots`."""
-        left = UNKNOWN_MAX - self.unknown
-        room = left if room is None else min(left, room)
-        given = []
-        for row in rows:
-            group = groups[row]
-            key = GroupKey(group, KINDS[kinds[row]])
-            known = self.find(key)
-            if known is not None:
-                # An earlier one of these rows has the same key.
-                slots[row] = known
-                continue
-            if not self.knows(group):
-                if room <= 0:
-                    self.refused += 1
-                    continue
-                room -= 1
-            slot = self._take(key)
-            if slot != NO_SLOT:
-                slots[row] = slot
-                given.append(slot)
-        self._fill(given)
 
     def _take(self, key: GroupKey) -> int:
         """Choose a slot for a key that has none; call `_fill` before the slot is read."""

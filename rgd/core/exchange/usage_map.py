@@ -31,7 +31,7 @@ from rgd.core.exchange.known_rows import KnownRows
 from rgd.core.exchange.messages import ALL_ROWS, Report, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, Amounts, BrokerRows, RowStore
-from rgd.core.exchange.rows_hash import HASH_MASK, hashes_of
+from rgd.core.exchange.rows_hash import HASH_MASK, change_of, hashes_of
 from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
@@ -87,6 +87,8 @@ class UsageMap:
         self.index = GroupIndex() if index is None else index
         #: [slots] whether shares of a group depend on admitted work; under max-min they do not.
         self.shares_by_admitted: Callable[[Ints], Flags] = _all
+        #: The simulator puts one here that computes once what all its daemons compute from the same rows.
+        self.hash_change: Callable[[Hashes, Hashes], int] = change_of
         self._rows = RowStore()
         self._regions = GroupRegions()
         self._numbers: dict[str, int] = {}
@@ -285,7 +287,7 @@ class UsageMap:
         self._known.pop((number, shard), None)
         holding = self._holdings[number][shard]
         slots = holding.slots
-        self._forget(holding, holding.rows)
+        self._forget(holding, slots, holding.rows)
         del self._holdings[number][shard]
         return slots
 
@@ -336,10 +338,10 @@ class UsageMap:
         slots = self.index.find_all(told.groups, told.kinds)
         missing = slots == NO_SLOT
         if np.count_nonzero(missing):
-            idle = told.is_idle
-            if np.count_nonzero(missing > idle):
+            missing &= ~told.is_idle
+            if np.count_nonzero(missing):
                 room = self._room(number) if room is None else room
-                slots = self.index.slots(told.groups, told.kinds, skip=idle, room=room)
+                self.index.give(slots, missing, told.groups, told.kinds, room)
         if shard != WHOLE:
             # A broker must not have two rows of one group, one in each of two shards.
             slots[numbers_of(self.index.name_hashes[slots], shard.of) != shard.number] = NO_SLOT
@@ -370,11 +372,12 @@ class UsageMap:
         kept = (is_stored & ~idle).nonzero()[0]
         kept_rows = rows.take(kept)
         rest = self._hash_out(holding, kept_rows, gone)
+        gone_slots = self._rows.slot.take(gone).astype(np.int64)
         changed = [
-            self._rows.slot.take(gone).astype(np.int64),
+            gone_slots,
             self._rewrite(kept_rows, slots.take(kept), Amounts.of(told, kept)),
         ]
-        self._forget(holding, gone)
+        self._forget(holding, gone_slots, gone)
         fresh = (~(is_stored | idle)).nonzero()[0]
         fits = self._kept(number, slots[fresh])
         holding.is_partial = not fits.all() or (
@@ -434,11 +437,10 @@ class UsageMap:
         self._rows.write(rows, amounts)
         return rows
 
-    def _forget(self, holding: BrokerRows, rows: Ints) -> None:
+    def _forget(self, holding: BrokerRows, slots: Ints, rows: Ints) -> None:
         """Remove rows of one broker, at most one of each slot."""
         if len(rows) == 0:
             return
-        slots = self._rows.slot.take(rows).astype(np.int64)
         self._regions.remove(slots, rows)
         holding.discard(slots)
         self._rows.free(rows)
@@ -460,12 +462,7 @@ class UsageMap:
         if rest is None or rows is None:
             return
         terms = self._rows.terms(rows, self.index.hashes)
-        count = rest.terms.shape[1]
-        # In one pass, because few rows cost as much as the calls of numpy.
-        hashes = hashes_of(np.concatenate((rest.terms, terms), axis=1))
-        holding.hash = (
-            rest.hash - int(np.add.reduce(hashes[:count])) + int(np.add.reduce(hashes[count:]))
-        )
+        holding.hash = rest.hash + self.hash_change(rest.terms, terms)
 
     def _make_room(self) -> None:
         self._regions.make_room(len(self.index), len(self._rows.broker))
@@ -480,6 +477,7 @@ def _hashed(parts: Sequence[Places]) -> Places | None:
     counts = [part.stop - part.start if isinstance(part, slice) else len(part) for part in parts]
     if max(counts) > HASHED_ROWS_MAX:
         return None
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate([indexes_of(part) for part in parts])
+    some = [part for part, count in zip(parts, counts, strict=True) if count] or parts[:1]
+    if len(some) == 1:
+        return some[0]
+    return np.concatenate([indexes_of(part) for part in some])

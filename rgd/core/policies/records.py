@@ -1,9 +1,8 @@
-"""Policies as records that several daemons write: the higher revision wins.
+"""Policies as records that several daemons write, and the snapshot that they make.
 
-Law: applying the same records in any order gives the same snapshot on every
-daemon. A lower revision never wins, and of two equal ones the first in the topic's order
-does. A record whose value is None means "deleted" and stays, so that a late
-older record cannot restore the value.
+Law: the snapshot depends on the last record put for each key, and on nothing before it. Which of a
+key's records is put, the higher revision, is decided in `rgd.app.policies.ledger`. A record whose
+value is None means "deleted" and stays, so that a late older record cannot restore the value.
 
 Keys are readable: `group:gold`, `tenant:acme`, `namespace:acme/orders`,
 `topic:persistent://acme/orders/eu`, `limit:broker`, `limit:topic:TOPIC`,
@@ -111,15 +110,9 @@ class PolicyRecord:
     writer: str
     value: Value
 
-    def beats(self, other: "PolicyRecord | None") -> bool:
-        """Whether this record replaces `other`."""
-        if other is None:
-            return True
-        return (self.revision, self.writer) > (other.revision, other.writer)
-
 
 class PolicyRecords:
-    """The winning record of each key, and their snapshot.
+    """The record of each key that was put last, and their snapshot.
 
     Each record updates the tables of the snapshot, so that neither a record nor a snapshot needs a
     pass over all others.
@@ -136,15 +129,8 @@ class PolicyRecords:
         self._attached_to = {prefix: NamesWriter() for prefix in _ATTACHED}
         self._existing = NamesWriter()
 
-    def apply(self, record: PolicyRecord) -> bool:
-        """Apply a record; False if a newer one is known."""
-        if not record.beats(self._records.get(record.key)):
-            return False
-        self.put(record)
-        return True
-
     def put(self, record: PolicyRecord) -> None:
-        """Apply a record unconditionally."""
+        """Apply a record, whatever is known of its key."""
         known = self._records.get(record.key)
         self._records[record.key] = record
         self._index(known, record)
@@ -157,7 +143,7 @@ class PolicyRecords:
         return PolicyRecord(key, revision, writer, value)
 
     def get(self, key: str) -> PolicyRecord | None:
-        """The winning record of a key, deleted or not; None if there was never one."""
+        """The record of a key, deleted or not; None if there was never one."""
         return self._records.get(key)
 
     def value(self, key: str) -> Value:

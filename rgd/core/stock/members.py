@@ -1,4 +1,4 @@
-"""The stock brokers that were heard, and what each of them uses of each group.
+"""The stock brokers whose reports were received, and what each of them uses of each group.
 
 Law: a row is what its broker reported last. A group without amounts is unchanged, and unknown if no
 amounts came before it. A group that a later report lacks is no longer registered there.
@@ -47,7 +47,7 @@ class StockBroker:
     """One stock broker."""
 
     since: Nanos
-    heard_at: Nanos
+    received_at: Nanos
     #: When its last report was published, by its own clock; Unix ms, 0: unknown.
     published_ms: int = 0
     #: Between its last reports, in ms.
@@ -129,7 +129,7 @@ class StockMembers:
             return Pair()
         return None if found.unknown else Pair(found.messages, found.bytes)
 
-    def hear(self, name: str, published_ms: int, now: Nanos) -> bool | None:
+    def receive(self, name: str, published_ms: int, now: Nanos) -> bool | None:
         """Note that a broker sent a report.
 
         Returns:
@@ -144,7 +144,7 @@ class StockMembers:
             return True
         if published_ms and broker.published_ms:
             broker.spacings.append(max(0, published_ms - broker.published_ms))
-        broker.heard_at = now
+        broker.received_at = now
         broker.published_ms = published_ms
         return False
 
@@ -171,8 +171,8 @@ class StockMembers:
             elif self._make_room(rows, key):
                 # One kind without amounts beside one with them: Pulsar fills both or none.
                 held = None
-                said = Pair() if usage is None and not is_unchanged else usage
-                now = rows.add(self._sums[key].key, said)
+                amounts = Pair() if usage is None and not is_unchanged else usage
+                now = rows.add(self._sums[key].key, amounts)
             else:
                 continue
             self._count(key, now, 1)
@@ -201,7 +201,7 @@ class StockMembers:
         """The brokers to remove: those that left, and those that were silent for too long."""
         left, silent = [], []
         for name, broker in self._brokers.items():
-            silence_ns = now - broker.heard_at
+            silence_ns = now - broker.received_at
             is_listed = self.listed is None or name in self.listed
             if not is_listed and silence_ns > LEFT_PERIODS * self._period_ns:
                 left.append(name)

@@ -159,20 +159,19 @@ def _runs_anew(broker: EmbeddedBroker, killed: int) -> bool:
     return broker.pid not in {None, killed}
 
 
-async def test_it_is_restarted_where_it_was_when_it_dies_and_that_is_counted(
+async def test_it_is_restarted_where_it_was_when_it_dies(
     broker: MakeBroker, tmp_path: Path
 ) -> None:
     mine = broker(tmp_path)
     url = await mine.ensure()
     async with asyncio.TaskGroup() as group:
         group.create_task(mine.supervise())
-        for restarts in (1, 2, 3):
+        for _ in range(3):
             killed = mine.pid
             assert killed is not None
             os.kill(killed, signal.SIGKILL)
             await _until(partial(_runs_anew, mine, killed))
             await _serves(url)
-            assert mine.restarts == restarts
         await mine.stop()
     assert mine.url == url
 
@@ -258,13 +257,12 @@ async def test_a_folder_that_is_removed_has_one_owner_again_and_one_broker(
             )
         )
         await _serves(url)
-        restarts = first.restarts + second.restarts
         assert (folder / "owner.lock").exists()
         # Nobody takes the other's broker for an orphan: it is the same one many looks later.
         pids = {first.pid, second.pid}
         looks = _counting_looks(second)
         await _until(lambda: len(looks) > 20)
-        assert ({first.pid, second.pid}, first.restarts + second.restarts) == (pids, restarts)
+        assert {first.pid, second.pid} == pids
         for each in (second, first):
             await each.stop()
 

@@ -51,7 +51,7 @@ WITH_TOPIC = StockPolicies(topics={EU: StockTopic(SLOW)})
 
 
 class Stock:
-    """ResponseSpec what it was told to say, again and again; remembers what it was asked."""
+    """Answers what it was given, again and again; remembers what it was asked."""
 
     def __init__(self, says: StockPolicies | StockError) -> None:
         self.says = says

@@ -265,7 +265,7 @@ def test_brokers_that_do_not_tell_their_name_are_found_by_their_host() -> None:
 async def test_a_broker_in_another_period_is_said_and_shown() -> None:
     house = House(World())
     for number in range(SPACINGS_LEAST + 2):
-        house.members.hear("pulsar://h:6650", 60_000 * (number + 1), Nanos(number))
+        house.members.receive("pulsar://h:6650", 60_000 * (number + 1), Nanos(number))
         house.members.is_newly_off_period("pulsar://h:6650")
     house.members.refused["rows"] += 1
     await house.neighbours.look()

@@ -123,7 +123,7 @@ class SmallDaemon:
         self.backlogs = Backlogs(self.store, self._handle, SmallClock(self))
         self._records = PolicyRecords()
         for record in records_of(snapshot or book_of_acme(), self.broker):
-            self._records.apply(record)
+            self._records.put(record)
         self._book = self._records.snapshot()
         self._put_in_force()
 
@@ -203,7 +203,7 @@ class SmallDaemon:
         )
 
     def explain(self, name: Request) -> ExplainView:
-        """ResponseSpec that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
+        """Tells that nothing limits the name: tests/integration/http/test_explain.py has a whole daemon."""
         names = (name.kind, name.namespace or "", name.topic, name.subscription)
         return ExplainView(self.broker, *names, False, None, (), (), ())
 
@@ -216,7 +216,7 @@ class SmallDaemon:
     async def change(self, key: str, change: Change) -> None:
         self._check_writable()
         value = change(self._records.value(key))
-        self._records.apply(self._records.next(key, value, self.broker))
+        self._records.put(self._records.next(key, value, self.broker))
         self._book = self._records.snapshot()
         self._put_in_force()
 

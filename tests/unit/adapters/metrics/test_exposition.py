@@ -77,7 +77,7 @@ async def test_every_declared_metric_is_shown_under_its_exact_name_and_no_other(
 ) -> None:
     figures.now = one_of_each()
     exposition.observe_round(0.002)
-    exposition.observe_http_request(0.0002)
+    exposition.observe_answer("/v1/acquire", 200, 0.0002)
     exposition.observe_backlog_check(0.02)
     families = await scrape(exposition)
     names = {sample.name for family in families.values() for sample in family.samples}
@@ -108,7 +108,7 @@ async def test_openmetrics_passes_the_strict_parser_with_the_same_figures(
     figures: Figures, exposition: Exposition
 ) -> None:
     figures.now = one_of_each()
-    exposition.observe_http_request(0.3)
+    exposition.observe_answer("/v1/acquire", 200, 0.3)
     body, _ = await exposition.render(OPENMETRICS)
     strict = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -154,7 +154,7 @@ async def test_the_process_and_the_interpreter_are_shown_too(exposition: Exposit
 
 async def test_observations_land_in_their_buckets(exposition: Exposition) -> None:
     for seconds in (0.0001, 0.0003, 5.0):
-        exposition.observe_http_request(seconds)
+        exposition.observe_answer("/v1/acquire", 200, seconds)
     family = (await scrape(exposition))["rgd_http_request_seconds"]
     counts = {
         sample.labels["le"]: sample.value

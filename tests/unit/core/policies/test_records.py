@@ -1,10 +1,8 @@
-"""Policy records: which one wins, what a snapshot they make, and keys that name one thing.
+"""Policy records: what a snapshot they make, and keys that name one thing.
 
-Not covered: any order of any records (tests/property/test_policy_records.py), their bytes
-(tests/unit/wire/test_policies.py).
+Not covered: which record of a key counts (tests/unit/app/test_policies_table.py), any records
+(tests/property/test_policy_records.py), their bytes (tests/unit/wire/test_policies.py).
 """
-
-import pytest
 
 from rgd.core.policies.model import (
     NOT_SET,
@@ -52,24 +50,8 @@ def record(revision: int, writer: str = "b1", value: Value = "gold") -> PolicyRe
 def table(*known: PolicyRecord) -> PolicyRecords:
     records = PolicyRecords()
     for one in known:
-        records.apply(one)
+        records.put(one)
     return records
-
-
-@pytest.mark.parametrize(
-    ("second", "wins"),
-    [
-        pytest.param(record(3, "b0"), True, id="higher-revision"),
-        pytest.param(record(1, "b9"), False, id="lower-revision"),
-        pytest.param(record(2, "b2"), True, id="greater-writer"),
-        pytest.param(record(2, "b0"), False, id="lesser-writer"),
-        pytest.param(record(2, "b1"), False, id="the-same-again"),
-    ],
-)
-def test_the_higher_revision_wins_then_the_greater_writer(second: PolicyRecord, wins: bool) -> None:
-    records = table(record(2, "b1", "silver"))
-    assert records.apply(second) is wins
-    assert records.snapshot().attach.tenants == {"acme": "gold" if wins else "silver"}
 
 
 def test_the_next_record_replaces_what_is_known() -> None:
@@ -80,9 +62,8 @@ def test_the_next_record_replaces_what_is_known() -> None:
     assert records.snapshot().attach.tenants == {"acme": "gold"}
 
 
-def test_a_deleted_value_stays_deleted_against_a_late_older_record() -> None:
-    records = table(record(2, value=None))
-    assert not records.apply(record(1))
+def test_a_deleted_value_stays_known() -> None:
+    records = table(record(1), record(2, value=None))
     assert "tenant:acme" in records
     assert "tenant:other" not in records
     assert records.snapshot().attach.tenants == {}
@@ -102,7 +83,7 @@ def test_a_book_without_limits_has_no_limit_record() -> None:
 def test_everything_deleted_leaves_only_the_names_of_namespaces() -> None:
     records = table(*records_of(SNAPSHOT, "b1"))
     for one in records_of(SNAPSHOT, "b1"):
-        records.apply(PolicyRecord(one.key, 2, "b1", None))
+        records.put(PolicyRecord(one.key, 2, "b1", None))
     snapshot = records.snapshot()
     assert snapshot == PolicySnapshot()
     assert snapshot.namespaces() == {NAMESPACE}

@@ -24,7 +24,7 @@ def at(seconds: float) -> Nanos:
 @pytest.fixture
 def members() -> StockMembers:
     members = StockMembers(PERIOD_NS)
-    members.hear(B1, 0, at(0))
+    members.receive(B1, 0, at(0))
     return members
 
 
@@ -58,7 +58,7 @@ def test_what_is_dropped_leaves_no_trace(members: StockMembers) -> None:
 
 
 def test_a_broker_that_the_list_lacks_leaves_once_it_is_silent(members: StockMembers) -> None:
-    members.hear(B2, 0, at(0))
+    members.receive(B2, 0, at(0))
     members.listed = frozenset({B2})
     assert members.silent(at(7.5)) == ([], [])
     assert members.silent(at(7.6)) == ([B1], [])
@@ -78,7 +78,7 @@ def test_the_spacing_of_reports_shows_another_period(
     members: StockMembers, spacing_ms: int, is_off: bool
 ) -> None:
     for turn in range(1, 7):
-        members.hear(B1, turn * spacing_ms, at(turn))
+        members.receive(B1, turn * spacing_ms, at(turn))
     assert members.is_newly_off_period(B1) is is_off
     assert members.is_newly_off_period(B1) is False
 
@@ -88,7 +88,7 @@ def test_more_than_the_tables_hold_is_refused_and_counted(
 ) -> None:
     monkeypatch.setattr(limits, "BROKERS_MAX", 1)
     monkeypatch.setattr(limits, "BROKER_ROWS_MAX", 2)
-    assert members.hear(B2, 0, at(0)) is None
+    assert members.receive(B2, 0, at(0)) is None
     members.put(B1, GroupUsage("gold", Pair(1, 1), NOTHING))
     assert members.put(B1, GroupUsage("lead", Pair(1, 1), NOTHING)) == []
     assert members.groups() == ["gold"]
