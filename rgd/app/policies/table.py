@@ -378,11 +378,16 @@ class TablePolicies:
         return taken.is_news
 
     def _has_lost_to_ours(self, record: PolicyRecord) -> bool:
-        """Whether another daemon's record, the last one of its key, lost to one that was written here."""
-        if record.writer == self._writer or record.key not in self._ledger.misplaced:
+        """Whether another daemon's record lost to one that was written here.
+
+        Also if both say the same, as daemons do that make the same change of the same policy.
+        """
+        # At revision 1 all daemons write the seeds of the same file, which is no contest.
+        if record.writer == self._writer or record.revision <= 1:
             return False
         winner = self._ledger.get(record.key)
-        return winner is not None and winner.writer == self._writer
+        is_read = record.key not in self._ledger.lacking
+        return is_read and winner is not None and winner.writer == self._writer
 
     # Seeding.
 

@@ -14,6 +14,7 @@ import pytest
 
 from rgd.adapters.exchange.pulsar_admin import ensure_namespace
 from rgd.adapters.exchange.pulsar_table import PulsarPolicyStore, TableLimits
+from rgd.app.policies.pauses import Pauses
 from rgd.app.policies.table import TablePolicies
 from rgd.core.policies.model import Attachments, Group, Limit, Rates
 from rgd.core.policies.records import Value
@@ -86,9 +87,10 @@ def make_table(broker: Broker) -> MakeTable:
         seed: PolicySnapshot = EMPTY_SNAPSHOT,
         url: str = broker.url,
         limits: TableLimits = PATIENT_LIMITS,
+        pauses: Pauses = Pauses(),  # noqa: B008 -- immutable
     ) -> TablePolicies:
         store = PulsarPolicyStore(url, broker.topic, settings=PATIENT, limits=limits)
-        return TablePolicies(store, writer, seed, prepare=prepare)
+        return TablePolicies(store, writer, seed, prepare=prepare, pauses=pauses)
 
     return make
 
@@ -102,7 +104,9 @@ async def deleted(broker: Broker) -> set[str]:
 
 
 async def test_two_writers_that_hammer_one_group_lose_nothing(make_table: MakeTable) -> None:
-    left, right = make_table("left"), make_table("right")
+    # However slow the machine is beside the clock.
+    patient = Pauses(read_back_s=TIMEOUT_S, turn_s=TIMEOUT_S)
+    left, right = make_table("left", pauses=patient), make_table("right", pauses=patient)
     async with following(left, right, timeout_s=TIMEOUT_S):
         await asyncio.gather(
             hammer(left, "publish"), hammer(right, "publish"), hammer(right, "dispatch")

@@ -172,11 +172,35 @@ async def test_a_writer_that_is_always_the_slower_one_gets_its_turn() -> None:
 
 async def test_who_lost_before_a_start_is_not_waited_for() -> None:
     bus = MemoryBus()
-    await write(bus, rival(1, 5, writer="broker-1"), rival(1, 7, writer="far"))
+    await write(bus, rival(2, 5, writer="broker-1"), rival(2, 7, writer="far"))
     policies = table(bus, "broker-1", repair_s=60, turn_s=3600)
     async with following(policies):
         await policies.change(GOLD, one_more)
-    assert last_record(bus).revision == 2
+    assert last_record(bus).revision == 3
+
+
+async def test_a_daemon_that_lost_with_the_same_change_gets_its_turn_too() -> None:
+    bus = MemoryBus()
+    policies = table(bus, "near", repair_s=60, turn_s=60)
+    bases: list[Value] = []
+
+    def change(known: Value) -> Group:
+        bases.append(known)
+        return one_more(known)
+
+    async with following(policies):
+        for _ in range(2):
+            await policies.change(GOLD, one_more)
+        read = PolicyRecord("tenant:read", 1, "far", "gold")
+        await write(bus, rival(2, 2000, writer="far"), read)
+        await until(lambda: "read" in policies.snapshot().attach.tenants)
+        changing = asyncio.create_task(policies.change(GOLD, change))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert bases == []
+        await write(bus, rival(3, 7000, writer="far"))
+        await changing
+    assert bases == [gold(7000)]
 
 
 async def change_often(policies: TablePolicies, times: int) -> None:
