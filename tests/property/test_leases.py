@@ -235,7 +235,8 @@ class Driver:
         self.world.put(policies)
 
     def open(self, lease_id: str, name: Name, wants: Pair, ttl_ns: int) -> None:
-        if lease_id in self.held:
+        # An id is used once, also while its lease has expired and is still to be removed.
+        if lease_id in self.held or lease_id in {one.lease_id for one in self.world.leases.table}:
             return
         request = LeaseRequest(name, wants, ttl_ns)
         answer = self.world.leases.open(request, lease_id, self.now)
