@@ -5,7 +5,7 @@
 The PIP's cluster: 100,000 groups, each on 5 of 100 brokers. One real core receives what the 99 others
 publish in a round (decoded from the wire), takes its own report back, ends its round (5,000 meters,
 estimates, suppression, report and log record), and reckons every share anew that any of it moved.
-At the end all 99 fall silent at once and expire (`expiry_longest_ms`, the longest piece of work then).
+At the end all 99 fall silent at once and expire (`expiry_longest_ms`, the longest piece of work then), and it loses its name (`depth_ms`, a piece of its own).
 `--changed` is the part of the rows that the peers tell (1: all of them, with other rates every round).
 `--own` is the part of its own groups that callers ask in a round, each at a steady rate; the others rest.
 So with `--changed 0.1` alone this broker still counts, closes and logs all of its own groups.
@@ -124,6 +124,13 @@ class Bench:
         assert not self.broker.peers.names(), "all peers have expired by then"
         return self.watch.longest["woken"]
 
+    def lose_depth(self) -> float:
+        """Seconds in which the buckets of all groups asked for lose their depth, as where the name is lost."""
+        self.watch = Stopwatch()
+        with self.watch.measure("depth"):
+            self.broker.limiter.set_group_burst(0, self.now)
+        return self.watch.longest["depth"]
+
     def _ask(self) -> None:
         for name in self.asked:
             self.broker.limiter.acquire(Request(messages=100, group=name), self.now)
@@ -206,6 +213,7 @@ def measure_scale(scale: int, changed: float, asked: float) -> Figures:
         figures[f"{what}_ms"] = seconds * 1000
         figures[f"{what}_longest_ms"] = watch.longest[what] * 1000
     figures["expiry_longest_ms"] = bench.outlive_peers() * 1000
+    figures["depth_ms"] = bench.lose_depth() * 1000
     return {name: round(value, 2) for name, value in figures.items()}
 
 

@@ -174,7 +174,7 @@ class Membership:
                 effects.append(Alarm(code, broker))
             self._count_readers(has_changed=bool(gone))
         if effects:
-            # Others may be gone too. Requests come first, because a peer has up to 5,000 rows.
+            # Others may be gone too. Requests come first, because a peer may have thousands of rows.
             self.check_at = now
             self._is_to_remember = True
             return effects
