@@ -46,12 +46,15 @@ class SharedWork:
         """As `own_shares`."""
         keys = _keys(rows, quota, brokers, floor_ppm)
         known = [self._divided.get(key) for key in keys]
-        groups = [group for group in known if group is not None]
-        if len(groups) < len(keys):
-            groups = _divided(rows, quota, brokers, floor_ppm)
-            if len(self._divided) + len(keys) > GROUPS_MAX:
+        missing = [place for place, group in enumerate(known) if group is None]
+        if missing:
+            if len(self._divided) + len(missing) > GROUPS_MAX:
                 self._divided.clear()
-            self._divided.update(zip(keys, groups, strict=True))
+            some = _of_groups(rows, np.array(missing), len(keys))
+            divided = _divided(some, quota[missing], brokers, floor_ppm)
+            for place, group in zip(missing, divided, strict=True):
+                known[place] = self._divided[keys[place]] = group
+        groups = [group for group in known if group is not None]
         shares = np.empty((len(groups), 2), np.int64)
         for place, group in enumerate(groups):
             shares[place] = group.shares[own]
@@ -79,6 +82,14 @@ def _keys(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Key]:
         keys.append((brokers, floor_ppm, messages, size, told[begin:end]))
         begin = end
     return keys
+
+
+def _of_groups(rows: Rows, groups: Ints, count: int) -> Rows:
+    """The rows of some of `count` groups, which are numbered anew."""
+    number = np.full(count, -1)
+    number[groups] = np.arange(len(groups))
+    some = rows.of((number.take(rows.group) >= 0).nonzero()[0])
+    return Rows(number.take(some.group), some.broker_index, some.wanted, some.weight)
 
 
 def _divided(rows: Rows, quota: Ints, brokers: int, floor_ppm: int) -> list[_Divided]:

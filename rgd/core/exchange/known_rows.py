@@ -39,9 +39,8 @@ class KnownRows:
     def __init__(self, broker: int, table: Sequence[str | None]) -> None:
         self._broker = broker
         self._table = table
-        #: By 2 * number + kind: the row, its slot, and the ticket of the slot (0: nothing is cached).
-        self._row: NDArray[np.int32] = np.zeros(64, np.int32)
-        self._slot: NDArray[np.int32] = np.zeros(64, np.int32)
+        #: By 2 * number + kind: the row and its slot, and the ticket of the slot (0: nothing is cached).
+        self._place: NDArray[np.int32] = np.zeros((64, 2), np.int32)
         self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
         #: The last rows that were all held, and where they are.
         self._steady: _Steady | None = None
@@ -72,7 +71,7 @@ class KnownRows:
     ) -> tuple[Ints, Ints]:
         """The slot and the row of each, both [rows]; `NO_SLOT` and `NO_ROW` where it is not known."""
         at = self._at(names, kinds)
-        rows, slots = self._row.take(at).astype(np.int64), self._slot.take(at).astype(np.int64)
+        rows, slots = self._place.take(at, 0).T.astype(np.int64, "C")
         tickets = self._ticket.take(at)
         is_known = (index.tickets.take(slots) == tickets) & (tickets > 0)
         is_held = is_known & (store.broker.take(rows) == self._broker)
@@ -88,13 +87,12 @@ class KnownRows:
     ) -> None:
         """Store rows that the sender holds."""
         at = self._at(names, kinds)
-        self._row[at], self._slot[at] = rows, slots
+        self._place[at, 0], self._place[at, 1] = rows, slots
         self._ticket[at] = index.tickets[slots]
 
     def _at(self, names: NumberedNames, kinds: Codes) -> Ints:
         count = 2 * len(self._table)
-        if count > len(self._row):
-            self._row, self._slot = grown(self._row, count), grown(self._slot, count)
-            self._ticket = grown(self._ticket, count)
+        if count > len(self._ticket):
+            self._place, self._ticket = grown(self._place, count), grown(self._ticket, count)
         at: Ints = 2 * names.numbers + kinds
         return at
