@@ -99,8 +99,8 @@ def tokens_in(limiter: Limiter, key: GroupKey, now: Nanos) -> tuple[float, float
     state = limiter.state(key)
     if state is None:
         return 0.0, 0.0
-    messages, size = (max(0, state.tokens(dimension, now) or 0) for dimension in Dimension)
-    return messages / PICO, size / PICO
+    messages, size = state.tokens(Dimension.MESSAGES, now), state.tokens(Dimension.BYTES, now)
+    return max(0, messages or 0) / PICO, max(0, size or 0) / PICO
 
 
 class CoreBrain:
