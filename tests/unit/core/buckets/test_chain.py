@@ -206,8 +206,9 @@ def test_a_limit_that_went_is_not_in_force_when_it_comes_back_with_other_rates()
 def test_the_depth_of_groups_changes_for_those_in_use_and_those_to_come() -> None:
     limits = Limits(topics={TOPIC: limit(100)})
     made = chains(snapshot(group("gold"), group("trial"), limits=limits, namespace="gold"))
-    gold, topic = made.of(REQUEST, START).levels
+    made.of(REQUEST, START)
     made.set_group_burst(0, START)
+    gold, topic = made.of(REQUEST, START).levels
     (trial,) = made.of(Request(group="trial"), START).groups
     remaining = [level.remaining(Dimension.MESSAGES, START) for level in (gold, trial, topic)]
     # A limit of this broker alone is nobody else's business: it keeps its burst.
