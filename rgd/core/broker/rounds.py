@@ -53,7 +53,7 @@ from rgd.core.units import Nanos
 #: each under 2 ms of one core. A row that is new counts `NEW_ROW_COST` times, because it is looked
 #: up, and its memory is touched for the first time.
 SLICE_GROUPS: Final = 64
-BLOCK_ROWS: Final = 512
+BLOCK_ROWS: Final = 768
 NEW_ROW_COST: Final = 2
 
 #: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
