@@ -1,6 +1,6 @@
 """The groups file as a policy snapshot: what each line of it becomes.
 
-Mistakes are in test_bad_config, the snapshot's hash in test_book_hash, reading beside an event loop in
+Mistakes are in test_bad_config, the snapshot's hash in test_policies_hash, reading beside an event loop in
 test_groups_apart; how a snapshot decides requests is the core's tests' business.
 """
 
@@ -32,7 +32,7 @@ def load(tmp_path: Path, text: str) -> PolicySnapshot:
     return load_groups(path)
 
 
-def test_the_whole_shape_becomes_a_book(tmp_path: Path) -> None:
+def test_the_whole_shape_becomes_a_snapshot(tmp_path: Path) -> None:
     assert load(tmp_path, EVERYTHING) == SNAPSHOT
 
 

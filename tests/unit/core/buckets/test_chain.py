@@ -101,7 +101,7 @@ def test_a_group_that_does_not_exist_is_an_error_every_time() -> None:
             made.of(Request(group="gold"), START)
 
 
-def test_a_name_is_resolved_once_until_the_book_changes() -> None:
+def test_a_name_is_resolved_once_until_the_snapshot_changes() -> None:
     one = snapshot(group(), namespace="gold")
     made = chains(one)
     chain = made.of(REQUEST, START)
