@@ -26,7 +26,7 @@ from rgd.core.units import Kind, Nanos
 
 #: Most slot ids that a slice checks, frees, or looks up by name: each well under 2 ms of one core.
 SLICE_SLOTS: Final = 131_072
-FREED_MAX: Final = 1_024
+FREED_MAX: Final = 512
 JUDGED_MAX: Final = 2_048
 
 
