@@ -78,6 +78,7 @@ class Life:
         self.granted[group] += answer.messages
 
 
+@pytest.mark.slow
 @given(script=st.lists(st.lists(happenings, min_size=6, max_size=6), min_size=1, max_size=4))
 def test_requests_between_the_slices_are_counted_once(
     script: list[list[list[tuple[str, int, bool]]]],

@@ -17,6 +17,7 @@ SLICE_ROWS, REST_NS = 20, 100_000
 
 
 # Of these seeds, each broke the law while an increase waited for the reports alone.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 5, 6])
 def test_an_increase_waits_for_peers_that_have_yet_to_share_out(
     monkeypatch: pytest.MonkeyPatch, seed: int

@@ -33,6 +33,7 @@ def story(seed: int) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_a_seed_reproduces_a_run_to_the_last_event() -> None:
     assert story(5) == story(5)
     assert story(5) != story(6)
@@ -129,6 +130,7 @@ def test_what_reaches_a_frozen_member_happens_when_it_thaws_and_so_does_its_roun
     assert cluster.agrees()
 
 
+@pytest.mark.slow
 def test_a_member_whose_clock_is_slow_has_longer_rounds() -> None:
     world = World(seed=1)
     settings = type(SETTINGS)(Sender("a", 0))

@@ -113,6 +113,7 @@ async def test_too_many_leases_are_503(door: Door, monkeypatch: pytest.MonkeyPat
     assert answer.reason == "leases: the daemon has 1 already, the most there may be"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

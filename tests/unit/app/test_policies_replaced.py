@@ -278,6 +278,7 @@ async def test_what_only_a_later_rgd_can_read_is_not_written_over() -> None:
         assert policies.snapshot().groups == {"gold": gold(1000)}
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), wipes=st.integers(1, 3))
 def test_however_often_a_table_is_replaced_all_agree_in_the_end(

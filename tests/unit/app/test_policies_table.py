@@ -43,6 +43,7 @@ def rival(revision: int, messages: int, writer: str = "rival") -> PolicyRecord:
 # --- several writers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), daemons=st.integers(2, 4), changes=st.integers(1, 6))
 def test_of_changes_made_at_several_daemons_at_once_none_is_lost(
     seed: int, daemons: int, changes: int

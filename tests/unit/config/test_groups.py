@@ -146,6 +146,7 @@ def test_aliases_spare_repeating_limits(tmp_path: Path) -> None:
     assert snapshot.groups["silver"] == Group("silver", Limit(Rates(5_000, None)))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  g{number}: {{publish: {{messages: 10}}}}\n" for number in range(1000))
     namespaces = "".join(
@@ -159,6 +160,7 @@ def test_a_hundred_thousand_namespaces_load_in_seconds(tmp_path: Path) -> None:
     assert took_s < 10
 
 
+@pytest.mark.slow
 def test_wrong_groups_by_the_thousand_are_reported_in_seconds(tmp_path: Path) -> None:
     groups = "".join(f"  group-{number}: {{}}\n" for number in range(900))
     wrong = "".join(f"    tenant-{number}: grop-{number}x\n" for number in range(5000))
