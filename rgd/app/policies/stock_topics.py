@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.buckets.decision import Name
-from rgd.core.buckets.limiter import CHAINS_MAX
 from rgd.core.policies.names import partitioned_topic_of
 
 #: Calls for a topic, in addition to one for each of its subscriptions.
@@ -20,7 +20,7 @@ CALLS_A_TOPIC: Final = 4
 #: A topic without policies is not read any more after this many polls without a request.
 KEEP_POLLS: Final = 60
 #: Most stored topics; beyond that the topics with the oldest request are dropped.
-TOPICS_MAX: Final = CHAINS_MAX
+TOPICS_MAX: Final = BOUNDS.buckets.chains_max
 
 
 class SeenTopics:
