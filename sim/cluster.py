@@ -61,6 +61,7 @@ class Cluster:
             round_ns=scenario.round_ns,
             burst_ns=scenario.burst_ms * NS_PER_MS,
             shards=scenario.shards,
+            bounds=scenario.core_bounds,
         )
         self.names = [f"broker-{place:03}" for place in range(scenario.daemons)]
         #: By place: its broker's name, which a duplicate has from another place.

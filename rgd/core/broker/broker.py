@@ -81,7 +81,7 @@ class Broker:
         self._run = self.boundary.run
         self.identity = Identity(settings)
         self.peers = peers_of(settings)
-        self.index = GroupIndex()
+        self.index = GroupIndex(settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
         self.sharing = Sharing(
@@ -95,8 +95,8 @@ class Broker:
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         self.limiter = limiter_of(settings, self.sharing)
-        self.leases = Leases(self.limiter)
-        self.backlogs = BacklogStore(settings.backlog, self.limiter.block)
+        self.leases = Leases(self.limiter, settings.bounds.leases)
+        self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
@@ -120,7 +120,9 @@ class Broker:
         sources = self._sources()
         self.publisher = Publisher(settings, sources, self.boundary, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self.policy_change = PolicyChange(self.slots, self.sharing, self.limiter, self.boundary)
+        self.policy_change = PolicyChange(
+            self.slots, self.sharing, self.limiter, self.boundary, settings.bounds.sharing
+        )
         self._recovery = Recovery(sources, self.exchange_state, self.usage, self.policy_change)
         self._is_started = False
         self._round_end = now

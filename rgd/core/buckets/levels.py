@@ -13,7 +13,7 @@ buckets that no chain uses are evicted if there are many, because a new bucket i
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
@@ -25,15 +25,6 @@ from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit,
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
-
-#: Levels, or topics' parts, that are processed in one slice: well under 2 ms of one core.
-SLICE_LEVELS: Final = 64
-
-#: Limit buckets that are kept even if no chain refers to them. Above it, unused full buckets are
-#: evicted. From `LIMITS_MAX` on, which is twice the number that chains can refer to, unused buckets
-#: that are not full are evicted too. Eviction checks a few buckets at a time, in turn.
-LIMITS_KEPT: Final = 100_000
-LIMITS_MAX: Final = 800_000
 
 #: Computes this broker's share of a group in a kind, at the time of the request or change.
 ShareOf = Callable[[Group, Kind, Nanos], Rates]
@@ -90,6 +81,7 @@ class Levels:
         self, settings: BucketSettings, share_of: ShareOf, topic_split: TopicSplit
     ) -> None:
         self._settings = settings
+        self._bounds = settings.bounds
         self._share_of = share_of
         #: The mode of groups whose policy does not set one.
         self._topic_split = topic_split
@@ -121,7 +113,7 @@ class Levels:
         #: they refused work and no report has told the peers. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
         #: What throttled the dispatch of each subscription.
-        self.throttled = ThrottledTable()
+        self.throttled = ThrottledTable(settings.bounds)
         #: Called when a group becomes urgent because it refused work that no report has shown.
         self.on_unreported: Callable[[], None] = _nobody_listens
 
@@ -239,7 +231,7 @@ class Levels:
         for key, split in self._splits.items():
             split.end_round()
             self._weighing[key] = None
-        self._weigh(SLICE_LEVELS, now)
+        self._weigh(self._bounds.slice_levels, now)
         ready = [key for key in self._unsplit if not self._groups[key].owes(now)]
         for key in ready:
             self._follow(self._groups[key], now)
@@ -248,7 +240,7 @@ class Levels:
 
     def work(self, now: Nanos) -> None:
         """Process a slice of the levels behind the last change and of the topics to be weighed."""
-        left = SLICE_LEVELS
+        left = most = self._bounds.slice_levels
         count = min(left, self._group_change.left)
         for _ in range(count):
             self._look_at_group(now)
@@ -257,7 +249,7 @@ class Levels:
         count = min(left, self._limit_change.left)
         self.look_at_limits(count, now)
         self._limit_change.left -= count
-        self.levels_worked += SLICE_LEVELS - left + count
+        self.levels_worked += most - left + count
         if left > count:
             self._weigh(left - count, now)
 
@@ -267,8 +259,10 @@ class Levels:
             level = self._limit_order.popleft()
             if not self._refresh_limit(level):
                 continue
-            is_spare = level.used_in != self._generation and len(self._limits) > LIMITS_KEPT
-            if is_spare and (len(self._limits) >= LIMITS_MAX or level.is_full(now)):
+            is_spare = (
+                level.used_in != self._generation and len(self._limits) > self._bounds.limits_kept
+            )
+            if is_spare and (len(self._limits) >= self._bounds.limits_max or level.is_full(now)):
                 del self._limits[level.key]
             else:
                 self._limit_order.append(level)
@@ -365,7 +359,7 @@ class Levels:
         elif split is not None:
             split.set_mode(mode)
             self._weighing[state.key] = None
-            self._weigh(SLICE_LEVELS, now)
+            self._weigh(self._bounds.slice_levels, now)
         elif state.owes(now):
             # Parts start without debt, so the debt would be granted twice.
             self._unsplit[state.key] = None

@@ -8,10 +8,12 @@ It says nothing about several brokers, rounds or persistence.
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from rgd.app.backlogs import Backlogs
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.backlog_work import BacklogWork
 from rgd.core.broker.events import BacklogCheckAsked, BacklogsReported, BacklogsWithdrawn, Event
 from rgd.core.buckets.decision import Answer, Name, Request, Together
@@ -103,7 +105,7 @@ class SmallClock:
 class SmallDaemon:
     """Implements `rgd.ports.daemon.Daemon` for one broker alone: its share is the quota."""
 
-    def __init__(self, snapshot: PolicySnapshot | None = None) -> None:
+    def __init__(self, snapshot: PolicySnapshot | None = None, bounds: Bounds = BOUNDS) -> None:
         self.broker = "broker-1"
         self.cluster = "standalone"
         self.now = Nanos(1)
@@ -116,10 +118,14 @@ class SmallDaemon:
         #: Names of other brokers.
         self.peers: list[str] = []
         self.state = Health(ready=True)
-        self.limiter = Limiter(SETTINGS, lambda group, kind, _: group.rates(kind))
-        self.leases = Leases(self.limiter)
+        self.limiter = Limiter(
+            replace(SETTINGS, bounds=bounds.buckets), lambda group, kind, _: group.rates(kind)
+        )
+        self.leases = Leases(self.limiter, bounds.leases)
         self.lease_requests: list[LeaseRequest] = []
-        self.store = BacklogStore(BacklogSettings(is_precise=True), self.limiter.block)
+        self.store = BacklogStore(
+            BacklogSettings(is_precise=True), self.limiter.block, bounds.backlog
+        )
         self.backlogs = Backlogs(self.store, self._handle, SmallClock(self))
         self._records = PolicyRecords()
         for record in records_of(snapshot or snapshot_of_acme(), self.broker):

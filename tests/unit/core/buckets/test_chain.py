@@ -3,9 +3,11 @@
 Not covered: what the levels decide together (test_limiter.py), where shares come from.
 """
 
+from dataclasses import replace
+
 import pytest
 
-from rgd.core.buckets import limiter as limiter_module
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.limiter import Limiter
@@ -43,9 +45,9 @@ class Chains(Limiter):
         return self._chains.get(name) or self.chain_of(name, now)
 
 
-def chains(first: PolicySnapshot) -> Chains:
+def chains(first: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets) -> Chains:
     """All of the quota is this broker's share."""
-    made = Chains(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = Chains(replace(BUCKETS, bounds=bounds), lambda one, kind, _: one.rates(kind))
     made.set_policies(first, START)
     return made
 
@@ -126,12 +128,9 @@ def test_every_part_of_a_name_is_told_apart() -> None:
     assert len({id(chain) for chain in found}) == len(different)
 
 
-def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limiter_module, "CHAINS_MAX", 2)
+def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets() -> None:
     limits = Limits(topics={TOPIC: limit(8)})
-    made = chains(snapshot(group(), limits=limits, namespace="gold"))
+    made = chains(snapshot(group(), limits=limits, namespace="gold"), BucketBounds(chains_max=2))
     first = made.of(REQUEST, START)
     made.of(Request(namespace=NAMESPACE, topic="persistent://acme/orders/2"), START)
     assert made.of(REQUEST, START) is first
