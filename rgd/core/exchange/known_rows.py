@@ -11,7 +11,7 @@ the number.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.row_store import NO_ROW, BrokerRows, RowStore
 from rgd.core.runs import Places, run_of
+
+#: The ticket where nothing is cached; no slot has it.
+_NO_TICKET: Final = -1
 
 
 class _Steady(NamedTuple):
@@ -39,9 +42,9 @@ class KnownRows:
     def __init__(self, broker: int, table: Sequence[str | None]) -> None:
         self._broker = broker
         self._table = table
-        #: By 2 * number + kind: the row and its slot, and the ticket of the slot (0: nothing is cached).
+        #: By 2 * number + kind: the row and its slot, and the ticket of the slot.
         self._place: NDArray[np.int32] = np.zeros((64, 2), np.int32)
-        self._ticket: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._ticket: NDArray[np.int64] = np.full(64, _NO_TICKET)
         #: The last rows that were all held, and where they are.
         self._steady: _Steady | None = None
 
@@ -72,8 +75,7 @@ class KnownRows:
         """The slot and the row of each, both [rows]; `NO_SLOT` and `NO_ROW` where it is not known."""
         at = self._at(names, kinds)
         rows, slots = self._place.take(at, 0).T.astype(np.int64, "C")
-        tickets = self._ticket.take(at)
-        is_known = (index.tickets.take(slots) == tickets) & (tickets > 0)
+        is_known = index.tickets.take(slots) == self._ticket.take(at)
         is_held = is_known & (store.broker.take(rows) == self._broker)
         is_held &= store.slot.take(rows) == slots
         if np.count_nonzero(is_held) < len(is_held):
@@ -91,8 +93,9 @@ class KnownRows:
         self._ticket[at] = index.tickets[slots]
 
     def _at(self, names: NumberedNames, kinds: Codes) -> Ints:
-        count = 2 * len(self._table)
-        if count > len(self._ticket):
+        count, before = 2 * len(self._table), len(self._ticket)
+        if count > before:
             self._place, self._ticket = grown(self._place, count), grown(self._ticket, count)
+            self._ticket[before:] = _NO_TICKET
         at: Ints = 2 * names.numbers + kinds
         return at
