@@ -61,6 +61,7 @@ class Cluster:
             round_ns=scenario.round_ns,
             burst_ns=scenario.burst_ms * NS_PER_MS,
             shards=scenario.shards,
+            bounds=scenario.core_bounds,
         )
         self.names = [f"broker-{place:03}" for place in range(scenario.daemons)]
         #: By place: its broker's name, which a duplicate has from another place.
@@ -74,7 +75,7 @@ class Cluster:
             scenario.quota_per_daemon * scenario.daemons,
             scenario.bytes_per_daemon * scenario.daemons,
         )
-        self.snapshot = _book_of(self.keys, self.quota)
+        self.snapshot = _snapshot_of(self.keys, self.quota)
         #: The member at each place, None before it first starts; by place.
         self.members: list[Member | None] = [None] * scenario.daemons
         #: Members that are no more, for their logs.
@@ -288,7 +289,7 @@ def _network_of(scenario: Scenario) -> Network:
     )
 
 
-def _book_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicySnapshot:
+def _snapshot_of(keys: list[GroupKey], quota: tuple[float, float]) -> PolicySnapshot:
     rates = Rates(rate_of(quota[0]), rate_of(quota[1]))
     return PolicySnapshot({key.group: Group(key.group, Limit(rates)) for key in keys})
 

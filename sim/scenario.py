@@ -14,6 +14,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from rgd.core.bounds import BOUNDS as CORE_BOUNDS
+from rgd.core.bounds import Bounds as CoreBounds
 from rgd.core.units import NS_PER_MS, NS_PER_S
 from sim.fault import Fault
 from sim.schedule import Schedule
@@ -133,6 +135,8 @@ class Scenario:
     #: Over which part of a round the members' starts are spread.
     stagger: float = 1.0
     bounds: Bounds = field(default_factory=Bounds)
+    #: Of the core's tables and slices.
+    core_bounds: CoreBounds = CORE_BOUNDS
     #: Figures that a run of `max-min` should reach, in words of the command line's last line.
     targets: dict[str, str] = field(default_factory=dict)
 

@@ -36,10 +36,12 @@ class EvictionCarrier:
 
     Args:
         is_enforced: `backlog.enforce`.
+        waiting_max: most evictions that wait; further ones are dropped and counted.
     """
 
-    def __init__(self, *, is_enforced: bool) -> None:
+    def __init__(self, *, is_enforced: bool, waiting_max: int = WAITING_MAX) -> None:
         self._is_enforced = is_enforced
+        self._waiting_max = waiting_max
         self._waiting: dict[_Key, Eviction] = {}
         self._arrived = asyncio.Event()
         #: What was evicted last of each subscription, or would have been: up to which position, and
@@ -61,7 +63,7 @@ class EvictionCarrier:
                 continue
             if not self._is_enforced:
                 self._say(key, eviction)
-            elif key in self._waiting or len(self._waiting) < WAITING_MAX:
+            elif key in self._waiting or len(self._waiting) < self._waiting_max:
                 self._waiting[key] = eviction
                 self._arrived.set()
             else:

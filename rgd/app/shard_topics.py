@@ -61,6 +61,7 @@ class ShardTopics:
         opened: hears when a shard can be read.
         errors: counts what a task raises.
         outdated_s: as `rgd.app.outbox.Outbox`.
+        idle_s: a topic that is only written to is left so long after the last message.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class ShardTopics:
         opened: Callable[[Shard], None],
         errors: InternalErrors,
         outdated_s: float = math.inf,
+        idle_s: float = IDLE_S,
     ) -> None:
         self._outdated_s = outdated_s
+        self._idle_s = idle_s
         self._make = make
         self._take = take
         self._opened = opened
@@ -160,7 +163,7 @@ class ShardTopics:
         """Leave topics that are only written to, and were not for long."""
         now_s = asyncio.get_running_loop().time()
         for shard, topic in list(self._topics.items()):
-            if not topic.is_read and now_s - topic.used_s > IDLE_S:
+            if not topic.is_read and now_s - topic.used_s > self._idle_s:
                 self._leave(shard)
 
     async def _close(self, topic: _Topic) -> None:

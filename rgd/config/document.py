@@ -75,6 +75,7 @@ class _Builder:
     """Builds values from events; `faults` collects errors after which reading can continue."""
 
     faults: Faults
+    _nodes_max: int
     root: object = None
     documents: int = 0
     _nodes: int = 0
@@ -170,8 +171,8 @@ class _Builder:
 
     def _count(self, nodes: int, event: Any) -> None:
         self._nodes += nodes
-        if self._nodes > NODES_MAX:
-            expected = f"expected at most {NODES_MAX} values with every alias unfolded"
+        if self._nodes > self._nodes_max:
+            expected = f"expected at most {self._nodes_max} values with every alias unfolded"
             raise _fatal(self.faults, self._here(), expected, event)
 
     def _here(self) -> str:
@@ -193,7 +194,7 @@ class _Builder:
     }
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path, bytes_max: int = FILE_BYTES_MAX) -> Document:
     """Read and parse one file.
 
     Raises:
@@ -201,29 +202,31 @@ def read_document(path: Path) -> Document:
     """
     source = str(path)
     try:
-        content = read_plain_file(path, FILE_BYTES_MAX)
+        content = read_plain_file(path, bytes_max)
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
         raise ConfigError(Fault(source, "", f"expected a readable file: {reason}")) from exc
-    return parse_document(content, source)
+    return parse_document(content, source, bytes_max)
 
 
-def parse_document(content: bytes, source: str) -> Document:
+def parse_document(
+    content: bytes, source: str, bytes_max: int = FILE_BYTES_MAX, nodes_max: int = NODES_MAX
+) -> Document:
     """Parse YAML; `source` is the name that faults carry.
 
     Raises:
         ConfigError: it is too large, not UTF-8, not YAML, or against a limit.
     """
     faults = Faults(source)
-    if len(content) > FILE_BYTES_MAX:
-        raise _fatal(faults, "", f"expected a file of at most {FILE_BYTES_MAX} bytes")
+    if len(content) > bytes_max:
+        raise _fatal(faults, "", f"expected a file of at most {bytes_max} bytes")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         expected = f"expected text in UTF-8; byte {exc.start} is none"
         raise _fatal(faults, "", expected) from exc
     faults.locate = lambda keys: lines_of(_events(text), keys)
-    builder = _Builder(faults)
+    builder = _Builder(faults, nodes_max)
     try:
         for event in _events(text):
             builder.take(event)

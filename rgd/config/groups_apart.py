@@ -94,27 +94,30 @@ class Reading:
                 self._process.kill()
 
 
-def load_groups_apart(path: Path, reading: Reading | None = None) -> LoadedGroups:
+def load_groups_apart(
+    path: Path, reading: Reading | None = None, small_bytes_max: int = SMALL_BYTES_MAX
+) -> LoadedGroups:
     """Read a groups file; to be called in a thread.
 
     Args:
         path: the file.
         reading: allows another thread to stop this.
+        small_bytes_max: a file of at most so many bytes is read by this process.
 
     Raises:
         GroupsUnread: this process or the reading one lacks a resource; the file may be valid.
         ConfigError: the file cannot be used; carries every fault.
     """
     try:
-        return _loaded(path, reading)
+        return _loaded(path, reading, small_bytes_max)
     except OSError as exc:
         expected = f"expected to be read; the process for it could not be started: {exc}"
         raise GroupsUnread(Fault(str(path), "", expected)) from exc
 
 
-def _loaded(path: Path, reading: Reading | None) -> LoadedGroups:
+def _loaded(path: Path, reading: Reading | None, small_bytes_max: int) -> LoadedGroups:
     try:
-        is_small = path.stat().st_size <= SMALL_BYTES_MAX
+        is_small = path.stat().st_size <= small_bytes_max
     except OSError:
         is_small = True  # `load_groups` reports the error.
     if is_small:
@@ -196,15 +199,15 @@ def _taken(stream: Iterable[tuple[str, Any]]) -> LoadedGroups:
         if part == _VALUES:
             values.extend(payload)
         elif part == _END:
-            broker, hash_of_book = payload
-            return LoadedGroups(_book_of(parts, broker), hash_of_book)
+            broker, hash_of_snapshot = payload
+            return LoadedGroups(_snapshot_of(parts, broker), hash_of_snapshot)
         else:
             names, indices = payload
             parts[part].update(zip(names, map(values.__getitem__, indices), strict=True))
     raise EOFError  # Without an end the stream is incomplete.
 
 
-def _book_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicySnapshot:
+def _snapshot_of(parts: dict[str, dict[Any, Any]], broker: Any) -> PolicySnapshot:
     return PolicySnapshot(
         groups=parts["groups"],
         attach=Attachments(**_below("attach", parts)),

@@ -17,7 +17,7 @@ from rgd.config.load import FIELDS
 from rgd.config.relations import GUARDED, RELATIONS
 from rgd.config.settings import Settings
 from rgd.config.values import expectation, show_size, unit_of
-from rgd.core.buckets.split import SPLIT_TOPICS_MAX
+from rgd.core.bounds import BOUNDS
 from rgd.ports.door import TOKENS_MAX
 
 _INTRODUCTION: Final = """\
@@ -139,7 +139,7 @@ def page() -> str:
         "SMALL_FILE": show_size(groups_apart.SMALL_BYTES_MAX),
         "TOKEN_CHARS": f"{tokens.TOKEN_CHARS_MIN} to {tokens.TOKEN_CHARS_MAX}",
         "TOKENS_MAX": str(TOKENS_MAX),
-        "TOPICS_MAX": f"{SPLIT_TOPICS_MAX:,}",
+        "TOPICS_MAX": f"{BOUNDS.buckets.split_topics_max:,}",
     }
     for name, figure in figures.items():
         text = text.replace(name, figure)

@@ -57,10 +57,17 @@ class NameEncoder:
 
     Args:
         generation: the first one, greater than all that this sender used in this shard before.
+        names_max: most numbers that one generation gives.
+        spare_names: a full state begins the next generation where more than this and twice its groups have
+            numbers.
     """
 
-    def __init__(self, generation: int = 1) -> None:
+    def __init__(
+        self, generation: int = 1, *, names_max: int = NAMES_MAX, spare_names: int = SPARE_NAMES
+    ) -> None:
         self._generation = generation
+        self._names_max = names_max
+        self._spare_names = spare_names
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         #: [numbers] whether its name was said since the last full state began, and how many were.
@@ -92,8 +99,8 @@ class NameEncoder:
         # What was said since the last full state began was in use then or later.
         used = len(rows) if span == ALL_ROWS else max(len(rows), self._said)
         begins = span is not None and span.begin == 0
-        is_spare = begins and known > 2 * used + SPARE_NAMES
-        if is_spare or known + len(missing) > NAMES_MAX:
+        is_spare = begins and known > 2 * used + self._spare_names
+        if is_spare or known + len(missing) > self._names_max:
             self._begin_next()
             missing = dict.fromkeys(rows.groups)
         if begins:
@@ -149,9 +156,16 @@ class NameEncoder:
 
 
 class NameDecoders:
-    """The names that every sender's numbers stand for, as far as they were received."""
+    """The names that every sender's numbers stand for, as far as they were received.
 
-    def __init__(self) -> None:
+    Args:
+        senders_max: most senders whose names are kept, each counted once for each shard.
+        cost_max: most bytes that the names of all senders may take, about.
+    """
+
+    def __init__(self, senders_max: int = SENDERS_MAX, cost_max: int = NAMES_COST_MAX) -> None:
+        self._senders_max = senders_max
+        self._cost_max = cost_max
         #: By sender and shard, because each sender numbers the groups of each shard separately.
         self._senders: OrderedDict[_Key, _Heard] = OrderedDict()
         self._cost = 0
@@ -200,7 +214,7 @@ class NameDecoders:
 
     def _make_room(self, key: _Key) -> None:
         """Forget who was silent longest, while there is too much; never the one that speaks."""
-        while len(self._senders) > SENDERS_MAX or self._cost > NAMES_COST_MAX:
+        while len(self._senders) > self._senders_max or self._cost > self._cost_max:
             oldest = next(iter(self._senders))
             if oldest == key:
                 return

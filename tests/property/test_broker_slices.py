@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.broker import rounds as rounds_module
+from rgd.core.bounds import Bounds, RoundBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Append, Effect, Publish
 from rgd.core.broker.events import (
@@ -34,6 +34,8 @@ ME = Sender("b1", 5)
 GROUPS = ["g0", "g1", "g2", "g3"]
 SNAPSHOT = PolicySnapshot({name: Group(name, Limit(Rates(50_000))) for name in GROUPS})
 
+SMALL = Bounds(rounds=RoundBounds(slice_groups=1, block_rows=2))
+
 #: Between two slices somebody asks for something, or nobody.
 happenings = st.lists(
     st.tuples(st.sampled_from(GROUPS), st.integers(0, 80), st.booleans()), max_size=4
@@ -44,7 +46,7 @@ class Life:
     """A broker, what it granted, and what its reports and records say."""
 
     def __init__(self) -> None:
-        self.broker = Broker(BrokerSettings(ME), Nanos(0))
+        self.broker = Broker(BrokerSettings(ME, bounds=SMALL), Nanos(0))
         self.granted = Counter[str]()
         self.logged = Counter[str]()
         self.mirror = UsageMap()
@@ -78,54 +80,49 @@ class Life:
         self.granted[group] += answer.messages
 
 
+@pytest.mark.slow
 @given(script=st.lists(st.lists(happenings, min_size=6, max_size=6), min_size=1, max_size=4))
 def test_requests_between_the_slices_are_counted_once(
     script: list[list[list[tuple[str, int, bool]]]],
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds_module, "SLICE_GROUPS", 1)
-        patch.setattr(rounds_module, "BLOCK_ROWS", 2)
-        life, now = Life(), 0
-        for number, moments in enumerate(script, start=1):
-            for group, count, _ in moments[0]:
-                life.ask(group, count, now + 500 * NS_PER_MS)
-            now = number * NS_PER_S
+    life, now = Life(), 0
+    for number, moments in enumerate(script, start=1):
+        for group, count, _ in moments[0]:
+            life.ask(group, count, now + 500 * NS_PER_MS)
+        now = number * NS_PER_S
+        life.live(Woken(Nanos(now)))
+        for moment in moments[1:]:
+            for group, count, _ in moment:
+                life.ask(group, count, now)
+            if life.broker.rounds.is_ending:
+                due = life.broker.wake_at
+                assert due is not None
+                assert due <= now
+            now += NS_PER_MS
             life.live(Woken(Nanos(now)))
-            for moment in moments[1:]:
-                for group, count, _ in moment:
-                    life.ask(group, count, now)
-                if life.broker.rounds.is_ending:
-                    due = life.broker.wake_at
-                    assert due is not None
-                    assert due <= now
-                now += NS_PER_MS
-                life.live(Woken(Nanos(now)))
-            while life.broker.rounds.is_ending:
-                life.live(Woken(Nanos(now)))
-            # Who has heard the whole of a round holds what the peers should.
-            assert life.mirror.hash_of("b1") == life.broker.rounds.advertised_hash
-        life.live(Stopping(Nanos(now + NS_PER_MS)))
-        assert life.logged == +life.granted
+        while life.broker.rounds.is_ending:
+            life.live(Woken(Nanos(now)))
+        # Who has heard the whole of a round holds what the peers should.
+        assert life.mirror.hash_of("b1") == life.broker.rounds.advertised_hash
+    life.live(Stopping(Nanos(now + NS_PER_MS)))
+    assert life.logged == +life.granted
 
 
 def test_a_word_between_the_slices_says_the_hash_of_what_was_told() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds_module, "SLICE_GROUPS", 1)
-        patch.setattr(rounds_module, "BLOCK_ROWS", 2)
-        life = Life()
-        now = NS_PER_S // 2
-        life.ask("g0", 10, now)
-        life.ask("g1", 10, now)
-        life.live(Woken(Nanos(NS_PER_S)))
-        assert life.broker.rounds.is_ending
-        now = NS_PER_S + NS_PER_MS
-        life.ask("g3", 100, now)
-        life.ask("g3", 100, now)
-        reports: list[Report] = []
-        for effect in life.broker.handle(DemandUnreported(Nanos(now))):
-            assert isinstance(effect, Publish)
-            assert isinstance(effect.message, Report)
-            reports.append(effect.message)
-        for report in reports:
-            life.mirror.apply(report)
-            assert life.mirror.hash_of("b1") == report.rows_hash
+    life = Life()
+    now = NS_PER_S // 2
+    life.ask("g0", 10, now)
+    life.ask("g1", 10, now)
+    life.live(Woken(Nanos(NS_PER_S)))
+    assert life.broker.rounds.is_ending
+    now = NS_PER_S + NS_PER_MS
+    life.ask("g3", 100, now)
+    life.ask("g3", 100, now)
+    reports: list[Report] = []
+    for effect in life.broker.handle(DemandUnreported(Nanos(now))):
+        assert isinstance(effect, Publish)
+        assert isinstance(effect.message, Report)
+        reports.append(effect.message)
+    for report in reports:
+        life.mirror.apply(report)
+        assert life.mirror.hash_of("b1") == report.rows_hash

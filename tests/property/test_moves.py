@@ -11,13 +11,13 @@ from typing import Final
 
 import pytest
 
+from rgd.core.bounds import Bounds, SharingBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.events import PoliciesChanged, Started, Woken
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import Group, Limit, LocalLimit, Rates, TopicSplit
 from rgd.core.policies.records import PolicyRecords, Value
 from rgd.core.units import NS_PER_MS, Dimension, Kind, Nanos, Pair, to_milli
@@ -44,12 +44,13 @@ MOVES: Final = 1_000
 class House:
     """A broker under load; what was told to callers and what its counters said."""
 
-    def __init__(self, seed: int, *, is_told_late: bool) -> None:
+    def __init__(self, seed: int, changes_max: int) -> None:
         self.dice = random.Random(seed)
-        self.is_told_late = is_told_late
+        self.is_told_late = changes_max == 0
         self.now = 0
         self.records = PolicyRecords()
-        self.broker = Broker(BrokerSettings(Sender("b1", 1)), Nanos(0))
+        bounds = Bounds(sharing=SharingBounds(changes_max=changes_max))
+        self.broker = Broker(BrokerSettings(Sender("b1", 1), bounds=bounds), Nanos(0))
         #: What each life of a group told its callers; a life ends when it is deleted.
         self.admitted: Counter[GroupKey] = Counter()
         self.refused: Counter[GroupKey] = Counter()
@@ -151,10 +152,9 @@ class House:
 @pytest.mark.parametrize("changes_max", [32, 0], ids=["few change", "all may have changed"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_request_is_lost_or_counted_twice_in_a_thousand_changes(
-    seed: int, changes_max: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, changes_max: int
 ) -> None:
-    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", changes_max)
-    house = House(seed, is_told_late=changes_max == 0)
+    house = House(seed, changes_max)
     for _ in range(MOVES):
         for _ in range(house.dice.randint(0, 8)):
             house.ask()

@@ -5,14 +5,12 @@ receiver never forgets a row that it should hold, nor keeps one of a span that i
 that came whole it holds what the hash is of. Not covered: when a pass is made (test_full_state.py).
 """
 
-from unittest import mock
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgd.core.bounds import ExchangeBounds
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange import report_parts
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
@@ -32,20 +30,18 @@ keys = st.builds(
 key_sets = st.lists(keys, unique=True, max_size=40)
 
 
-def few(rows: int) -> "mock._patch[int]":
-    """Parts of about so many rows."""
-    return mock.patch.multiple(
-        report_parts, PART_BYTES_MAX=rows * (ROW_BYTES_MAX + 10), _ROWS_MAX=rows + 1, _ROWS_SURE=1
-    )
+def few(rows: int) -> int:
+    """The bytes of parts of about so many rows."""
+    return rows * (ROW_BYTES_MAX + 10)
 
 
 def row(key: GroupKey, amount: int = 5) -> UsageRow:
     return UsageRow(key.group, key.kind, 1, Pair(amount), Pair(amount))
 
 
-def passed(told: list[GroupKey], amount: int = 5) -> list[Report]:
-    """A pass over a state."""
-    index = GroupIndex()
+def passed(told: list[GroupKey], size: int, amount: int = 5) -> list[Report]:
+    """A pass over a state, in parts of about so many rows."""
+    index = GroupIndex(ExchangeBounds(part_bytes_max=few(size)))
     slots = np.array([index.slot(key) for key in told], np.int64)
     reports: list[Report] = []
     begin: int | None = 0
@@ -76,11 +72,10 @@ def names(rows: UsageColumns) -> list[GroupKey]:
 
 @given(told=key_sets, size=st.integers(1, 6))
 def test_each_row_is_in_one_part_and_none_is_too_large(told: list[GroupKey], size: int) -> None:
-    with few(size):
-        parts = passed(told)
-        assert sorted(key for part in parts for key in names(part.rows)) == sorted(told)
-        for part in parts:
-            assert len(part.rows) <= size + 1
+    parts = passed(told, size)
+    assert sorted(key for part in parts for key in names(part.rows)) == sorted(told)
+    for part in parts:
+        assert len(part.rows) <= size + 1
 
 
 @given(
@@ -95,24 +90,23 @@ def test_whatever_is_lost_of_a_pass_the_rest_is_right_and_the_next_one_makes_it_
 ) -> None:
     usage_map = UsageMap()
     usage_map.apply(Report(ME, 1, 1, UsageColumns.of(*map(row, before)), full=True))
-    with few(size):
-        parts = passed(after, amount=7)
-        received = [part for part, count in zip(parts, fates, strict=False) for _ in range(count)]
-        dice.shuffle(received)  # type: ignore[attr-defined]
-        for part in received:
-            usage_map.apply(part)
-        held = usage_map.rows_of("me")
-        got = {key for part in received for key in names(part.rows)}
-        lost = [part for part, count in zip(parts, fates, strict=False) if not count]
-        # What was received is held; what else is held was so before, and its span was lost.
-        assert got <= held.keys() <= got | set(before)
-        index = usage_map.index
-        for key in held.keys() - got:
-            slot = index.find(key)
-            assert slot is not None
-            assert any(part.span.begin <= int(index.hashes[slot]) < part.span.end for part in lost)
-        for part in passed(after, amount=7):
-            usage_map.apply(part)
+    parts = passed(after, size, amount=7)
+    received = [part for part, count in zip(parts, fates, strict=False) for _ in range(count)]
+    dice.shuffle(received)  # type: ignore[attr-defined]
+    for part in received:
+        usage_map.apply(part)
+    held = usage_map.rows_of("me")
+    got = {key for part in received for key in names(part.rows)}
+    lost = [part for part, count in zip(parts, fates, strict=False) if not count]
+    # What was received is held; what else is held was so before, and its span was lost.
+    assert got <= held.keys() <= got | set(before)
+    index = usage_map.index
+    for key in held.keys() - got:
+        slot = index.find(key)
+        assert slot is not None
+        assert any(part.span.begin <= int(index.hashes[slot]) < part.span.end for part in lost)
+    for part in passed(after, size, amount=7):
+        usage_map.apply(part)
     assert usage_map.rows_of("me").keys() == set(after)
     assert usage_map.hash_of("me") == parts[-1].rows_hash
 
@@ -120,8 +114,7 @@ def test_whatever_is_lost_of_a_pass_the_rest_is_right_and_the_next_one_makes_it_
 @given(told=key_sets, size=st.integers(1, 6))
 def test_rows_that_changed_are_cut_where_they_stand(told: list[GroupKey], size: int) -> None:
     rows = UsageColumns.of(*map(row, told))
-    with few(size):
-        parts = parts_of_rows(rows)
-        assert len(parts) >= 1
-        assert UsageColumns.join(list(parts)) == rows
-        assert all(len(part) <= size + 1 for part in parts)
+    parts = parts_of_rows(rows, few(size))
+    assert len(parts) >= 1
+    assert UsageColumns.join(list(parts)) == rows
+    assert all(len(part) <= size + 1 for part in parts)

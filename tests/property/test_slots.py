@@ -6,17 +6,14 @@ share is the one that follows from the rows; and once all is quiet nothing that 
 Not covered: how many slots there are in truth (tests/unit/core/broker/test_slot_ids.py).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rgd.core.broker import slot_ids as slots_module
+from rgd.core.bounds import Bounds, ExchangeBounds, SharingBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
@@ -24,14 +21,11 @@ from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import UnknownGroup
-from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Goodbye, Hello, Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.usage_map import StoredRow, UsageMap
-from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_MS, NS_PER_S, Kind, Nanos, Pair
@@ -66,18 +60,18 @@ happenings = st.lists(
 Told = dict[GroupKey, UsageRow]
 
 
-@contextmanager
-def few_slots() -> Iterator[None]:
-    with (
-        mock.patch.object(group_index_module, "SLOTS_MAX", 8),
-        mock.patch.object(group_index_module, "UNKNOWN_MAX", 6),
-        mock.patch.object(usage_map_module, "UNKNOWN_ROWS_MAX", 4),
-        mock.patch.object(slots_module, "SLICE_SLOTS", 4),
-        mock.patch.object(slots_module, "FREED_MAX", 2),
-        mock.patch.object(slots_module, "JUDGED_MAX", 3),
-        mock.patch.object(snapshot_module, "CHANGES_MAX", 1),
-    ):
-        yield
+#: Very few slots, in very small slices.
+FEW = Bounds(
+    exchange=ExchangeBounds(
+        slots_max=8,
+        unknown_slots_max=6,
+        unknown_rows_max=4,
+        slice_slots=4,
+        slice_freed=2,
+        slice_judged=3,
+    ),
+    sharing=SharingBounds(changes_max=1),
+)
 
 
 class Life:
@@ -85,7 +79,7 @@ class Life:
 
     def __init__(self) -> None:
         self.now = 0
-        self.broker = Broker(replace(BrokerSettings(ME), expiry_rounds=1000), Nanos(0))
+        self.broker = Broker(BrokerSettings(ME, expiry_rounds=1000, bounds=FEW), Nanos(0))
         self.told: dict[str, Told] = {peer: {} for peer in PEERS}
         self.latest: dict[str, Report] = {}
         self.sequence = 0
@@ -220,24 +214,23 @@ class Life:
 def test_a_slot_that_was_freed_keeps_nothing_of_the_group_that_had_it(
     script: list[tuple[object, ...]],
 ) -> None:
-    with few_slots():
-        life = Life()
-        life.wait(2 * ROUND_MS + 200)
-        for happening in script:
-            match happening:
-                case ("report", str(peer), list(told), bool(full)):
-                    life.report(peer, told, full=full)
-                case ("again", str(peer)):
-                    life.again(peer)
-                case ("goodbye", str(peer)):
-                    life.goodbye(peer)
-                case ("policies", set(names)):
-                    life.policies(names)
-                case ("ask", str(group), int(count)):
-                    life.ask(group, count)
-                case ("wait", int(milliseconds)):
-                    life.wait(milliseconds)
-                case _:
-                    raise AssertionError(happening)
-            life.check()
-        life.check_quiet()
+    life = Life()
+    life.wait(2 * ROUND_MS + 200)
+    for happening in script:
+        match happening:
+            case ("report", str(peer), list(told), bool(full)):
+                life.report(peer, told, full=full)
+            case ("again", str(peer)):
+                life.again(peer)
+            case ("goodbye", str(peer)):
+                life.goodbye(peer)
+            case ("policies", set(names)):
+                life.policies(names)
+            case ("ask", str(group), int(count)):
+                life.ask(group, count)
+            case ("wait", int(milliseconds)):
+                life.wait(milliseconds)
+            case _:
+                raise AssertionError(happening)
+        life.check()
+    life.check_quiet()

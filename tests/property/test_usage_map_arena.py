@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rgd.core.bounds import BOUNDS, ExchangeBounds
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
+from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
@@ -101,14 +102,12 @@ def test_the_arena_holds_what_a_dict_would(script: list[Report | str]) -> None:
 def test_steady_reports_among_others_are_held_and_hashed_alike(
     hashed_rows_max: int, script: list[Report | str]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(usage_map_module, "HASHED_ROWS_MAX", hashed_rows_max)
-        check(script)
+    check(script, ExchangeBounds(hashed_rows_max=hashed_rows_max))
 
 
-def check(script: list[Report | str]) -> None:
+def check(script: list[Report | str], bounds: ExchangeBounds = BOUNDS.exchange) -> None:
     """Let it all happen to a map and to a dict of dicts."""
-    usage_map, model = UsageMap(), Model()
+    usage_map, model = UsageMap(GroupIndex(bounds)), Model()
     for happening in script:
         if isinstance(happening, str):
             places = usage_map.remove(happening)

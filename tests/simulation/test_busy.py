@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import SLICE_GROUPS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.messages import Sender
 from rgd.core.policies.model import Group, Limit, Rates
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 #: The end of a round takes so many slices: with the time of a slice, more than a peer's patience.
 SLICES = 24
 SLICE_NS = 200 * NS_PER_MS
-GROUPS = [f"group-{number}" for number in range(SLICES * SLICE_GROUPS)]
+GROUPS = [f"group-{number}" for number in range(SLICES * BOUNDS.rounds.slice_groups)]
 QUIET_S, BUSY_S = 5, 25
 
 #: More than the expiry of a silent peer.

@@ -16,7 +16,7 @@ from aiohttp import web
 from rgd.adapters.http.connection_limits import Refused
 from rgd.adapters.http.reply import NO_HEADERS, Reply, json_reply
 from rgd.adapters.http.shown import cut_reason
-from rgd.core.backlog.model import LEDGERS_MAX, SUBSCRIPTIONS_MAX, TOPICS_MAX
+from rgd.core.bounds import BOUNDS
 from rgd.core.errors import GroupInUse, InvalidBacklog, InvalidName, PoliciesReadOnly, UnknownGroup
 from rgd.core.leases.model import UnknownLease
 from rgd.errors import InternalError, RgdError, Unavailable
@@ -151,9 +151,10 @@ class BacklogsFull(CallError):
     transient: ClassVar[bool] = True
 
     def __init__(self) -> None:
+        most = BOUNDS.backlog
         super().__init__(
-            f"backlogs: expected at most {TOPICS_MAX} topics with {SUBSCRIPTIONS_MAX} subscriptions and "
-            f"{LEDGERS_MAX} ledgers; push fewer of them to this daemon"
+            f"backlogs: expected at most {most.topics_max} topics with {most.subscriptions_max} "
+            f"subscriptions and {most.ledgers_max} ledgers; push fewer of them to this daemon"
         )
 
 

@@ -86,7 +86,7 @@ class HttpServer:
         )
 
         #: The turns of those who read: how much they did in one slice shows here.
-        self.reads = ReadTurns()
+        self.reads = ReadTurns(settings.reads_max, settings.reads_waiting_max)
         questions = Turns()
         self._shadow: Shadow | None = None
         if settings.shadow:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rgd.adapters.http.tokens import Tokens
+from rgd.adapters.http.turns import READS_MAX, READS_WAITING_MAX
 from rgd.errors import ConfigError, Fault
 from rgd.ports.door import Ungoverned, is_loopback
 
@@ -60,6 +61,9 @@ class HttpSettings:
     unread_max_bytes: int = 64 << 20
     #: Most bytes of bodies in work, of all connections together; beyond: 503.
     bodies_max_bytes: int = 64 << 20
+    #: Most calls of the scope `read` in work at once, and of those that may wait; no setting of the operator.
+    reads_max: int = READS_MAX
+    reads_waiting_max: int = READS_WAITING_MAX
     #: How long `close` waits for requests in flight.
     close_timeout_s: float = 5.0
 

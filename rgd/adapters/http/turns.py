@@ -83,8 +83,9 @@ class Turns:
 class ReadTurns(Turns):
     """The turns of everybody who reads: each call is work of one slice or more."""
 
-    def __init__(self) -> None:
-        super().__init__(READS_MAX, READS_APART)
+    def __init__(self, at_once: int = READS_MAX, waiting: int = READS_WAITING_MAX) -> None:
+        super().__init__(at_once, READS_APART)
+        self._at_once, self._waiting_max = at_once, waiting
         self._calls = 0
 
     @asynccontextmanager
@@ -94,10 +95,9 @@ class ReadTurns(Turns):
         Raises:
             Overloaded: too many wait already.
         """
-        if self._calls >= READS_MAX + READS_WAITING_MAX:
-            raise Overloaded(
-                f"{READS_MAX} reads are in work and {READS_WAITING_MAX} wait already; come back"
-            )
+        at_once, waiting = self._at_once, self._waiting_max
+        if self._calls >= at_once + waiting:
+            raise Overloaded(f"{at_once} reads are in work and {waiting} wait already; come back")
         self._calls += 1
         try:
             async with self.long_work:

@@ -10,7 +10,8 @@ from typing import Final
 from rgd.adapters.metrics.labels import BOUNDS
 from rgd.adapters.metrics.metric import Fold, Metric, MetricType
 from rgd.adapters.metrics.registry import METRICS
-from rgd.core.buckets.throttled import IDLE_NS, SUBSCRIPTIONS_MAX
+from rgd.core.bounds import BOUNDS as CORE_BOUNDS
+from rgd.core.buckets.throttled import IDLE_NS
 from rgd.core.units import NS_PER_S
 
 _INTRODUCTION: Final = """\
@@ -51,7 +52,7 @@ works on rgd. `namespace` is `tenant/namespace`, `topic` the full name, of a par
 """
 
 _SUBSCRIPTIONS: Final = f"""\
-The series of throttled dispatch (`*_subscription_dispatch_throttled_*`) are bounded by subscription. {SUBSCRIPTIONS_MAX:,}
+The series of throttled dispatch (`*_subscription_dispatch_throttled_*`) are bounded by subscription. {CORE_BOUNDS.buckets.throttled_max:,}
 subscriptions have series of their own; further ones are counted together, with `other` as tenant, namespace, topic and
 subscription. All series of a subscription start with its first throttled request: the others of them at 0. They vanish
 {IDLE_NS // NS_PER_S // 3600} hour after its last throttled request, and with a restart; later ones start at 0 again, as in Pulsar when a topic

@@ -24,7 +24,6 @@ from rgd.adapters.stock.client import Missing, Moved, StockClient
 from rgd.adapters.stock.parts import PartReads
 from rgd.adapters.stock.paths import path_of, path_of_topic, quoted
 from rgd.core.backlog.model import (
-    TOPICS_MAX,
     Eviction,
     Ledger,
     Position,
@@ -32,6 +31,7 @@ from rgd.core.backlog.model import (
     TopicBacklog,
     check_backlog,
 )
+from rgd.core.bounds import BOUNDS
 from rgd.core.policies.names import parse_namespace, partitioned_topic_of
 from rgd.ports.stock import StockDown, StockError, StockRefused
 from rgd.ports.stock_backlogs import (
@@ -179,7 +179,9 @@ class StockBacklogReader(StockBacklogs):
 
     def _sorted_topics(self) -> list[str]:
         """The topics of all bundles; what is known of others is forgotten. In a thread: there may be many."""
-        topics = sorted({topic for names in self._bundles.values() for topic in names})[:TOPICS_MAX]
+        topics = sorted({topic for names in self._bundles.values() for topic in names})[
+            : BOUNDS.backlog.topics_max
+        ]
         kept = set(topics)
         for cache in (self._closed_at, self._oldest):
             for topic in [topic for topic in cache if topic not in kept]:

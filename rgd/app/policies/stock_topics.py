@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.buckets.decision import Name
-from rgd.core.buckets.limiter import CHAINS_MAX
 from rgd.core.policies.names import partitioned_topic_of
 
 #: Calls for a topic, in addition to one for each of its subscriptions.
@@ -20,13 +20,14 @@ CALLS_A_TOPIC: Final = 4
 #: A topic without policies is not read any more after this many polls without a request.
 KEEP_POLLS: Final = 60
 #: Most stored topics; beyond that the topics with the oldest request are dropped.
-TOPICS_MAX: Final = CHAINS_MAX
+TOPICS_MAX: Final = BOUNDS.buckets.chains_max
 
 
 class SeenTopics:
     """The topics with recent requests, and the next one in turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics_max: int = TOPICS_MAX) -> None:
+        self._topics_max = topics_max
         self._polls = 0
         #: By topic, the oldest request first: its subscriptions, and the poll after its last request.
         self._seen: dict[str, tuple[set[str], int]] = {}
@@ -61,7 +62,7 @@ class SeenTopics:
         for name, names in fresh.items():
             before, _ = self._seen.pop(name, (set(), 0))
             self._seen[name] = (before | names, self._polls)
-        surplus = len(self._seen) - TOPICS_MAX
+        surplus = len(self._seen) - self._topics_max
         for name, (_, asked_at) in list(self._seen.items()):
             if surplus <= 0 and asked_at >= self._polls - KEEP_POLLS:
                 break

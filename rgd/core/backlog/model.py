@@ -17,12 +17,6 @@ from rgd.core.units import COUNT_MAX
 #: Most topics of one `BacklogsReported` or `BacklogsWithdrawn` event: about 1 ms of work.
 EVENT_TOPICS_MAX: Final = 64
 
-#: Most topics that a broker keeps backlogs of, and most subscriptions and ledgers of all of them.
-#: Further ones are refused and counted.
-TOPICS_MAX: Final = 200_000
-SUBSCRIPTIONS_MAX: Final = 1_000_000
-LEDGERS_MAX: Final = 1_000_000
-
 #: Most subscriptions and ledgers of one topic.
 TOPIC_SUBSCRIPTIONS_MAX: Final = 1_000
 TOPIC_LEDGERS_MAX: Final = 1_000

@@ -2,8 +2,7 @@
 
 Laws: a topic has one report, its newest; a polled one never replaces a pushed one that still
 counts, because the topic's broker knows better. A report that is not repeated is dropped after
-`BacklogSettings.stale_ns`. A check visits each topic once, at most `SLICE_TOPICS` at a time, and one check
-runs at a time. Producers are blocked only by what a check found.
+`BacklogSettings.stale_ns`. A check visits each topic once, in slices, and one check runs at a time. Producers are blocked only by what a check found.
 
 The check runs every `interval_ns` while there are topics, and when it is asked for.
 """
@@ -13,9 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from rgd.core.backlog.model import (
-    LEDGERS_MAX,
-    SUBSCRIPTIONS_MAX,
-    TOPICS_MAX,
     Eviction,
     QuotaType,
     Source,
@@ -24,15 +20,11 @@ from rgd.core.backlog.model import (
 from rgd.core.backlog.quota import Blocked, blocking, quota_in_force
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.topic import TopicState
+from rgd.core.bounds import BOUNDS, BacklogBounds
 from rgd.core.jobs import Job
 from rgd.core.policies.model import BacklogAction, Backlogs
 from rgd.core.policies.names import namespace_of_topic, partitioned_topic_of
 from rgd.core.units import Nanos
-
-#: Topics that are checked in one slice: 0.5 ms, 1 ms if all of them are to be evicted.
-SLICE_TOPICS: Final = 64
-#: A slice ends after the topic with which it has so many subscriptions, because each may be evicted.
-SLICE_SUBSCRIPTIONS: Final = 256
 
 #: Topics that are looked at for each new one, to forget those that were dropped.
 FORGET_PER_NEW: Final = 2
@@ -44,12 +36,17 @@ class BacklogStore:
     Args:
         settings: of backlogs.
         block: called with a topic whose producers are blocked, or no longer are (None).
+        bounds: of the tables and slices.
     """
 
     def __init__(
-        self, settings: BacklogSettings, block: Callable[[str, Blocked | None], None]
+        self,
+        settings: BacklogSettings,
+        block: Callable[[str, Blocked | None], None],
+        bounds: BacklogBounds = BOUNDS.backlog,
     ) -> None:
         self.settings = settings
+        self._bounds = bounds
         self._block = block
         self._topics: dict[str, TopicState] = {}
         #: Each topic once, in the order of checking; and some that were dropped since the last check.
@@ -58,7 +55,7 @@ class BacklogStore:
         self._names: list[str] | None = None
         #: The partitions of each partitioned topic.
         self._partitions: dict[str, dict[str, None]] = {}
-        #: Subscriptions and ledgers of all topics; at most `SUBSCRIPTIONS_MAX` and `LEDGERS_MAX`.
+        #: Subscriptions and ledgers of all topics; bounded.
         self.subscriptions = self.ledgers = 0
         #: The topics with evictions that no report has shown to be done.
         self._evicting: dict[str, None] = {}
@@ -137,9 +134,9 @@ class BacklogStore:
             subscriptions -= len(state.report.subscriptions)
             ledgers -= len(state.report.ledgers)
         if (
-            len(self._topics) + (state is None) > TOPICS_MAX
-            or self.subscriptions + subscriptions > SUBSCRIPTIONS_MAX
-            or self.ledgers + ledgers > LEDGERS_MAX
+            len(self._topics) + (state is None) > self._bounds.topics_max
+            or self.subscriptions + subscriptions > self._bounds.subscriptions_max
+            or self.ledgers + ledgers > self._bounds.ledgers_max
         ):
             self.refused += 1
             return False
@@ -259,12 +256,12 @@ class BacklogStore:
         left = len(self._order)
         while left > 0:
             subscriptions = 0
-            for _ in range(min(left, SLICE_TOPICS)):
+            for _ in range(min(left, self._bounds.slice_topics)):
                 left -= 1
                 if (state := self._next()) is not None:
                     subscriptions += len(state.report.subscriptions)
                     self._visit(state)
-                if subscriptions >= SLICE_SUBSCRIPTIONS:
+                if subscriptions >= self._bounds.slice_subscriptions:
                     break
             yield
         self.checks += 1

@@ -47,13 +47,13 @@ from rgd.core.broker.parts import limiter_of, peers_of, shard_reader_of
 from rgd.core.broker.policy_change import PolicyChange
 from rgd.core.broker.publisher import Publisher, Sources
 from rgd.core.broker.recovery import Recovery
+from rgd.core.broker.round_robin import RoundRobin
 from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_sender import ShardSender
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.slot_ids import SlotIds
 from rgd.core.broker.stock_work import StockWork
-from rgd.core.broker.turns import Turns
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.group_index import GroupIndex
@@ -81,7 +81,7 @@ class Broker:
         self._run = self.boundary.run
         self.identity = Identity(settings)
         self.peers = peers_of(settings)
-        self.index = GroupIndex()
+        self.index = GroupIndex(settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.link = Link(settings.patience_ns, settings.damping_max_ns)
         self.sharing = Sharing(
@@ -95,8 +95,8 @@ class Broker:
         self.stock = StockWork(settings, self.usage, self.sharing, self.peers)
         self._now = now
         self.limiter = limiter_of(settings, self.sharing)
-        self.leases = Leases(self.limiter)
-        self.backlogs = BacklogStore(settings.backlog, self.limiter.block)
+        self.leases = Leases(self.limiter, settings.bounds.leases)
+        self.backlogs = BacklogStore(settings.backlog, self.limiter.block, settings.bounds.backlog)
         self._backlog_work = BacklogWork(self.backlogs)
         self.rounds = Rounds(settings, self.limiter, self.sharing, self.index)
         self.full_state = FullState(self.rounds, self.index)
@@ -120,12 +120,14 @@ class Broker:
         sources = self._sources()
         self.publisher = Publisher(settings, sources, self.boundary, now)
         self.own_name = OwnName(settings, sources, self.exchange_state, self.publisher)
-        self.policy_change = PolicyChange(self.slots, self.sharing, self.limiter, self.boundary)
+        self.policy_change = PolicyChange(
+            self.slots, self.sharing, self.limiter, self.boundary, settings.bounds.sharing
+        )
         self._recovery = Recovery(sources, self.exchange_state, self.usage, self.policy_change)
         self._is_started = False
         self._round_end = now
         self._handlers = self._handlers_by_event()
-        self._turns = self._turns_of_work()
+        self._slices = self._round_robin()
 
     @property
     def sequence(self) -> int:
@@ -290,9 +292,9 @@ class Broker:
                 return effects
         if self.policy_change.is_waiting:
             effects += self._run(Part.POLICIES, self.policy_change.retry, now)
-        return effects + self._turns.take(now)
+        return effects + self._slices.take(now)
 
-    def _turns_of_work(self) -> Turns:
+    def _round_robin(self) -> RoundRobin:
         slices = (
             self._tick_slice,
             self._round_slice,
@@ -301,7 +303,7 @@ class Broker:
             self._backlog_slice,
             self._stock_slice,
         )
-        return Turns(slices, self._worked)
+        return RoundRobin(slices, self._worked)
 
     def _worked(self) -> int:
         """Groups, levels, and topics with backlogs that slices have worked on since the start."""

@@ -26,7 +26,7 @@ from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.messages import Ask, Goodbye, Hello, Message, Report, Sender
 from rgd.core.exchange.peers import Peers, Receipt
 from rgd.core.exchange.shards import SHARDS_VERSION, WHOLE
-from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
 #: Of so many reports of a broker, at least one is compared with the rows held here, however many it
@@ -338,7 +338,8 @@ class Membership:
         if steps > 1 or report.full or not self._notes[broker].is_equal:
             return True
         # A report that could not be decoded has no rows, so it is compared here.
-        if len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker):
+        few = self._usage.index.bounds.hashed_rows_max
+        if len(report.rows) <= few or self._usage.is_hashed(broker):
             return True
         # The broker's number spreads the comparisons of different brokers over different rounds.
         turn = report.sequence + self._usage.number_of(broker)

@@ -20,6 +20,7 @@ def limiter_of(settings: BrokerSettings, sharing: Sharing) -> Limiter:
         settings.request_max_ms,
         settings.round_ns // NS_PER_MS,
         settings.min_interval_ns // NS_PER_MS,
+        settings.bounds.buckets,
     )
     return Limiter(buckets, sharing.share_of, topic_split=settings.topic_split)
 

@@ -8,6 +8,7 @@ groups are read again in slices, as if all had changed. If that raises too, the 
 put back in the same way, and the new one is tried again after a pause.
 """
 
+from rgd.core.bounds import SharingBounds
 from rgd.core.broker.boundary import Boundary, Part
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.sharing import Sharing
@@ -22,8 +23,14 @@ class PolicyChange:
     """Puts policies in force, and keeps a snapshot that could not be put in force yet."""
 
     def __init__(
-        self, slots: SlotIds, sharing: Sharing, limiter: Limiter, boundary: Boundary
+        self,
+        slots: SlotIds,
+        sharing: Sharing,
+        limiter: Limiter,
+        boundary: Boundary,
+        bounds: SharingBounds,
     ) -> None:
+        self._bounds = bounds
         self._slots = slots
         self._sharing = sharing
         self._limiter = limiter
@@ -45,7 +52,7 @@ class PolicyChange:
             InvariantBroken: neither the snapshot nor the previous one can be put in force; a bug.
         """
         before, self._waiting = self._sharing.snapshot, None
-        changes = changes_between(before, snapshot)
+        changes = changes_between(before, snapshot, self._bounds.changes_max)
         faults = self._boundary.run(
             Part.SLOTS, lambda _: self._slots.set_groups(snapshot.groups, changes.groups), now
         )

@@ -203,7 +203,7 @@ class Publisher:
         return effects + self._in_parts(rows if self._of.shards.is_whole else NO_USAGE, now, WHOLE)
 
     def _in_parts(self, rows: UsageColumns, now: Nanos, shard: Shard) -> list[Effect]:
-        *parts, rest = parts_of_rows(rows)
+        *parts, rest = parts_of_rows(rows, self._settings.bounds.exchange.part_bytes_max)
         effects = [self.report(part, now, more=True, shard=shard) for part in parts]
         return [*effects, self.report(rest, now, shard=shard)]
 

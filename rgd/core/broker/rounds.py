@@ -4,8 +4,8 @@ Laws:
 
 - Each window of each group is counted once, at the end of the round.
 - The peers receive estimates (`rgd.core.demand.estimator`); the log receives the counts.
-- A tick closes time slots and a round's end closes windows, both in slices of at most `BLOCK_ROWS`
-  rows, so that no request waits for all of them.
+- A tick closes time slots and a round's end closes windows, both in slices of at most
+  `RoundBounds.block_rows` rows, so that no request waits for all of them.
 - An early report carries the rows that have jumped; their counts stay in the open windows.
 
 This is bookkeeping between `rgd.core.demand` and `rgd.core.exchange`. `rgd.core.broker.broker`
@@ -49,17 +49,9 @@ from rgd.core.pairs import either
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Nanos
 
-#: Most groups of an early report, and most rows of the table that one slice ticks, closes or logs:
-#: each under 2 ms of one core. A row that is new counts `NEW_ROW_COST` times, because it is looked
-#: up, and its memory is touched for the first time.
-SLICE_GROUPS: Final = 64
-BLOCK_ROWS: Final = 512
+#: How often a new row counts in a slice, because it is looked up, and its memory is touched for the
+#: first time.
 NEW_ROW_COST: Final = 2
-
-#: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
-#: that one slice looks up because their groups were not closed.
-WAKE_ROWS: Final = 2048
-GONE_SLOTS: Final = 1024
 
 #: How often a round continues after a fault; after one more, the rest is left to the next round.
 FAULTS_A_ROUND: Final = 1
@@ -88,6 +80,7 @@ class Rounds:
     def __init__(
         self, settings: BrokerSettings, limiter: Limiter, sharing: Sharing, index: GroupIndex
     ) -> None:
+        self._bounds = settings.bounds.rounds
         self._limiter = limiter
         self._sharing = sharing
         self._index = index
@@ -200,7 +193,7 @@ class Rounds:
 
         The counts stay in their windows.
         """
-        keys = list(islice(self._limiter.urgent, SLICE_GROUPS))
+        keys = list(islice(self._limiter.urgent, self._bounds.slice_groups))
         for key in keys:
             del self._limiter.urgent[key]
         called = [state for key in keys if (state := self._limiter.state(key)) is not None]
@@ -235,7 +228,7 @@ class Rounds:
         touched = [*self._ticking, *self._limiter.touched]
         self._found = self.demand.begin(touched, now)
         self.is_small = False
-        if len(touched) <= WAKE_ROWS:
+        if len(touched) <= self._bounds.wake_rows:
             self._find_rows(self._found)
 
     def step(self, now: Nanos) -> None:
@@ -340,7 +333,7 @@ class Rounds:
         picked = self._suppression.pick(block.slots, rows)
         self._picked.add(rows.take(picked))
         self._advertise(block.states, block.slots, block.short, block.closed.measured)
-        # One by one, because the set may have 100,000, and a block has 512.
+        # One by one, because the set may have 100,000, and a block some hundreds.
         is_early = map(self._sent_early.__contains__, block.slots.tolist())
         sent = np.fromiter(is_early, np.bool_, len(block.slots))
         sent[picked] = True
@@ -388,7 +381,7 @@ class Rounds:
         """Take back what was advertised of a slice of deleted groups; whether that was all."""
         if self._unclosed is None:
             self._unclosed = self._not_closed()
-        slots, self._unclosed = np.split(self._unclosed, [GONE_SLOTS])
+        slots, self._unclosed = np.split(self._unclosed, [self._bounds.gone_slots])
         keys = self._index.keys
         gone = [slot for slot in slots.tolist() if self._limiter.state(keys[slot]) is None]
         if gone:
@@ -413,7 +406,7 @@ class Rounds:
 
     def _find_rows(self, found: Ending) -> None:
         """Wake a slice of the touched rows; after the last, the rows to close are known."""
-        found.wake(WAKE_ROWS)
+        found.wake(self._bounds.wake_rows)
         if not found.is_complete:
             return
         self._found = None
@@ -421,20 +414,20 @@ class Rounds:
         first = self._faults * FAULT_SHIFT % max(1, len(rows))
         self._pending = np.roll(rows, -first) if first else rows
         self._shown, self._picked = ShareBlocks(len(rows)), UsageBlocks(len(rows))
-        self.is_small = len(rows) <= SLICE_GROUPS
+        self.is_small = len(rows) <= self._bounds.slice_groups
 
     def _next_rows(self) -> Ints:
         """Remove the next block from the rows to close."""
-        rows = self._pending[:BLOCK_ROWS]
+        rows = self._pending[: self._bounds.block_rows]
         costs = np.where(self._row_slots.is_missing(rows), NEW_ROW_COST, 1)
-        count = int(np.searchsorted(np.cumsum(costs), BLOCK_ROWS, side="right"))
+        count = int(np.searchsorted(np.cumsum(costs), self._bounds.block_rows, side="right"))
         rows, self._pending = np.split(self._pending, [max(1, count)])
         return rows
 
     def _next_ticking(self) -> list[Counters]:
         """Remove the next block from the counters whose time slots are to be closed."""
         ticking, block, cost = self._ticking, list[Counters](), 0
-        while ticking and cost < BLOCK_ROWS:
+        while ticking and cost < self._bounds.block_rows:
             counters = ticking.popleft()
             counters.is_touched = False
             cost += 1 if counters.row >= 0 else NEW_ROW_COST

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rgd.core.backlog.settings import BacklogSettings
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.exchange.messages import Sender
 from rgd.core.exchange.peers import PEERS_MAX
 from rgd.core.policies.model import OnUnknown, SharePolicyName, TopicSplit
@@ -55,6 +56,7 @@ class BrokerSettings:
     #: The period of stock Pulsar brokers' reports (`exchange.pulsar_period_s`); 0: there are none.
     stock_period_ns: int = 0
     backlog: BacklogSettings = field(default_factory=BacklogSettings)
+    bounds: Bounds = BOUNDS
     #: The number of shards that this broker reads.
     shards: int = 1
     #: The seed of the incarnations after the first; secret and random in a daemon.

@@ -29,7 +29,7 @@ from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Ask, Report
 from rgd.core.exchange.peers import REACH_SLACK, Peers
 from rgd.core.exchange.shards import SHARDS_VERSION, Shard, numbers_of, shard_of
-from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.units import Nanos
 
 #: Rounds for which a broker waits for its own report of a shard, and then for its peers' rows.
@@ -276,7 +276,8 @@ class ShardReader:
             if steps > 1:
                 one.equal.discard(broker)
             return None
-        is_cheap = len(report.rows) <= HASHED_ROWS_MAX or self._usage.is_hashed(broker, one.shard)
+        few = self._usage.index.bounds.hashed_rows_max
+        is_cheap = len(report.rows) <= few or self._usage.is_hashed(broker, one.shard)
         if steps == 1 and not report.full and not is_cheap and broker in one.equal:
             return None
         is_held = self._usage.hash_of(broker, one.shard) == report.rows_hash

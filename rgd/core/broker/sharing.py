@@ -18,16 +18,16 @@ from typing import Final
 
 import numpy as np
 
-from rgd.core.broker import rests
 from rgd.core.broker.broker_index import BrokerIndex, are_short
 from rgd.core.broker.damping import Damping, Waits
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.mode_shares import ModeShares
 from rgd.core.broker.policies_in_use import PoliciesInUse, rates_of, row_of
+from rgd.core.broker.rests import Rests
+from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_shares import ShardShares
-from rgd.core.broker.turns import GROUP_ROWS
 from rgd.core.buckets.level import GroupKey
 from rgd.core.errors import InvariantBroken
 from rgd.core.exchange.columns import Codes, Flags, Ints
@@ -40,10 +40,6 @@ from rgd.core.policies.model import Group, Rates, SharePolicyName
 from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
 from rgd.core.shares.columns import NO_RATE
 from rgd.core.units import Kind, Nanos
-
-#: Most groups whose rates one slice changes, and most that it looks at one by one.
-SLICE_GROUPS: Final = 320
-SINGLE_GROUPS: Final = 192
 
 #: Columns by slot id, and the value of each for an unused slot id.
 _COLUMNS: Final = (
@@ -71,6 +67,7 @@ class Sharing:
         count_brokers: Callable[[int], None] | None = None,
     ) -> None:
         self._settings = settings
+        self._bounds = settings.bounds.sharing
         self._usage = usage
         self._peers = peers
         self._link = link
@@ -99,7 +96,7 @@ class Sharing:
         #: Groups in use that got no slot id, in the order in which they are tried again.
         self._slotless: dict[GroupKey, None] = {}
         self._next_slot = 0
-        self._rests = rests.Rests()
+        self._rests = Rests(self._bounds)
         #: How many groups slices have worked on since the start.
         self.groups_worked = 0
         self.mode = Mode.STARTING
@@ -278,9 +275,9 @@ class Sharing:
             self._has_marks = False
             return
         first = int(marked.searchsorted(self._next_slot))
-        slots = np.concatenate((marked[first:], marked[:first]))[:SLICE_GROUPS]
+        slots = np.concatenate((marked[first:], marked[:first]))[: self._bounds.slice_groups]
         rows = ((self._usage.counts(slots) + 1) * self._broker_index.passes).cumsum()
-        count = max(1, int(rows.searchsorted(rests.SLICE_ROWS, side="right")))
+        count = max(1, int(rows.searchsorted(self._bounds.slice_rows, side="right")))
         slots = slots[:count]
         self._has_marks = len(slots) < len(marked)
         self._next_slot = int(slots[-1]) + 1
@@ -307,7 +304,7 @@ class Sharing:
 
     def retry(self, now: Nanos) -> None:
         """Try again to give slot ids to a slice of the groups without one."""
-        for key in list(islice(self._slotless, SINGLE_GROUPS)):
+        for key in list(islice(self._slotless, self._bounds.single_groups)):
             del self._slotless[key]
             group = self.snapshot.groups.get(key.group)
             if group is not None:
@@ -326,7 +323,7 @@ class Sharing:
 
     def raise_due(self, now: Nanos) -> None:
         """Put the increases in force that have waited long enough, at most a slice."""
-        slots, rates = self._damping.raise_due(now, self.damping_ns, SLICE_GROUPS)
+        slots, rates = self._damping.raise_due(now, self.damping_ns, self._bounds.slice_groups)
         self.groups_worked += len(slots)
         self._announce(slots, rates, now)
 
@@ -367,9 +364,9 @@ class Sharing:
     def next_in_use(self, begin: int) -> Ints:
         """The slot ids of some groups in use, from `begin` on: at most one slice of `check`."""
         self._make_room()
-        slots = begin + np.flatnonzero(self._is_in_use[begin:])[:SLICE_GROUPS]
+        slots = begin + np.flatnonzero(self._is_in_use[begin:])[: self._bounds.slice_groups]
         rows = np.cumsum(self._usage.counts(slots) + len(self.brokers))
-        return slots[: max(1, int(np.searchsorted(rows, rests.SLICE_ROWS, side="right")))]
+        return slots[: max(1, int(np.searchsorted(rows, self._bounds.slice_rows, side="right")))]
 
     def check(self, slots: Ints) -> None:
         """Check some groups in use; those that are still to be read or recomputed are skipped.
@@ -448,7 +445,7 @@ class Sharing:
         return self.shards.by_phase(slots, quota, of_map())
 
     def _read_slice(self, now: Nanos) -> None:
-        slots = self._policies.next_unread(SINGLE_GROUPS)
+        slots = self._policies.next_unread(self._bounds.single_groups)
         self.groups_worked += len(slots)
         for slot in slots.tolist():
             self._read_lazily(slot, now)

@@ -10,7 +10,6 @@ because groups that have policies now no longer count among the unknown ones.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
 import numpy as np
 
@@ -24,11 +23,6 @@ from rgd.core.jobs import Job
 from rgd.core.policies.model import Group
 from rgd.core.units import Kind, Nanos
 
-#: Most slot ids that a slice checks, frees, or looks up by name: each well under 2 ms of one core.
-SLICE_SLOTS: Final = 131_072
-FREED_MAX: Final = 1_024
-JUDGED_MAX: Final = 2_048
-
 
 class SlotIds:
     """The slot ids of one broker."""
@@ -37,6 +31,7 @@ class SlotIds:
         self, index: GroupIndex, usage: UsageMap, sharing: Sharing, rounds: Rounds
     ) -> None:
         self._index = index
+        self._bounds = index.bounds
         self._usage = usage
         self._sharing = sharing
         self._rounds = rounds
@@ -82,10 +77,11 @@ class SlotIds:
 
     def _judge_all(self) -> Iterator[None]:
         """Look up again which names have policies."""
-        for begin in range(0, len(self._index), JUDGED_MAX):
+        most = self._bounds.slice_judged
+        for begin in range(0, len(self._index), most):
             if begin:
                 yield
-            self._index.judge(np.arange(begin, min(begin + JUDGED_MAX, len(self._index))))
+            self._index.judge(np.arange(begin, min(begin + most, len(self._index))))
 
     def _free_unused(self) -> Iterator[None]:
         """Free the unused slot ids."""
@@ -96,12 +92,12 @@ class SlotIds:
 
     def _free_from(self, begin: int) -> int:
         """Free unused slot ids of a slice; returns where the next slice begins."""
-        end = min(begin + SLICE_SLOTS, len(self._index))
+        end = min(begin + self._bounds.slice_slots, len(self._index))
         unused = self._index.is_given[begin:end] & self._usage.is_unused(begin, end)
         unused &= self._sharing.is_unused(begin, end) & self._rounds.is_unused(begin, end)
         slots = begin + np.flatnonzero(unused)
-        if len(slots) > FREED_MAX:
-            slots = slots[:FREED_MAX]
+        if len(slots) > self._bounds.slice_freed:
+            slots = slots[: self._bounds.slice_freed]
             end = int(slots[-1]) + 1
         if len(slots):
             self._index.free(slots)

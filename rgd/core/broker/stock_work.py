@@ -19,10 +19,10 @@ from typing import Final
 
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, SendStockReport
 from rgd.core.broker.events import StockBrokersListed, StockReportReceived
+from rgd.core.broker.round_robin import GROUP_ROWS
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.broker.stock_reports import StockReports, in_parts, nothing_used
-from rgd.core.broker.turns import GROUP_ROWS
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Report, Sender
@@ -36,33 +36,11 @@ from rgd.core.stock.rows import Usage
 from rgd.core.stock.steering import USAGE_MAX, rate_of
 from rgd.core.units import Kind, Nanos, Pair
 
-#: Entries of a report, or rows, that one slice takes in: under 2 ms of one core.
-SLICE_ENTRIES: Final = 32
-
-#: Rows of which one slice looks whether their group is still registered.
-SLICE_KEYS: Final = 2_048
-
-#: Groups whose entries one slice computes at most, and shares, one for each live broker in each kind.
-SLICE_GROUPS: Final = 32
-SLICE_SHARES: Final = 2_048
-
-#: Groups of one report at most, so that encoding it takes under 2 ms, too.
-REPORT_GROUPS: Final = 256
-
-#: Rest for each slice of a report before the next one of changed groups, in nanoseconds: reporting
-#: takes at most about a third of a core.
-REST_NS: Final = 3_200_000
-
-#: Most reports and entries that wait to be taken in; further reports are dropped and counted.
-PENDING_MAX: Final = 256
-PENDING_ENTRIES_MAX: Final = 100_000
-
 #: How often in a stock period silent brokers are searched for.
 CHECKS_A_PERIOD: Final = 4
 
-#: Stock periods in which zeros are reported for a broker that is gone, and most such brokers.
+#: Stock periods in which zeros are reported for a broker that is gone.
 ZEROS_PERIODS: Final = 3
-GONE_MAX: Final = 1_000
 
 _ENDED: Final = object()
 _UNKNOWN: Final = Pair(USAGE_MAX, USAGE_MAX)
@@ -75,11 +53,12 @@ class StockWork:
         self, settings: BrokerSettings, usage: UsageMap, sharing: Sharing, peers: Peers
     ) -> None:
         self._settings = settings
+        self._bounds = settings.bounds.stock
         self._period_ns = settings.stock_period_ns
         self._usage = usage
         self._sharing = sharing
         self._peers = peers
-        self.members = StockMembers(self._period_ns)
+        self.members = StockMembers(self._period_ns, self._bounds)
         sharing.broker_index.stock_names = self.members.names
         self._reports = StockReports(settings, self.members, usage, sharing)
         self._tasks: deque[Iterator[None]] = deque()
@@ -119,12 +98,13 @@ class StockWork:
         if is_ours or not is_service_url(report.broker):
             self.members.refused["name"] += 1
             return []
-        entries = len(report.usage)
-        if self._pending >= PENDING_MAX or self._pending_entries + entries > PENDING_ENTRIES_MAX:
+        entries, bounds = len(report.usage), self._bounds
+        pending_entries = self._pending_entries + entries
+        if self._pending >= bounds.pending_max or pending_entries > bounds.pending_entries_max:
             self.members.refused["pending"] += 1
             return []
         self._pending += 1
-        self._pending_entries += entries
+        self._pending_entries = pending_entries
         is_alone = not self._tasks
         self._tasks.append(self._take(event))
         return self.work(event.now) if is_alone else []
@@ -162,9 +142,9 @@ class StockWork:
         groups = self.members.groups()
         return [
             SendStockReport(part)
-            for begin in range(0, len(groups), REPORT_GROUPS)
+            for begin in range(0, len(groups), self._bounds.report_groups)
             for part in in_parts(
-                self._own_name, nothing_used(groups[begin : begin + REPORT_GROUPS])
+                self._own_name, nothing_used(groups[begin : begin + self._bounds.report_groups])
             )
         ]
 
@@ -202,7 +182,7 @@ class StockWork:
         if self.members.is_newly_off_period(report.broker):
             self._alert(AlarmCode.STOCK_PERIOD_DIFFERS, report.broker)
         entries, groups = iter(report.usage), set[str]()
-        while some := list(islice(entries, SLICE_ENTRIES)):
+        while some := list(islice(entries, self._bounds.slice_entries)):
             changed = [row for entry in some for row in self.members.put(report.broker, entry)]
             self._apply(report.broker, changed)
             groups.update(entry.group for entry in some)
@@ -217,7 +197,7 @@ class StockWork:
             if key.group not in kept:
                 self.members.drop(name, key)
                 dropped.append(key)
-            if len(dropped) == SLICE_ENTRIES or seen % SLICE_KEYS == 0:
+            if len(dropped) == self._bounds.slice_entries or seen % self._bounds.slice_keys == 0:
                 self._apply(name, [(key, Pair()) for key in dropped])
                 dropped = []
                 yield
@@ -252,8 +232,8 @@ class StockWork:
     def _apply_all(self) -> Iterator[None]:
         for name in self.members.names():
             keys = self.members.keys_of(name)
-            for begin in range(0, len(keys), SLICE_ENTRIES):
-                some = keys[begin : begin + SLICE_ENTRIES]
+            for begin in range(0, len(keys), self._bounds.slice_entries):
+                some = keys[begin : begin + self._bounds.slice_entries]
                 self._apply(name, [(key, self.members.counted(name, key)) for key in some])
                 yield
 
@@ -280,7 +260,7 @@ class StockWork:
             self._check_at = self._send_at = self._send_all_at = None
 
     def _note_gone(self, name: str) -> None:
-        if len(self._gone) < GONE_MAX:
+        if len(self._gone) < self._bounds.gone_max:
             self._gone[name] = ZEROS_PERIODS
 
     # Reporting.
@@ -300,8 +280,10 @@ class StockWork:
         names = {stock_name(name) for name in live} | set(self.members.names())
         self._gone = {name: left for name, left in self._gone.items() if name not in names}
         for name in list(self._gone):
-            for begin in range(0, len(groups) if me == min(live) else 0, REPORT_GROUPS):
-                self._post(name, nothing_used(groups[begin : begin + REPORT_GROUPS]))
+            for begin in range(
+                0, len(groups) if me == min(live) else 0, self._bounds.report_groups
+            ):
+                self._post(name, nothing_used(groups[begin : begin + self._bounds.report_groups]))
                 yield
             self._gone[name] -= 1
             if not self._gone[name]:
@@ -310,7 +292,7 @@ class StockWork:
     def _send(self, groups: Sequence[str]) -> Iterator[None]:
         """Report some groups; a broker without shares from the map has nothing to report."""
         a_slice = self._groups_a_slice
-        rest_ns = max(self._settings.min_interval_ns, len(groups) * REST_NS // a_slice)
+        rest_ns = max(self._settings.min_interval_ns, len(groups) * self._bounds.rest_ns // a_slice)
         self._rested_at = Nanos(self._now + rest_ns)
         entries: list[GroupUsage] = []
         for begin in range(0, len(groups), a_slice):
@@ -320,7 +302,7 @@ class StockWork:
             entries += self._reports.entries(some)
             shares = len(some) * len(Kind) * len(self._sharing.brokers)
             self.groups_worked += max(len(some), shares // GROUP_ROWS)
-            if len(entries) + SLICE_GROUPS > REPORT_GROUPS:
+            if len(entries) + self._bounds.slice_groups > self._bounds.report_groups:
                 self._post(self._own_name, entries)
                 entries = []
             yield
@@ -329,7 +311,7 @@ class StockWork:
     @property
     def _groups_a_slice(self) -> int:
         shares_of_group = len(Kind) * len(self._sharing.brokers)
-        return max(1, min(SLICE_GROUPS, SLICE_SHARES // shares_of_group))
+        return max(1, min(self._bounds.slice_groups, self._bounds.slice_shares // shares_of_group))
 
     def _post(self, name: str, entries: Iterable[GroupUsage]) -> None:
         effects = [SendStockReport(report) for report in in_parts(name, entries)]

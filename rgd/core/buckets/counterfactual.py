@@ -16,13 +16,8 @@ share, two groups of a chain could block each other: each would stay small becau
 small.
 """
 
-from typing import Final
-
 from rgd.core.buckets.bucket import PICO
 from rgd.core.units import COUNT_MAX, Milli, Nanos
-
-#: Most groups for which a level has counterfactual buckets; beyond it, the level drops them all.
-COUNTERFACTUALS_MAX: Final = 100_000
 
 
 class Counterfactual:

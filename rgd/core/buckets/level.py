@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import sub
 from typing import Final, NamedTuple
 
-from rgd.core.buckets import counterfactual
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.bucket import NEVER, PICO, Buckets
 from rgd.core.buckets.counterfactual import Counterfactual
 from rgd.core.buckets.decision import Level, TooLarge
@@ -45,6 +45,7 @@ class BucketSettings:
     round_ms: int
     #: Minimum time between two reports, and time between two ticks.
     min_interval_ms: int = 100
+    bounds: BucketBounds = BOUNDS.buckets
 
 
 class LevelState(Buckets):
@@ -52,6 +53,7 @@ class LevelState(Buckets):
 
     __slots__ = (
         "_counterfactuals",
+        "_counterfactuals_max",
         "_is_faster",
         "_live_brokers",
         "_request_max_ms",
@@ -88,6 +90,7 @@ class LevelState(Buckets):
         self._is_faster, self._live_brokers = False, 0
         #: By group: the buckets as if that group had refused nothing.
         self._counterfactuals: dict[str, Counterfactual] = {}
+        self._counterfactuals_max = settings.bounds.counterfactuals_max
 
     def set_rates(self, quota: Rates, share: Rates, now: Nanos) -> None:
         """Put `share` of `quota` in force; debt stays, a new bucket starts full."""
@@ -163,7 +166,7 @@ class LevelState(Buckets):
             self._counterfactuals.clear()
         one = self._counterfactuals.get(group)
         if one is None:
-            if len(self._counterfactuals) >= counterfactual.COUNTERFACTUALS_MAX:
+            if len(self._counterfactuals) >= self._counterfactuals_max:
                 self._counterfactuals.clear()
             one = self._counterfactuals[group] = Counterfactual(self.spilled, now)
         messages = size = COUNT_MAX
@@ -249,7 +252,9 @@ class GroupState(LevelState):
         #: The last change of groups that this level has applied (`rgd.core.buckets.levels`).
         self.generation = 0
         #: The counters that requests add to.
-        self.counters = Counters(now, Touched() if touched is None else touched, self)
+        topics_max = settings.bounds.window_topics_max
+        touched = Touched() if touched is None else touched
+        self.counters = Counters(now, touched, self, topics_max=topics_max)
         #: Its soft limit, a shadow level (`rgd.core.buckets.soft`); None: it has none.
         self.soft: LevelState | None = None
         #: Whether this broker has reported demand for the group to its peers.

@@ -3,8 +3,9 @@
 Law: a level returned from here follows the newest snapshot. Until it was updated it accrued no more
 than was allowed: tokens and debt stay, and there is no free burst.
 
-If few groups changed, they are updated at once. If many may have changed, each level is updated
-when it is next used, as of the time of the change; `work` updates the rest in slices. Full limit
+If few groups changed, they are updated at once. If many may have changed, or the depth did, each
+level is updated when it is next used, as of the time of the change; `work` updates the rest in
+slices. Full limit
 buckets that no chain uses are evicted if there are many, because a new bucket is the same.
 
 `rgd.core.buckets.chain` says which levels apply to a name.
@@ -12,7 +13,7 @@ buckets that no chain uses are evicted if there are many, because a new bucket i
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import BucketSettings, GroupKey, GroupState, LevelState
@@ -24,15 +25,6 @@ from rgd.core.policies.model import UNLIMITED, Group, Limits, Rates, TopicSplit,
 from rgd.core.policies.precedence import subscription_limit, topic_limit
 from rgd.core.policies.snapshot import EMPTY_SNAPSHOT, Changes, PolicySnapshot, changes_between
 from rgd.core.units import Kind, Nanos
-
-#: Levels, or topics' parts, that are processed in one slice: well under 2 ms of one core.
-SLICE_LEVELS: Final = 64
-
-#: Limit buckets that are kept even if no chain refers to them. Above it, unused full buckets are
-#: evicted. From `LIMITS_MAX` on, which is twice the number that chains can refer to, unused buckets
-#: that are not full are evicted too. Eviction checks a few buckets at a time, in turn.
-LIMITS_KEPT: Final = 100_000
-LIMITS_MAX: Final = 800_000
 
 #: Computes this broker's share of a group in a kind, at the time of the request or change.
 ShareOf = Callable[[Group, Kind, Nanos], Rates]
@@ -89,6 +81,7 @@ class Levels:
         self, settings: BucketSettings, share_of: ShareOf, topic_split: TopicSplit
     ) -> None:
         self._settings = settings
+        self._bounds = settings.bounds
         self._share_of = share_of
         #: The mode of groups whose policy does not set one.
         self._topic_split = topic_split
@@ -108,7 +101,9 @@ class Levels:
         self._unsplit: dict[GroupKey, None] = {}
         #: Groups whose topics are being weighed (`SplitShare.weigh`).
         self._weighing: dict[GroupKey, None] = {}
-        self._group_burst_ns = settings.burst_ns
+        #: The depth of groups' buckets, and the least since the first change that a group may have
+        #: missed.
+        self._group_burst_ns = self._least_burst_ns = settings.burst_ns
         #: Brokers that share the quotas, including this one.
         self.live_brokers = 1
         #: Counters of groups that requests added to since the last tick; the first one calls
@@ -118,7 +113,7 @@ class Levels:
         #: they refused work and no report has told the peers. The report empties it.
         self.urgent: dict[GroupKey, None] = {}
         #: What throttled the dispatch of each subscription.
-        self.throttled = ThrottledTable()
+        self.throttled = ThrottledTable(settings.bounds)
         #: Called when a group becomes urgent because it refused work that no report has shown.
         self.on_unreported: Callable[[], None] = _nobody_listens
 
@@ -205,7 +200,7 @@ class Levels:
         changes = changes or changes_between(self._snapshot, snapshot)
         self._snapshot = snapshot
         if changes.groups is None:
-            self._group_change.happen(len(self._group_order), now)
+            self._change_groups(now)
         else:
             keys = (GroupKey(name, kind) for name in sorted(changes.groups) for kind in Kind)
             for key in keys:
@@ -227,20 +222,16 @@ class Levels:
     def set_group_burst(self, burst_ns: int, now: Nanos) -> None:
         """Set the depth of every group's buckets; 0 grants one request at a time, by debt."""
         self._drop_chains()
-        before, self._group_burst_ns = self._group_burst_ns, burst_ns
-        if burst_ns < before:
-            # Tokens above the lower depth are spilled now, not at the next use.
-            for state in list(self.states()):
-                self._follow(state, now)
-        elif burst_ns > before:
-            self._group_change.happen(len(self._group_order), now)
+        if burst_ns != self._group_burst_ns:
+            self._group_burst_ns = burst_ns
+            self._change_groups(now)
 
     def end_round(self, now: Nanos) -> None:
         """Start weighing the topics of divided shares; divide shares that have paid their debt."""
         for key, split in self._splits.items():
             split.end_round()
             self._weighing[key] = None
-        self._weigh(SLICE_LEVELS, now)
+        self._weigh(self._bounds.slice_levels, now)
         ready = [key for key in self._unsplit if not self._groups[key].owes(now)]
         for key in ready:
             self._follow(self._groups[key], now)
@@ -249,7 +240,7 @@ class Levels:
 
     def work(self, now: Nanos) -> None:
         """Process a slice of the levels behind the last change and of the topics to be weighed."""
-        left = SLICE_LEVELS
+        left = most = self._bounds.slice_levels
         count = min(left, self._group_change.left)
         for _ in range(count):
             self._look_at_group(now)
@@ -258,7 +249,7 @@ class Levels:
         count = min(left, self._limit_change.left)
         self.look_at_limits(count, now)
         self._limit_change.left -= count
-        self.levels_worked += SLICE_LEVELS - left + count
+        self.levels_worked += most - left + count
         if left > count:
             self._weigh(left - count, now)
 
@@ -268,8 +259,10 @@ class Levels:
             level = self._limit_order.popleft()
             if not self._refresh_limit(level):
                 continue
-            is_spare = level.used_in != self._generation and len(self._limits) > LIMITS_KEPT
-            if is_spare and (len(self._limits) >= LIMITS_MAX or level.is_full(now)):
+            is_spare = (
+                level.used_in != self._generation and len(self._limits) > self._bounds.limits_kept
+            )
+            if is_spare and (len(self._limits) >= self._bounds.limits_max or level.is_full(now)):
                 del self._limits[level.key]
             else:
                 self._limit_order.append(level)
@@ -279,6 +272,12 @@ class Levels:
     def _drop_chains(self) -> None:
         """Drop all chains, so that none uses an outdated level."""
         self._generation += 1
+
+    def _change_groups(self, now: Nanos) -> None:
+        """Have every group apply the policies and the depth in force when it is next used."""
+        change, burst_ns = self._group_change, self._group_burst_ns
+        self._least_burst_ns = min(self._least_burst_ns, burst_ns) if change.left else burst_ns
+        change.happen(len(self._group_order), now)
 
     def _look_at_group(self, now: Nanos) -> None:
         if not self._group_order:
@@ -308,18 +307,32 @@ class Levels:
             split.parts(now)
         state.shadow = group.shadow
         self._soften(state, group)
-        state.burst_ns = self._group_burst_ns
         change = self._group_change
         if state.generation != change.generation:
-            if state.generation < change.generation - 1:
-                # It missed intermediate rates, so it accrues nothing for that time.
-                state.pause(change.since, change.at)
             # A higher share may have risen only just now, so the lower one applies until now.
-            self._set_rates(state, quota, lower(state.share, share), change.at)
+            least = lower(state.share, share)
+            if state.generation < change.generation - 1:
+                self._catch_up(state, quota, least)
+            state.burst_ns = self._group_burst_ns
+            self._set_rates(state, quota, least, change.at)
+        state.burst_ns = self._group_burst_ns
         self._set_rates(state, quota, share, now)
         self._split(state, group, now)
         # Assigned last, so that a failed call is repeated.
         state.generation = change.generation
+
+    def _catch_up(self, state: GroupState, quota: Rates, share: Rates) -> None:
+        """Bring a group that missed several changes to the time of the last one.
+
+        It accrues nothing for the time between them, and keeps what fits the least depth.
+        """
+        change = self._group_change
+        state.pause(change.since, change.at)
+        if self._least_burst_ns < state.burst_ns:
+            # Each part would have to do the same, so the share is divided anew.
+            self._undivide(state.key)
+            state.burst_ns = self._least_burst_ns
+            self._set_rates(state, quota, share, change.at)
 
     def _soften(self, state: GroupState, group: Group) -> None:
         """Give a group the soft limit of its policy, or none; its rates follow."""
@@ -346,7 +359,7 @@ class Levels:
         elif split is not None:
             split.set_mode(mode)
             self._weighing[state.key] = None
-            self._weigh(SLICE_LEVELS, now)
+            self._weigh(self._bounds.slice_levels, now)
         elif state.owes(now):
             # Parts start without debt, so the debt would be granted twice.
             self._unsplit[state.key] = None

@@ -43,15 +43,6 @@ from rgd.core.units import Kind, Nanos, Pair
 #: Retry time advertised to a caller that is refused because no policies are known.
 UNKNOWN_RETRY_MS: Final = 1000
 
-#: Most resolved names kept; a full table is dropped whole.
-CHAINS_MAX: Final = 200_000
-
-#: Dropped chains freed in one slice, and for each new chain: freeing all at once would take long.
-SLICE_CHAINS: Final = 1_000
-CHAINS_PER_NEW: Final = 4
-#: Limits processed for each new chain: more than a chain can add, so their table stays bounded.
-LIMITS_PER_NEW: Final = 4
-
 
 class Ungoverned(NamedTuple):
     """Requests that were decided without a limit."""
@@ -199,14 +190,14 @@ class Limiter(Levels):
         if super().is_behind:
             super().work(now)
         else:
-            self._free(SLICE_CHAINS)
+            self._free(self._bounds.slice_chains)
 
     def names_asked(self) -> list[Name]:
-        """Names requested since the policies came into force, at most `CHAINS_MAX`.
+        """Names requested since the policies came into force, at most `BucketBounds.chains_max`.
 
         A rarely requested name may be missing.
         """
-        # Only a copy: with `CHAINS_MAX` names, more work here would delay requests.
+        # Only a copy: with that many names, more work here would delay requests.
         return [*self._chains]
 
     def drain_ungoverned(self) -> Ungoverned:
@@ -257,10 +248,10 @@ class Limiter(Levels):
             return chain
         # The name is new, or one of its parts went idle.
         self.resolved_total += 1
-        if len(self._chains) >= CHAINS_MAX:
+        if len(self._chains) >= self._bounds.chains_max:
             self._drop_chains()
-        self._free(CHAINS_PER_NEW)
-        self.look_at_limits(LIMITS_PER_NEW, now)
+        self._free(self._bounds.chains_per_new)
+        self.look_at_limits(self._bounds.limits_per_new, now)
         chain = self._chains[name] = self._compiled(name, attempt, held, now)
         self.blocked.note(name)
         return chain

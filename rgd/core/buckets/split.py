@@ -27,8 +27,6 @@ from rgd.core.policies.model import Rate, Rates, TopicSplit, lower
 from rgd.core.shares.model import PPM
 from rgd.core.units import Nanos, Pair
 
-#: Most parts of one group in one kind; further topics share one common part while it is active.
-SPLIT_TOPICS_MAX: Final = 10_000
 #: Whole rounds without a request after which a topic loses its part.
 IDLE_ROUNDS: Final = 2
 #: Part of the share split evenly under `proportional`, so that a new topic can start.
@@ -205,7 +203,7 @@ class SplitShare:
         self._before = self._streams
         self._laid_out = (now, 0)
         self._parts: dict[str | None, TopicPart] = {}
-        #: The shared part of all topics beyond `SPLIT_TOPICS_MAX`.
+        #: The shared part of all topics beyond `BucketBounds.split_topics_max`.
         self._common: TopicPart | None = None
         #: The mode that the present layout is for; the first topics join with equal weights.
         self._laid_out_for = TopicSplit.EVEN
@@ -223,7 +221,7 @@ class SplitShare:
         """The part of a topic, created if needed; requests without a topic count as one topic."""
         if (part := self._parts.get(topic)) is not None:
             return part
-        if len(self._parts) < SPLIT_TOPICS_MAX:
+        if len(self._parts) < self._settings.bounds.split_topics_max:
             part = self._parts[topic] = self._join(topic, now)
             return part
         if self._common is None:
@@ -233,7 +231,7 @@ class SplitShare:
     def look(self, topic: str | None, now: Nanos) -> TopicPart | None:
         """A copy of a topic's part, updated to `now`, if it exists; the part stays unchanged."""
         part = self._parts.get(topic)
-        if part is None and len(self._parts) >= SPLIT_TOPICS_MAX:
+        if part is None and len(self._parts) >= self._settings.bounds.split_topics_max:
             part = self._common
         if part is None:
             return None

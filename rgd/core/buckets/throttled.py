@@ -7,21 +7,19 @@ most one event. A request that is refused whole counts as if its caller accepted
 levels that refuse it.
 
 Only throttled requests come here; a grant costs nothing. A subscription has counters from its first
-throttled request until `IDLE_NS` after its last one. Beyond `SUBSCRIPTIONS_MAX` of them, further
-ones are counted together.
+throttled request until `IDLE_NS` after its last one. Beyond `BucketBounds.throttled_max` of them,
+further ones are counted together.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.bucket import NEVER
 from rgd.core.buckets.decision import Level
 from rgd.core.buckets.level import LevelState
 from rgd.core.units import NS_PER_MS, NS_PER_S, Dimension, Nanos
-
-#: Most subscriptions with counters of their own, at some 700 bytes each.
-SUBSCRIPTIONS_MAX: Final = 10_000
 
 #: A subscription without a throttled request for so long is forgotten.
 IDLE_NS: Final = 3600 * NS_PER_S
@@ -29,7 +27,7 @@ IDLE_NS: Final = 3600 * NS_PER_S
 #: Subscriptions that are checked for idleness for each new one.
 _CHECKED_PER_NEW: Final = 4
 
-#: The name of all subscriptions beyond `SUBSCRIPTIONS_MAX`; no topic has this full name.
+#: The name of all subscriptions beyond the most; no topic has this full name.
 OTHER: Final = "other"
 
 #: The levels that throttle dispatch; a backlog only blocks publishing.
@@ -79,7 +77,8 @@ class _Counts:
 class ThrottledTable:
     """The counters of every subscription that was throttled lately."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: BucketBounds = BOUNDS.buckets) -> None:
+        self._bounds = bounds
         #: By topic and subscription.
         self._topics: dict[str, dict[str, _Counts]] = {}
         #: Each one once, in the order in which they are checked.
@@ -144,7 +143,7 @@ class ThrottledTable:
                 self._forget(*name)
             else:
                 self._order.append(name)
-        if len(self._order) >= SUBSCRIPTIONS_MAX:
+        if len(self._order) >= self._bounds.throttled_max:
             return self._other
         counts = self._topics.setdefault(topic, {})[subscription] = _Counts()
         self._order.append((topic, subscription))

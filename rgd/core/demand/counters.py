@@ -13,12 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.demand.unsaid import UnsaidBound
 from rgd.core.units import COUNT_MAX, Nanos, Pair
-
-#: Most topics (and callers that hold work back) tracked in one window; further ones are not
-#: counted.
-WINDOW_TOPICS_MAX: Final = 100_000
 
 #: Values of `Counters.row` without a row: never assigned, and freed.
 NO_ROW: Final = -1
@@ -74,6 +71,8 @@ class Counters:
     #: Topics active in the open window, and what each of them holds back.
     topics: set[str | None] = field(default_factory=set)
     held: dict[str | None, Pair] = field(default_factory=dict)
+    #: Most entries of each of the two.
+    topics_max: int = BOUNDS.buckets.window_topics_max
     #: Whether it is in `touched`, and when it was added there: the first request since the last
     #: tick.
     is_touched: bool = False
@@ -166,12 +165,12 @@ class Counters:
 
     def hold(self, held: Pair, topic: str | None) -> None:
         """Record what a caller holds back; the last value of a topic in the window counts."""
-        if topic in self.held or len(self.held) < WINDOW_TOPICS_MAX:
+        if topic in self.held or len(self.held) < self.topics_max:
             self.held[topic] = held
 
     def note(self, topic: str | None) -> None:
         """Record a request's topic, and have the next tick read these counters."""
-        if topic not in self.topics and len(self.topics) < WINDOW_TOPICS_MAX:
+        if topic not in self.topics and len(self.topics) < self.topics_max:
             self.topics.add(topic)
         if not self.is_touched:
             self.is_touched = True

@@ -5,7 +5,7 @@ when no column holds anything in it (`rgd.core.broker.slot_ids` decides this). A
 stay valid while groups come and go.
 
 Peers may send names that no policy has, and may invent them. All such names together get at most
-`UNKNOWN_MAX` slots, and `room` limits how many one call may add for a peer. Groups with policies
+`ExchangeBounds.unknown_slots_max` slots, and `room` limits how many one call may add for a peer. Groups with policies
 get the rest. A name that gets no slot is counted, and never displaces an assigned slot.
 """
 
@@ -16,17 +16,10 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rgd.core.bounds import BOUNDS, ExchangeBounds
 from rgd.core.buckets.level import GroupKey
 from rgd.core.exchange.columns import KINDS, Codes, Flags, Ints, kind_code
 from rgd.core.exchange.shards import NameHashes, name_hash
-
-#: Most groups and kinds that a daemon tracks, ten times PIP-82's cluster (100,000 groups in both
-#: kinds); beyond it, a new group of this broker is granted its floor.
-SLOTS_MAX: Final = 2_000_000
-
-#: Most slots of groups without policies, twice PIP-82's cluster: reports may arrive before
-#: policies.
-UNKNOWN_MAX: Final = 400_000
 
 #: The slot id of a group that has no slot.
 NO_SLOT: Final = -1
@@ -48,7 +41,9 @@ _Column = TypeVar("_Column", bound=np.generic)
 class GroupIndex:
     """Slots of groups and kinds; `len` is one more than the greatest slot ever assigned."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: ExchangeBounds = BOUNDS.exchange) -> None:
+        #: Of this and of everything else that is kept by its slots.
+        self.bounds = bounds
         #: [slots] a freed slot keeps its last key until it is reused.
         self.keys: list[GroupKey] = []
         #: [slots] 64-bit hash of the key, the same on every broker.
@@ -144,7 +139,7 @@ class GroupIndex:
             kinds: [rows].
             room: most new slots for groups without policies; None: as many as are left.
         """
-        left = UNKNOWN_MAX - self.unknown
+        left = self.bounds.unknown_slots_max - self.unknown
         room = left if room is None else min(left, room)
         given = []
         for row in np.flatnonzero(missing).tolist():
@@ -199,7 +194,7 @@ class GroupIndex:
         if self._free:
             slot = self._free.pop()
             self.keys[slot] = key
-        elif len(self.keys) < SLOTS_MAX:
+        elif len(self.keys) < self.bounds.slots_max:
             slot = len(self.keys)
             self.keys.append(key)
         else:

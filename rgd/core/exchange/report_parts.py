@@ -1,7 +1,7 @@
 """Divides a broker's rows into reports that fit one message of the exchange.
 
-Law: whatever the numbers and names, the rows of one part need at most `PART_BYTES_MAX` on the
-wire. Sizes are upper bounds of a row (`ROW_BYTES_MAX` plus its group's name), not actual sizes.
+Law: whatever the numbers and names, the rows of one part need at most
+`ExchangeBounds.part_bytes_max` on the wire. Sizes are upper bounds of a row (`ROW_BYTES_MAX` plus its group's name), not actual sizes.
 A legal state is therefore never too large to send.
 
 Changed rows may be divided anywhere: rows are absolute, and every part has its own sequence. A
@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.exchange.columns import Ints, UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import ALL_ROWS, Span
@@ -24,14 +25,6 @@ from rgd.core.policies.names import NAME_MAX
 #: and its number.
 ROW_BYTES_MAX: Final = 64
 
-#: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
-#: room than the rest of a report needs.
-PART_BYTES_MAX: Final = 1_000_000
-
-#: This many rows fit whatever their names are, and no more than `_ROWS_MAX`, however short.
-_ROWS_SURE: Final = PART_BYTES_MAX // (ROW_BYTES_MAX + NAME_MAX)
-_ROWS_MAX: Final = PART_BYTES_MAX // ROW_BYTES_MAX
-
 
 class StatePart(NamedTuple):
     """Part of a whole state: the slots of its rows, and the span whose rows are all included."""
@@ -40,16 +33,19 @@ class StatePart(NamedTuple):
     span: Span
 
 
-def parts_of_rows(rows: UsageColumns) -> Sequence[UsageColumns]:
+def parts_of_rows(
+    rows: UsageColumns, bytes_max: int = BOUNDS.exchange.part_bytes_max
+) -> Sequence[UsageColumns]:
     """Changed rows in as many parts as are needed; at least one part."""
-    if len(rows) <= _ROWS_SURE:
+    if len(rows) <= bytes_max // (ROW_BYTES_MAX + NAME_MAX):
+        # They fit whatever their names are.
         return (rows,)
     sizes = np.fromiter(map(len, rows.groups), np.int64, len(rows)) + ROW_BYTES_MAX
     ends = np.cumsum(sizes)
     parts, begin = [], 0
     while begin < len(rows):
         before = int(ends[begin - 1]) if begin else 0
-        end = int(np.searchsorted(ends, before + PART_BYTES_MAX, side="right"))
+        end = int(np.searchsorted(ends, before + bytes_max, side="right"))
         parts.append(rows.between(begin, end))
         begin = end
     return parts
@@ -60,16 +56,19 @@ def part_of_state(index: GroupIndex, slots: Ints, begin: int) -> StatePart:
 
     The span of the last part ends at 2^64.
     """
+    bytes_max = index.bounds.part_bytes_max
     sizes = index.name_bytes[slots].astype(np.int64) + ROW_BYTES_MAX
-    if begin == 0 and sizes.sum() <= PART_BYTES_MAX:
+    if begin == 0 and sizes.sum() <= bytes_max:
         return StatePart(slots, ALL_ROWS)
     hashes = index.hashes[slots]
     left = np.flatnonzero(hashes >= np.uint64(begin))
-    if len(left) > _ROWS_MAX:
+    # No more rows fit, however short their names are.
+    rows_max = bytes_max // ROW_BYTES_MAX
+    if len(left) > rows_max:
         # Selection scans all remaining hashes, but only the rows that may fit are sorted.
-        left = left[np.argpartition(hashes[left], _ROWS_MAX)[: _ROWS_MAX + 1]]
+        left = left[np.argpartition(hashes[left], rows_max)[: rows_max + 1]]
     left = left[np.argsort(hashes[left], kind="stable")]
-    count = int(np.searchsorted(np.cumsum(sizes[left]), PART_BYTES_MAX, side="right"))
+    count = int(np.searchsorted(np.cumsum(sizes[left]), bytes_max, side="right"))
     if count == len(left):
         return StatePart(slots[left], Span(begin))
     end = max(begin + 1, int(hashes[left[count]]))

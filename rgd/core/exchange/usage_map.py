@@ -36,16 +36,6 @@ from rgd.core.exchange.shards import WHOLE, Shard, numbers_of
 from rgd.core.runs import Places, indexes_of, run_of
 from rgd.core.units import Pair
 
-#: Most rows kept of one broker; further rows are dropped, and then its hash differs.
-ROWS_MAX: Final = 1_000_000
-
-#: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
-#: cluster sends in both kinds. Policies may arrive later than the reports.
-UNKNOWN_ROWS_MAX: Final = 20_000
-
-#: Most changed rows that update a known hash; after a larger change it is computed from all rows.
-HASHED_ROWS_MAX: Final = 256
-
 _NO_PLACES: Final[Ints] = np.zeros(0, np.int64)
 
 
@@ -194,7 +184,7 @@ class UsageMap:
         if number is None:
             return True
         holding = self._holding(number, shard)
-        return holding.hash is not None or len(holding) <= HASHED_ROWS_MAX
+        return holding.hash is not None or len(holding) <= self.index.bounds.hashed_rows_max
 
     def brokers(self) -> set[str]:
         """Every broker that has a row."""
@@ -228,7 +218,7 @@ class UsageMap:
             end: index after the last of them.
         """
         part = rows.between(begin, end)
-        room = max(0, UNKNOWN_ROWS_MAX - begin)
+        room = max(0, self.index.bounds.unknown_rows_max - begin)
         self.index.slots(part.groups, part.kinds, skip=part.is_idle, room=room)
 
     def is_partial(self, broker: str) -> bool:
@@ -296,7 +286,7 @@ class UsageMap:
         told, shard, names = report.rows, report.shard, report.rows.groups
         holding = self._holding(number, shard)
         # A full state replaces the held rows, so the limit counts only the rows kept of it.
-        room = UNKNOWN_ROWS_MAX if report.full else None
+        room = self.index.bounds.unknown_rows_max if report.full else None
         if not isinstance(names, NumberedNames):
             slots = self._look_up(number, shard, told, room)
             rows = holding.find(slots)
@@ -351,7 +341,7 @@ class UsageMap:
         """Number of further rows of groups without policies that a broker may have."""
         is_unknown, holdings = self.index.is_unknown, self._holdings[number].values()
         held = sum(int(np.count_nonzero(is_unknown[holding.slots])) for holding in holdings)
-        return max(0, UNKNOWN_ROWS_MAX - held)
+        return max(0, self.index.bounds.unknown_rows_max - held)
 
     def _row(self, row: int) -> StoredRow:
         rates = self._rows.rates(slice(row, row + 1))[:, 0].tolist()
@@ -413,8 +403,9 @@ class UsageMap:
         if np.count_nonzero(unknown):
             kept &= ~unknown | (np.cumsum(unknown) <= self._room(number))
         held = sum(map(len, self._holdings[number].values()))
-        if held + len(kept) > ROWS_MAX:
-            kept &= np.cumsum(kept) <= ROWS_MAX - held
+        room = self.index.bounds.rows_max - held
+        if len(kept) > room:
+            kept &= np.cumsum(kept) <= room
         return kept
 
     def _rewrite(self, rows: Places, slots: Ints, amounts: Amounts) -> Ints:
@@ -451,14 +442,14 @@ class UsageMap:
         Until `_hash_in` the hash is not known, so an exception in between leaves no wrong one.
         """
         before, holding.hash = holding.hash, None
-        rows = None if before is None else _hashed(parts)
+        rows = None if before is None else _hashed(parts, self.index.bounds.hashed_rows_max)
         if before is None or rows is None:
             return None
         return _Rest(before, self._rows.terms(rows, self.index.hashes))
 
     def _hash_in(self, holding: BrokerRows, rest: _Rest | None, *parts: Places) -> None:
         """Set the hash after rows changed, were removed or were added; `parts` are there now."""
-        rows = None if rest is None else _hashed(parts)
+        rows = None if rest is None else _hashed(parts, self.index.bounds.hashed_rows_max)
         if rest is None or rows is None:
             return
         terms = self._rows.terms(rows, self.index.hashes)
@@ -472,10 +463,10 @@ def _all(slots: Ints) -> Flags:
     return np.ones(len(slots), np.bool_)
 
 
-def _hashed(parts: Sequence[Places]) -> Places | None:
-    """The rows of all parts, to be hashed in one pass; None if a part has too many."""
+def _hashed(parts: Sequence[Places], most: int) -> Places | None:
+    """The rows of all parts, to be hashed in one pass; None if a part has more than so many."""
     counts = [part.stop - part.start if isinstance(part, slice) else len(part) for part in parts]
-    if max(counts) > HASHED_ROWS_MAX:
+    if max(counts) > most:
         return None
     some = [part for part, count in zip(parts, counts, strict=True) if count] or parts[:1]
     if len(some) == 1:

@@ -20,6 +20,7 @@ Laws:
 from collections import Counter
 from enum import StrEnum
 
+from rgd.core.bounds import BOUNDS, LeaseBounds
 from rgd.core.buckets.bucket import PICO
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.charge import put_back
@@ -56,9 +57,9 @@ class LeaseEvent(StrEnum):
 class Leases:
     """The leases that one limiter has granted."""
 
-    def __init__(self, limiter: Limiter) -> None:
+    def __init__(self, limiter: Limiter, bounds: LeaseBounds = BOUNDS.leases) -> None:
         self._limiter = limiter
-        self.table = LeaseTable()
+        self.table = LeaseTable(bounds)
         self._events: Counter[LeaseEvent] = Counter()
 
     def open(self, request: LeaseRequest, lease_id: str, now: Nanos) -> LeaseAnswer | Answer:

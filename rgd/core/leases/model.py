@@ -8,10 +8,6 @@ from rgd.core.errors import CoreError
 from rgd.core.policies.model import Rate
 from rgd.core.units import NS_PER_MS, NS_PER_S, Pair
 
-#: Most leases at a time, at some 800 bytes each, and most of one holder.
-LEASES_MAX: Final = 20_000
-LEASES_PER_HOLDER_MAX: Final = 4_000
-
 #: Shortest and longest lifetime that a caller may ask for, and the one of a caller that does not.
 TTL_MIN_NS: Final = 100 * NS_PER_MS
 TTL_MAX_NS: Final = 60 * NS_PER_S

@@ -1,8 +1,8 @@
 """Every live lease: who has it, when it ends, and what all leases of a level want and hold.
 
-Laws: there are at most `LEASES_MAX` leases, and `LEASES_PER_HOLDER_MAX` of one holder. A lease ends
-once: by its release or by its expiry, whichever is first. After its expiry it is unknown and takes nobody's
-room, also while it is still in the table.
+Laws: there are at most `LeaseBounds.leases_max` leases, and `leases_per_holder_max` of one holder. A lease
+ends once: by its release or by its expiry, whichever is first. After its expiry it is unknown and takes
+nobody's room, also while it is still in the table.
 
 Expired leases are removed by the calls that follow (`ENDED_PER_CALL`) and at the ends of rounds
 (`ENDED_PER_ROUND`): few by each call, because a call must not cost more beside thousands of them.
@@ -11,12 +11,11 @@ Expired leases are removed by the calls that follow (`ENDED_PER_CALL`) and at th
 from collections.abc import Iterator
 from typing import Final
 
+from rgd.core.bounds import LeaseBounds
 from rgd.core.buckets.decision import Name
 from rgd.core.buckets.level import GroupState, LevelState
 from rgd.core.leases.expiries import Expiries
 from rgd.core.leases.model import (
-    LEASES_MAX,
-    LEASES_PER_HOLDER_MAX,
     LeaseRequest,
     TooManyLeases,
     UnknownLease,
@@ -117,7 +116,8 @@ def _expiry(lease: Lease) -> Nanos:
 class LeaseTable:
     """The leases of one daemon, by their ids."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: LeaseBounds) -> None:
+        self._bounds = bounds
         self._leases: dict[str, Lease] = {}
         self._of_holder: dict[str, Holder] = {}
         #: All leases, at or before their expiry.
@@ -152,16 +152,17 @@ class LeaseTable:
         Raises:
             TooManyLeases: a limit is reached.
         """
-        if len(self._leases) >= LEASES_MAX:
+        most, most_of_holder = self._bounds.leases_max, self._bounds.leases_per_holder_max
+        if len(self._leases) >= most:
             self.expire(now, ENDED_WHEN_FULL)
-        if len(self._leases) >= LEASES_MAX:
-            raise TooManyLeases(LEASES_MAX, "the daemon")
+        if len(self._leases) >= most:
+            raise TooManyLeases(most, "the daemon")
         held = self._of_holder.get(holder)
-        if held is None or not holder or len(held.leases) < LEASES_PER_HOLDER_MAX:
+        if held is None or not holder or len(held.leases) < most_of_holder:
             return
         expired = held.expired(now)
         if expired is None:
-            raise TooManyLeases(LEASES_PER_HOLDER_MAX, "the caller")
+            raise TooManyLeases(most_of_holder, "the caller")
         self._end_expired(expired)
 
     def add(self, lease: Lease) -> None:

@@ -13,15 +13,12 @@ from dataclasses import InitVar, dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.policies.index import PolicyIndex, index_of
 from rgd.core.policies.model import Attachments, Backlogs, Group, Limits
 from rgd.core.policies.names import namespace_of_topic, tenant_of
 from rgd.core.policies.precedence import Scope, names_of
 from rgd.core.policies.table import changed_keys
-
-#: Most changed groups whose slot ids, shares and buckets are updated at once: together they take
-#: well under 2 ms of one core each.
-CHANGES_MAX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ EMPTY_SNAPSHOT = PolicySnapshot()
 class Changes(NamedTuple):
     """What differs between two snapshots; computed once, and handed to all that follow policies."""
 
-    #: The names of the groups that differ, at most `CHANGES_MAX`; None: any may differ.
+    #: The names of the groups that differ; None: any may differ, because they are many.
     groups: Collection[str] | None
     #: Whether the limits of the broker, of topics or of subscriptions may differ.
     limits: bool
@@ -112,8 +109,10 @@ class Changes(NamedTuple):
 ALL_CHANGED: Final = Changes(None, limits=True)
 
 
-def changes_between(before: PolicySnapshot, after: PolicySnapshot) -> Changes:
-    """Compare two snapshots, in a time that does not grow with their size."""
+def changes_between(
+    before: PolicySnapshot, after: PolicySnapshot, most: int = BOUNDS.sharing.changes_max
+) -> Changes:
+    """Compare two snapshots, in a time that does not grow with their size; at most so many groups are named."""
     old, new = before.limits, after.limits
     limits = old.broker != new.broker or any(
         one is not other and (one or other)
@@ -125,4 +124,4 @@ def changes_between(before: PolicySnapshot, after: PolicySnapshot) -> Changes:
             (old.topic_subscriptions, new.topic_subscriptions),
         )
     )
-    return Changes(changed_keys(before.groups, after.groups, CHANGES_MAX), limits)
+    return Changes(changed_keys(before.groups, after.groups, most), limits)

@@ -19,15 +19,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
+from rgd.core.bounds import BOUNDS, StockBounds
 from rgd.core.buckets.level import GroupKey
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.stock.rows import BrokerRows, Usage
 from rgd.core.units import Kind, Nanos, Pair
-
-#: Most stock brokers, groups of one broker (in both kinds), and rows in all.
-BROKERS_MAX: Final = 1_000
-BROKER_ROWS_MAX: Final = 40_000
-ROWS_MAX: Final = 400_000
 
 #: Stock periods of silence after which a broker is removed, if the admin API lacks it; and in any
 #: case.
@@ -79,7 +75,8 @@ class _Sum:
 class StockMembers:
     """The stock brokers by name, and their rows by group."""
 
-    def __init__(self, period_ns: int) -> None:
+    def __init__(self, period_ns: int, bounds: StockBounds = BOUNDS.stock) -> None:
+        self._bounds = bounds
         self._period_ns = period_ns
         self._brokers: dict[str, StockBroker] = {}
         #: The sums of their rows, and how many of them are not known.
@@ -137,7 +134,7 @@ class StockMembers:
         """
         broker = self._brokers.get(name)
         if broker is None:
-            if len(self._brokers) >= BROKERS_MAX:
+            if len(self._brokers) >= self._bounds.brokers_max:
                 self.refused["brokers"] += 1
                 return None
             self._brokers[name] = StockBroker(now, now, published_ms)
@@ -218,7 +215,7 @@ class StockMembers:
             total.bytes += sign * usage.bytes
 
     def _make_room(self, rows: BrokerRows, key: GroupKey) -> bool:
-        if self._rows >= ROWS_MAX or len(rows) >= BROKER_ROWS_MAX:
+        if self._rows >= self._bounds.rows_max or len(rows) >= self._bounds.broker_rows_max:
             self.refused["rows"] += 1
             return False
         self._sums.setdefault(key, _Sum(key)).rows += 1

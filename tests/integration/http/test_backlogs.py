@@ -10,6 +10,7 @@ import pytest
 from rgd.adapters.http import backlogs, paging
 from rgd.adapters.http.settings import HttpSettings
 from rgd.adapters.http.tokens import Tokens
+from rgd.core.bounds import BacklogBounds, Bounds
 from rgd.core.policies.model import (
     BacklogAction,
     BacklogQuota,
@@ -21,7 +22,7 @@ from rgd.core.policies.model import (
 from rgd.core.policies.records import BACKLOG_NAMESPACE, BACKLOG_TOPIC, LIMIT_BROKER
 from rgd.ports.door import Scope, digest_of
 from tests.integration.http.door import Door, open_door
-from tests.unit.adapters.http.small_daemon import UNIX_MS
+from tests.unit.adapters.http.small_daemon import UNIX_MS, SmallDaemon
 
 EU = "persistent://acme/orders/eu"
 PATH = "/v1/topics/acme/orders/eu/backlog"
@@ -160,15 +161,14 @@ async def test_a_malformed_push_is_refused_by_field(
     assert len(door.daemon.store) == 0
 
 
-async def test_there_is_no_room_for_every_topic(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rgd.core.backlog.store.TOPICS_MAX", 1)
-    await door.call("PUT", PATH, backlog())
-    other = await door.call("PUT", PATH.replace("eu", "us"), backlog())
-    assert (other.status, other.reason[:9]) == (503, "backlogs:")
-    item = {"tenant": "acme", "namespace": "orders", "topic": "us"} | backlog()
-    assert (await door.call("POST", "/v1/backlog", [item])).json[0]["status"] == 503
+async def test_there_is_no_room_for_every_topic() -> None:
+    daemon = SmallDaemon(bounds=Bounds(backlog=BacklogBounds(topics_max=1)))
+    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
+        await door.call("PUT", PATH, backlog())
+        other = await door.call("PUT", PATH.replace("eu", "us"), backlog())
+        assert (other.status, other.reason[:9]) == (503, "backlogs:")
+        item = {"tenant": "acme", "namespace": "orders", "topic": "us"} | backlog()
+        assert (await door.call("POST", "/v1/backlog", [item])).json[0]["status"] == 503
 
 
 async def test_a_topic_is_shown_and_forgotten(door: Door) -> None:

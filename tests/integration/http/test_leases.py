@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rgd.adapters.http.settings import HttpSettings
-from rgd.core.leases import table
+from rgd.core.bounds import Bounds, LeaseBounds
 from rgd.ports.door import Ungoverned
 from tests.integration.http.door import Answer, Door, open_door
+from tests.unit.adapters.http.small_daemon import SmallDaemon
 
 LEASES = "/v1/leases"
 ORDERS = {"tenant": "acme", "namespace": "orders", "topic": "eu"}
@@ -105,14 +106,16 @@ async def test_a_name_without_limits_is_refused_if_it_has_to_have_one() -> None:
         assert len(door.daemon.leases.table) == 0
 
 
-async def test_too_many_leases_are_503(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "LEASES_MAX", 1)
-    await opened(door)
-    answer = await door.call("POST", LEASES, ORDERS | WANTS)
-    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
-    assert answer.reason == "leases: the daemon has 1 already, the most there may be"
+async def test_too_many_leases_are_503() -> None:
+    daemon = SmallDaemon(bounds=Bounds(leases=LeaseBounds(leases_max=1)))
+    async with open_door(HttpSettings(port=0), daemon=daemon) as door:
+        await opened(door)
+        answer = await door.call("POST", LEASES, ORDERS | WANTS)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.reason == "leases: the daemon has 1 already, the most there may be"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from rgd.adapters.http import turns as turns_module
 from rgd.adapters.http.settings import HttpSettings
 from rgd.core.buckets.decision import Answer, Request
 from rgd.core.policies.model import Attachments, Group
@@ -217,12 +216,9 @@ async def test_a_page_that_is_asked_for_wrongly_is_400(door: Door, query: str) -
 # --- reads ---------------------------------------------------------------------------------------------
 
 
-async def test_with_too_many_reads_each_read_route_is_503_and_nothing_else_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turns_module, "READS_MAX", 1)
-    monkeypatch.setattr(turns_module, "READS_WAITING_MAX", 0)
-    async with open_door(HttpSettings(port=0)) as door:
+async def test_with_too_many_reads_each_read_route_is_503_and_nothing_else_is() -> None:
+    settings = HttpSettings(port=0, reads_max=1, reads_waiting_max=0)
+    async with open_door(settings) as door:
         reads = [
             re.sub(r"\{\w+\}", "x", endpoint.path)
             for endpoint in door.server.endpoints

@@ -13,13 +13,13 @@ from rgd.core.backlog.model import (
     SubscriptionBacklog,
     TopicBacklog,
 )
-from rgd.core.backlog.store import SLICE_TOPICS
+from rgd.core.bounds import BOUNDS
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import Unavailable
 from tests.support.running_daemon import memory_daemon
 
 #: So many slices that no check ends while a daemon says goodbye.
-TOPICS = 200 * SLICE_TOPICS
+TOPICS = 200 * BOUNDS.backlog.slice_topics
 
 
 def reports() -> list[TopicBacklog]:

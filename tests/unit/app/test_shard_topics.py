@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from rgd.adapters.exchange.memory import MemoryBus, MemoryExchange
-from rgd.app import shard_topics as shard_topics_module
-from rgd.app.shard_topics import ShardTopics
+from rgd.app.shard_topics import IDLE_S, ShardTopics
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.messages import Message, Report, Sender
 from rgd.core.exchange.shards import Shard
@@ -30,12 +29,16 @@ class UnreachableExchange(MemoryExchange):
 class Place:
     """A bus for each shard, and what the topics told."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_s: float = IDLE_S) -> None:
         self.buses: defaultdict[Shard, MemoryBus] = defaultdict(MemoryBus)
         self.taken: asyncio.Queue[bytes] = asyncio.Queue()
         self.opened: asyncio.Queue[Shard] = asyncio.Queue()
         self.topics = ShardTopics(
-            self._make, take=self.taken.put, opened=self.opened.put_nowait, errors=no_end()
+            self._make,
+            take=self.taken.put,
+            opened=self.opened.put_nowait,
+            errors=no_end(),
+            idle_s=idle_s,
         )
 
     def _make(self, shard: Shard) -> Exchange:
@@ -50,8 +53,9 @@ class Place:
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    made = Place()
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    """A place; a parameter says after how long topics that are only written to are left."""
+    made = Place(getattr(request, "param", IDLE_S))
     async with asyncio.timeout(TIMEOUT_S):
         yield made
         await made.topics.close()
@@ -90,10 +94,8 @@ async def test_what_waits_for_a_topic_is_sent_when_it_is_reached(place: Place) -
     await reader.close()
 
 
-async def test_a_topic_that_was_left_numbers_names_anew(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shard_topics_module, "IDLE_S", -1.0)
+@pytest.mark.parametrize("place", [-1.0], indirect=True)
+async def test_a_topic_that_was_left_numbers_names_anew(place: Place) -> None:
     reader, names = await place.member(OTHER), NameDecoders()
     place.topics.post(report(1, OTHER), OTHER)
     first = decode((await reader.receive())[0], names)

@@ -3,12 +3,11 @@
 Not covered: when a level counts (tests/unit/core/buckets/test_throttled.py).
 """
 
-import pytest
 from prometheus_client import parser
 
 from rgd.adapters.metrics.exposition import Exposition
 from rgd.app.throttled_samples import throttled_samples
-from rgd.core.buckets import throttled
+from rgd.core.bounds import BucketBounds
 from rgd.core.buckets.throttled import IDLE_NS, ThrottledTable
 from rgd.core.units import Nanos
 from rgd.ports.metrics import Sample
@@ -81,11 +80,8 @@ async def test_the_series_vanish_an_hour_after_the_last_throttled_request() -> N
     assert await scraped(table, Nanos(IDLE_NS + 1)) == {}
 
 
-async def test_further_subscriptions_are_other_without_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(throttled, "SUBSCRIPTIONS_MAX", 1)
-    table = ThrottledTable()
+async def test_further_subscriptions_are_other_without_a_time() -> None:
+    table = ThrottledTable(BucketBounds(throttled_max=1))
     for name in ("audit", "b", "c"):
         table.count((TOPIC, name), BROKER, 60, 0, 250, ms(0))
     shown = await scraped(table, ms(0))

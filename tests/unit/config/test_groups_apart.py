@@ -7,14 +7,14 @@ read at once.
 import gc
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from rgd.config import groups_apart
 from rgd.config.groups import load_groups, policies_hash
-from rgd.config.groups_apart import LoadedGroups, load_groups_apart, release
+from rgd.config.groups_apart import SMALL_BYTES_MAX, LoadedGroups, load_groups_apart, release
 from rgd.core.policies.model import Attachments
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.errors import ConfigError
@@ -27,49 +27,56 @@ def _thaw() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.fixture(params=["small", "large"])
-def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file to write; read at once or apart."""
-    if request.param == "large":
-        monkeypatch.setattr(groups_apart, "SMALL_BYTES_MAX", 0)
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file to write."""
     return tmp_path / "groups.yaml"
 
 
-def test_the_book_and_the_hash_are_as_if_it_were_read_here(file: Path) -> None:
+Load = Callable[[Path], LoadedGroups]
+
+
+@pytest.fixture(params=[SMALL_BYTES_MAX, 0], ids=["small", "large"])
+def load(request: pytest.FixtureRequest) -> Load:
+    """Reads a file, here or apart."""
+    return partial(load_groups_apart, small_bytes_max=request.param)
+
+
+def test_the_snapshot_and_the_hash_are_as_if_it_were_read_here(file: Path, load: Load) -> None:
     file.write_text(EVERYTHING)
-    assert load_groups_apart(file) == LoadedGroups(SNAPSHOT, policies_hash(SNAPSHOT))
+    assert load(file) == LoadedGroups(SNAPSHOT, policies_hash(SNAPSHOT))
 
 
-def test_many_entries_come_in_their_order(file: Path) -> None:
+def test_many_entries_come_in_their_order(file: Path, load: Load) -> None:
     names = "".join(
         f"  t/n{number}: {{publish: {{messages: {number}}}}}\n" for number in range(1000)
     )
     file.write_text(f"limits: {{namespaces: {{\n{names.replace(chr(10), ',' + chr(10))}}}}}\n")
-    snapshot = load_groups_apart(file).snapshot
+    snapshot = load(file).snapshot
     assert snapshot == load_groups(file)
     assert list(snapshot.limits.namespaces) == [f"t/n{number}" for number in range(1000)]
 
 
-def test_what_is_one_object_there_is_one_here(file: Path) -> None:
+def test_what_is_one_object_there_is_one_here(file: Path, load: Load) -> None:
     names = "".join(f"  t/n{number}: {{publish: {{messages: 5}}}}\n" for number in range(1000))
     file.write_text(f"limits:\n namespaces:\n{names}")
-    limits = load_groups_apart(file).snapshot.limits.namespaces
+    limits = load(file).snapshot.limits.namespaces
     assert len({id(limit) for limit in limits.values()}) == 1
 
 
-def test_every_fault_is_reported_as_if_it_were_read_here(file: Path) -> None:
+def test_every_fault_is_reported_as_if_it_were_read_here(file: Path, load: Load) -> None:
     file.write_text("groups:\n  gold: {publik: {}}\n  a b: {}\n")
     with pytest.raises(ConfigError) as here:
         load_groups(file)
     with pytest.raises(ConfigError) as apart:
-        load_groups_apart(file)
+        load(file)
     assert apart.value.faults == here.value.faults
     assert len(apart.value.faults) == 2
 
 
-def test_a_file_that_is_not_there_is_a_fault(file: Path) -> None:
+def test_a_file_that_is_not_there_is_a_fault(file: Path, load: Load) -> None:
     with pytest.raises(ConfigError, match="expected a readable file"):
-        load_groups_apart(file)
+        load(file)
 
 
 def test_a_process_that_ends_before_it_has_told_all_is_a_fault(
@@ -77,15 +84,14 @@ def test_a_process_that_ends_before_it_has_told_all_is_a_fault(
 ) -> None:
     path = tmp_path / "groups.yaml"
     path.write_text(EVERYTHING)
-    monkeypatch.setattr(groups_apart, "SMALL_BYTES_MAX", 0)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ConfigError, match="the process for it ended with 1"):
-        load_groups_apart(path)
+        load_groups_apart(path, small_bytes_max=0)
 
 
-def test_the_collector_continues_afterwards(file: Path) -> None:
+def test_the_collector_continues_afterwards(file: Path, load: Load) -> None:
     file.write_text(EVERYTHING)
-    load_groups_apart(file)
+    load(file)
     assert gc.isenabled()
 
 
@@ -95,7 +101,7 @@ class _Name(str):
     __slots__ = ("__weakref__",)
 
 
-def test_a_book_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
+def test_a_snapshot_that_was_released_is_freed_and_one_that_somebody_has_is_whole() -> None:
     kept = PolicySnapshot(attach=Attachments({"acme": "gold"}))
     group = _Name("gold")
     gone = weakref.ref(group)

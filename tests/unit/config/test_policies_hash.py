@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rgd.config import policies_hash as module
 from rgd.config.groups import load_groups
-from rgd.config.policies_hash import policies_hash
+from rgd.config.policies_hash import SLICE, policies_hash
 from rgd.core.policies.model import (
     NOT_SET,
     BacklogQuota,
@@ -140,7 +139,11 @@ def test_all_forms_of_no_backlog_quota_are_the_same() -> None:
     assert len({policies_hash(snapshot) for snapshot in snapshots}) == 1
 
 
-def test_many_names_are_hashed_in_slices_as_if_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = policies_hash(SNAPSHOT)
-    monkeypatch.setattr(module, "SLICE", 1)
-    assert policies_hash(SNAPSHOT) == at_once
+def test_many_names_are_hashed_in_slices_in_whatever_order_they_come() -> None:
+    names = [f"acme/n{number}" for number in range(2 * SLICE + 1)]
+    limit = LocalLimit(publish=Rates(1))
+    hashes = {
+        policies_hash(PolicySnapshot(limits=Limits(namespaces=dict.fromkeys(some, limit))))
+        for some in (names, names[::-1], sorted(names))
+    }
+    assert len(hashes) == 1

@@ -14,11 +14,10 @@ from rgd.core.exchange.messages import Message, Report, Sender, Span
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.units import Kind, Pair
-from rgd.wire import name_dictionary as numbering_module
 from rgd.wire import usage_pb2
 from rgd.wire.codec import decode, encode, in_order
 from rgd.wire.errors import Reason, WireError
-from rgd.wire.name_dictionary import NameDecoders, NameEncoder
+from rgd.wire.name_dictionary import NAMES_MAX, NameDecoders, NameEncoder
 from tests.support.wire_values import varints
 
 ME = Sender("b1", 7)
@@ -36,8 +35,8 @@ def report(*rows: UsageRow, full: bool = False, sender: Sender = ME) -> Report:
 class Line:
     """One sender and one listener."""
 
-    def __init__(self) -> None:
-        self.numbering = NameEncoder()
+    def __init__(self, numbering: NameEncoder | None = None) -> None:
+        self.numbering = numbering or NameEncoder()
         self.name_decoders = NameDecoders()
 
     def say(self, message: Message, *, is_lost: bool = False) -> Report | None:
@@ -141,11 +140,8 @@ def test_senders_do_not_share_numbers() -> None:
     assert line.hear(encode(said, other)) == said
 
 
-def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(numbering_module, "SPARE_NAMES", 3)
-    line = Line()
+def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report() -> None:
+    line = Line(NameEncoder(spare_names=3))
     for place in range(6):
         line.say(report(row(f"g{place}")))
     heard = line.say(report(row("g0"), full=True))
@@ -159,9 +155,8 @@ def test_names_that_nobody_uses_are_left_behind_with_the_next_full_report(
     assert more.rows.groups == ("g5",)
 
 
-def test_a_full_dictionary_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering_module, "NAMES_MAX", 3)
-    line = Line()
+def test_a_full_dictionary_begins_again() -> None:
+    line = Line(NameEncoder(names_max=3))
     for names in (["a", "b"], ["b", "c"], ["c", "d"], ["a", "d"]):
         said = report(*(row(name) for name in names))
         heard = line.say(said)
@@ -172,11 +167,8 @@ def test_a_full_dictionary_begins_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert line.name_decoders.cost <= fullest.name_decoders.cost
 
 
-def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(numbering_module, "SENDERS_MAX", 2)
-    name_decoders = NameDecoders()
+def test_of_too_many_senders_the_longest_silent_one_sends_its_names_again() -> None:
+    name_decoders = NameDecoders(senders_max=2)
     senders = [(Sender(f"b{place}", 1), NameEncoder()) for place in range(3)]
     for sender, numbering in senders:
         decode(encode(report(row("gold"), sender=sender), numbering), name_decoders)
@@ -242,7 +234,7 @@ def test_more_names_than_a_sender_may_have_are_refused() -> None:
     line, payload = Line(), encode(report(*BOTH), NameEncoder())
     line.hear(payload)
     proto = proto_of(payload)
-    proto.report.names.numbers = varints(numbering_module.NAMES_MAX - 1, 1)
+    proto.report.names.numbers = varints(NAMES_MAX - 1, 1)
     with pytest.raises(WireError) as caught:
         line.hear(payload[:2] + proto.SerializeToString())
     assert caught.value.reason is Reason.OVERSIZE
@@ -315,12 +307,11 @@ def test_the_names_of_senders_that_are_gone_are_freed() -> None:
     assert name_decoders.cost == 0
 
 
-def test_the_names_of_all_senders_take_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    name_decoders = NameDecoders()
+def test_the_names_of_all_senders_take_only_so_much() -> None:
     rows = [row(f"g{place:0100}") for place in range(20)]
     one = NameDecoders()
     decode(encode(report(*rows), NameEncoder()), one)
-    monkeypatch.setattr(numbering_module, "NAMES_COST_MAX", 2 * one.cost)
+    name_decoders = NameDecoders(cost_max=2 * one.cost)
     for place in range(5):
         decode(encode(report(*rows, sender=Sender(f"b{place}", 1)), NameEncoder()), name_decoders)
         assert name_decoders.cost <= 2 * one.cost
@@ -329,7 +320,7 @@ def test_the_names_of_all_senders_take_only_so_much(monkeypatch: pytest.MonkeyPa
     # A number that leaves holes takes what it takes.
     payload = encode(report(*BOTH, sender=Sender("b9", 1)), NameEncoder())
     proto = proto_of(payload)
-    proto.report.names.numbers = varints(0, numbering_module.NAMES_MAX - 1)
+    proto.report.names.numbers = varints(0, NAMES_MAX - 1)
     decode(payload[:2] + proto.SerializeToString(), name_decoders)
     taken = name_decoders.cost
     name_decoders.keep({"b9"})

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.exchange.columns import UsageColumns
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.report_parts import (
-    PART_BYTES_MAX,
     ROW_BYTES_MAX,
     part_of_state,
     parts_of_rows,
@@ -25,7 +25,7 @@ ME = Sender("\N{GOTHIC LETTER AHSA}" * NAME_MAX, (1 << 64) - 1)
 
 def rows_of(name_length: int, unmet: int) -> UsageColumns:
     """A little more than one part, with numbers of as many bytes as there are."""
-    count = PART_BYTES_MAX // (ROW_BYTES_MAX + name_length) + 5
+    count = BOUNDS.exchange.part_bytes_max // (ROW_BYTES_MAX + name_length) + 5
     admitted = np.full((count, 2), COUNT_MAX - unmet, np.int64)
     return UsageColumns(
         groups=tuple(f"{number:0{name_length}}" for number in range(count)),

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from rgd.adapters.http import turns as turns_module
 from rgd.adapters.http.errors import Overloaded
 from rgd.adapters.http.turns import ReadTurns, Turns
 
@@ -62,12 +61,8 @@ async def test_a_turn_that_nobody_waits_for_any_more_is_passed_on() -> None:
         await there
 
 
-async def test_so_many_read_so_many_wait_and_the_next_comes_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turns_module, "READS_MAX", 2)
-    monkeypatch.setattr(turns_module, "READS_WAITING_MAX", 3)
-    turns, go_on, at_work = ReadTurns(), asyncio.Event(), 0
+async def test_so_many_read_so_many_wait_and_the_next_comes_back() -> None:
+    turns, go_on, at_work = ReadTurns(at_once=2, waiting=3), asyncio.Event(), 0
 
     async def read() -> None:
         nonlocal at_work

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from rgd.core.backlog import model
-from rgd.core.backlog.model import Position, check_backlog
+from rgd.core.backlog.model import (
+    TOPIC_LEDGERS_MAX,
+    TOPIC_SUBSCRIPTIONS_MAX,
+    Position,
+    check_backlog,
+)
 from rgd.core.errors import InvalidBacklog, InvalidName
 from tests.unit.core.backlog.topics import ledger, report, sub
 
@@ -44,11 +48,13 @@ def test_a_bad_name_is_refused(changes: dict[str, Any]) -> None:
         check_backlog(replace(GOOD, **changes))
 
 
-@pytest.mark.parametrize("limit", ["TOPIC_LEDGERS_MAX", "TOPIC_SUBSCRIPTIONS_MAX"])
-def test_the_parts_of_a_topic_are_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, limit, 1)
-    with pytest.raises(InvalidBacklog, match="at most 1"):
-        check_backlog(GOOD)
+def test_the_parts_of_a_topic_are_bounded() -> None:
+    ledgers = tuple(ledger(1 + at, closed_ago_s=5) for at in range(TOPIC_LEDGERS_MAX + 1))
+    subscriptions = tuple(sub(f"s{at}") for at in range(TOPIC_SUBSCRIPTIONS_MAX + 1))
+    check_backlog(replace(GOOD, ledgers=ledgers[1:], subscriptions=subscriptions[1:]))
+    for changes in ({"ledgers": ledgers}, {"subscriptions": subscriptions}):
+        with pytest.raises(InvalidBacklog, match="at most 1000"):
+            check_backlog(replace(GOOD, **changes))
 
 
 def test_positions_are_in_the_order_of_writing() -> None:

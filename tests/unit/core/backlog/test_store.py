@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.backlog import store
 from rgd.core.backlog.model import Position, Source, SubscriptionBacklog
 from rgd.core.backlog.settings import BacklogSettings
-from rgd.core.backlog.store import SLICE_SUBSCRIPTIONS, SLICE_TOPICS
+from rgd.core.bounds import BOUNDS
 from tests.unit.core.backlog.topics import EU, EVICT, House, ledger, report, s, size_quota, sub
 
 FULL = report(sub("a", (1, 0), 60))
@@ -64,17 +63,16 @@ def test_dropped_topics_leave_nothing_behind() -> None:
     assert kept.evicted.total() == 2
 
 
-@pytest.mark.parametrize("limit", ["TOPICS_MAX", "SUBSCRIPTIONS_MAX", "LEDGERS_MAX"])
-def test_the_store_is_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, limit, 2)
-    house = House()
+@pytest.mark.parametrize("limit", ["topics_max", "subscriptions_max", "ledgers_max"])
+def test_the_store_is_bounded(limit: str) -> None:
+    house = House(bounds=replace(BOUNDS.backlog, **{limit: 2}))
     house.report(replace(FULL, topic=topic(1)), replace(FULL, topic=topic(2)))
     assert not house.store.report(replace(FULL, topic=topic(3)), s(0))
     house.report(replace(FULL, topic=topic(1)), at=1)
     two = (ledger(1, closed_ago_s=1), ledger(2))
     larger = report(sub("a"), sub("b"), ledgers=two, topic=topic(1))
-    assert house.store.report(larger, s(2)) is (limit == "TOPICS_MAX")
-    assert house.store.refused == 2 - (limit == "TOPICS_MAX")
+    assert house.store.report(larger, s(2)) is (limit == "topics_max")
+    assert house.store.refused == 2 - (limit == "topics_max")
 
 
 def test_checks_run_every_interval_while_there_are_topics() -> None:
@@ -101,17 +99,22 @@ def check_in_slices(house: House) -> list[int]:
 
 def test_a_check_goes_through_the_topics_in_slices() -> None:
     house = House()
-    house.report(*(replace(FULL, topic=topic(number)) for number in range(SLICE_TOPICS + 1)))
+    house.report(
+        *(replace(FULL, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))
+    )
     house.store.ask()
     visited = check_in_slices(house)
-    assert max(visited) <= SLICE_TOPICS
-    assert sum(visited) == SLICE_TOPICS + 1
+    assert max(visited) <= BOUNDS.backlog.slice_topics
+    assert sum(visited) == BOUNDS.backlog.slice_topics + 1
 
 
 def test_a_slice_of_a_check_is_of_few_topics_that_have_many_subscriptions() -> None:
     house = House()
     position = Position(1, 0)
-    many = tuple(SubscriptionBacklog(f"s{at}", position) for at in range(SLICE_SUBSCRIPTIONS // 2))
+    many = tuple(
+        SubscriptionBacklog(f"s{at}", position)
+        for at in range(BOUNDS.backlog.slice_subscriptions // 2)
+    )
     house.report(*(replace(FULL, topic=topic(at), subscriptions=many) for at in range(5)))
     house.store.ask()
     visited = check_in_slices(house)
@@ -136,14 +139,16 @@ def test_a_check_that_is_asked_for_during_another_follows_it() -> None:
 
 def test_a_topic_that_leaves_during_a_check_is_passed_over() -> None:
     house = House()
-    house.report(*(replace(POLLED, topic=topic(number)) for number in range(SLICE_TOPICS + 1)))
+    house.report(
+        *(replace(POLLED, topic=topic(number)) for number in range(BOUNDS.backlog.slice_topics + 1))
+    )
     house.store.ask()
     house.store.work(s(1))
     left = [name for name in house.store.names() if house.state(name).checked is None]
     (name,) = left
     house.store.withdraw(name, Source.POLLED)
     house.check()
-    assert house.store.visited == SLICE_TOPICS
+    assert house.store.visited == BOUNDS.backlog.slice_topics
 
 
 def test_with_checks_disabled_only_those_asked_for_find_anything() -> None:
@@ -170,7 +175,7 @@ def test_new_policies_count_from_the_next_check_on() -> None:
 def test_topics_that_come_and_go_between_checks_do_not_pile_up() -> None:
     house = House()
     house.report(FULL)
-    for number in range(2 * store.SLICE_TOPICS):
+    for number in range(2 * BOUNDS.backlog.slice_topics):
         house.report(replace(FULL, topic=topic(number)))
         house.store.withdraw(topic(number), Source.PUSHED)
     house.store.ask()

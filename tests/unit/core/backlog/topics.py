@@ -13,6 +13,7 @@ from rgd.core.backlog.quota import Blocked
 from rgd.core.backlog.settings import BacklogSettings
 from rgd.core.backlog.store import BacklogStore
 from rgd.core.backlog.topic import TopicState
+from rgd.core.bounds import BOUNDS, BacklogBounds
 from rgd.core.policies.model import BacklogAction, BacklogQuota, BacklogQuotas, Backlogs
 from rgd.core.units import NS_PER_S, Nanos
 
@@ -76,10 +77,11 @@ class House:
         topics: dict[str, BacklogQuotas] | None = None,
         namespaces: dict[str, BacklogQuotas] | None = None,
         settings: BacklogSettings | None = None,
+        bounds: BacklogBounds = BOUNDS.backlog,
     ) -> None:
         self.blocked: dict[str, Blocked | None] = {}
         self.store = BacklogStore(
-            settings or BacklogSettings(is_precise=True), self.blocked.__setitem__
+            settings or BacklogSettings(is_precise=True), self.blocked.__setitem__, bounds
         )
         self.store.backlogs = Backlogs(namespaces or {}, topics or {})
 

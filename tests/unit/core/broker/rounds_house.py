@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.link import Link
 from rgd.core.broker.mode import Mode
-from rgd.core.broker.rounds import BLOCK_ROWS, Rounds
+from rgd.core.broker.rounds import Rounds
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.sharing import Sharing
 from rgd.core.buckets.decision import Decision, Request
@@ -26,7 +27,10 @@ GROUPS = {
     "trial": Group("trial", Limit(rates(1000))),
 }
 #: More than two slices of them.
-MANY = {f"g{place}": Group(f"g{place}", Limit(rates(100))) for place in range(2 * BLOCK_ROWS + 5)}
+MANY = {
+    f"g{place}": Group(f"g{place}", Limit(rates(100)))
+    for place in range(2 * BOUNDS.rounds.block_rows + 5)
+}
 
 
 @dataclass
@@ -39,7 +43,7 @@ class House:
     log: list[ShareColumns] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.index = GroupIndex()
+        self.index = GroupIndex(self.settings.bounds.exchange)
         self.usage = UsageMap(self.index)
         self.peers = Peers(0)
         self.sharing = Sharing(
@@ -72,12 +76,13 @@ class House:
     def early(self, at: float) -> list[UsageRow]:
         return list(self.rounds.early(ms(at)))
 
-    def step_through(self, at: float) -> int:
-        """End the round that was begun; returns in how many slices."""
-        slices = 0
+    def step_through(self, at: float) -> list[int]:
+        """End the round that was begun; [slices] how many groups each closed or logged."""
+        slices = []
         while self.rounds.is_ending:
+            before = self.rounds.groups_worked
             self.rounds.step(ms(at))
-            slices += 1
+            slices.append(self.rounds.groups_worked - before)
         return slices
 
     def finish(self) -> list[UsageRow]:

@@ -9,7 +9,8 @@ import pytest
 
 from rgd.core.backlog.model import QuotaType, Source
 from rgd.core.backlog.settings import BacklogSettings
-from rgd.core.backlog.store import SLICE_TOPICS, BacklogStore
+from rgd.core.backlog.store import BacklogStore
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import BacklogChecked, Evict, Fault
 from rgd.core.broker.events import (
     BacklogCheckAsked,
@@ -73,17 +74,19 @@ def test_a_check_that_is_asked_for_says_what_to_evict_and_that_it_is_done() -> N
 
 def test_a_check_takes_turns_with_other_work() -> None:
     one = desk(size_quota(50))
-    topics = (replace(FULL, topic=f"{EU}{number}") for number in range(3 * SLICE_TOPICS))
+    topics = (
+        replace(FULL, topic=f"{EU}{number}") for number in range(3 * BOUNDS.backlog.slice_topics)
+    )
     for _ in range(3):
-        batch = tuple(next(topics) for _ in range(SLICE_TOPICS))
+        batch = tuple(next(topics) for _ in range(BOUNDS.backlog.slice_topics))
         one.handle(BacklogsReported(ms(2010), batch))
     one.handle(BacklogCheckAsked(ms(2020)))
     while one.broker.backlogs.due_at(ms(2020)) == ms(2020):
         before = one.broker.backlogs.visited
         one.wake(2020)
         # One slice a wake, whatever else there was to do.
-        assert one.broker.backlogs.visited - before <= SLICE_TOPICS
-    assert one.broker.backlogs.visited == 3 * SLICE_TOPICS
+        assert one.broker.backlogs.visited - before <= BOUNDS.backlog.slice_topics
+    assert one.broker.backlogs.visited == 3 * BOUNDS.backlog.slice_topics
 
 
 def test_a_withdrawn_topic_is_not_blocked() -> None:

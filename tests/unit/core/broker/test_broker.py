@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Append, Publish
-from rgd.core.broker.rounds import BLOCK_ROWS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.columns import NO_USAGE, ShareColumns, UsageColumns
 from rgd.core.exchange.messages import Ask, Claim, Goodbye, Hello, Report, RoundRecord, Sender
@@ -163,7 +163,9 @@ def test_what_is_sent_is_counted(live: Desk) -> None:
 # Rounds of many groups.
 
 
-def ask_of_many(desk: Desk, at: float, *, count: int = 2 * BLOCK_ROWS + 1) -> list[str]:
+def ask_of_many(
+    desk: Desk, at: float, *, count: int = 2 * BOUNDS.rounds.block_rows + 1
+) -> list[str]:
     """Have a message of each of so many groups granted."""
     names = [f"g{place:04}" for place in range(count)]
     desk.change(PolicySnapshot({name: Group(name, Limit(rates(100))) for name in names}), at)
@@ -192,6 +194,7 @@ def test_a_round_of_many_groups_takes_several_wakes_and_is_told_once(live: Desk)
     assert live.rests_until(4000)
 
 
+@pytest.mark.slow
 def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -> None:
     live.run(2005, 2499)
     names = ask_of_many(live, 2500, count=5000)
@@ -202,12 +205,13 @@ def test_thousands_of_groups_end_a_round_in_slices_of_bounded_work(live: Desk) -
         assert live.wake_at <= 3000
         before = live.broker.rounds.groups_worked
         said = live.wake(3000)
-        assert live.broker.rounds.groups_worked - before <= BLOCK_ROWS
+        assert live.broker.rounds.groups_worked - before <= BOUNDS.rounds.block_rows
     record = said[0]
     assert isinstance(record, Append)
     assert list(record.record.rows.usage.groups) == names
 
 
+@pytest.mark.slow
 def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> None:
     live.run(2005, 2499)
     ask_of_many(live, 2500)
@@ -222,7 +226,7 @@ def test_what_is_heard_between_the_slices_is_taken_in_at_once(live: Desk) -> Non
     # Sharing out takes turns with it.
     (rest,) = next(told for at in range(3003, 3030) if (told := reports(live.wake(at))))
     assert rest.rows_hash == advertised_hash(advertised(live.broker.rounds))
-    assert len(rest.rows) == 2 * BLOCK_ROWS + 1
+    assert len(rest.rows) == 2 * BOUNDS.rounds.block_rows + 1
 
 
 def test_a_broker_that_leaves_between_the_slices_logs_all_of_them(live: Desk) -> None:

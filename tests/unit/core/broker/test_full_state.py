@@ -4,15 +4,13 @@ Two real brokers, wired by hand. Not covered: any loss (tests/property/test_repo
 on the wire (tests/unit/wire/test_report_sizes.py).
 """
 
-import pytest
-
+from rgd.core.bounds import Bounds, ExchangeBounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Append, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
 from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange import report_parts
 from rgd.core.exchange.messages import ALL_ROWS, Ask, Hello, Message, Report, Sender
 from rgd.core.exchange.report_parts import ROW_BYTES_MAX
 from rgd.core.policies.model import Group, Limit
@@ -25,19 +23,17 @@ SNAPSHOT = PolicySnapshot({name: Group(name, Limit(rates(1000))) for name in GRO
 ROUND_MS = 1000
 
 
-@pytest.fixture(autouse=True)
-def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven rows a part."""
-    monkeypatch.setattr(report_parts, "PART_BYTES_MAX", 7 * (ROW_BYTES_MAX + 3))
-    monkeypatch.setattr(report_parts, "_ROWS_MAX", 7)
-    monkeypatch.setattr(report_parts, "_ROWS_SURE", 5)
+#: Seven rows a part.
+BOUNDS = Bounds(exchange=ExchangeBounds(part_bytes_max=7 * (ROW_BYTES_MAX + 3)))
 
 
 class Member:
     """A broker that hears itself at once; what it says is kept."""
 
     def __init__(self, name: str) -> None:
-        self.broker = Broker(BrokerSettings(Sender(name, 1), expected_brokers=2), Nanos(0))
+        self.broker = Broker(
+            BrokerSettings(Sender(name, 1), expected_brokers=2, bounds=BOUNDS), Nanos(0)
+        )
         self.now = Nanos(0)
         self.said: list[Message] = []
         self.effects: list[Effect] = []

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Effect
 from rgd.core.broker.publisher import HEARTBEAT_ROUNDS_ENDING
-from rgd.core.broker.rounds import SLICE_GROUPS
 from rgd.core.exchange.messages import Ask, Sender
 from rgd.core.units import Nanos
 from tests.unit.core.broker.desk import ME, Desk, reports
@@ -50,7 +50,7 @@ def test_a_message_that_is_due_is_sent_before_the_next_slice_of_work(
     live: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.run(2005, 2499)
-    ask_of_many(live, 2500, count=20 * SLICE_GROUPS)
+    ask_of_many(live, 2500, count=20 * BOUNDS.rounds.slice_groups)
     live.run(2500, 2999)
     live.wake(3000)
     done, sent_after = work_done(live), []
@@ -73,7 +73,7 @@ def test_a_message_that_is_due_is_sent_before_the_next_slice_of_work(
 
 def test_a_broker_whose_rounds_end_slowly_is_heard_of_in_time(live: Desk) -> None:
     live.run(2005, 2499)
-    ask_of_many(live, 2500, count=20 * SLICE_GROUPS)
+    ask_of_many(live, 2500, count=20 * BOUNDS.rounds.slice_groups)
     live.run(2500, 2999)
     # A machine that takes a fifth of a round for a slice.
     sent = [at for at in range(3000, 20_000, 200) if reports(live.wake(at))]

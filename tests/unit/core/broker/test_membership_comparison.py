@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.broker.effects import Alarm, AlarmCode
 from rgd.core.broker.membership import REPORTS_A_COMPARISON
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
-from rgd.core.exchange.usage_map import HASHED_ROWS_MAX
 from tests.unit.core.broker.desk import ME, Desk, reports
 from tests.unit.core.values import report, usage
 
-MANY = HASHED_ROWS_MAX + 1
+MANY = BOUNDS.exchange.hashed_rows_max + 1
 #: Longer than a broker is not asked again.
 ROUND_MS = 1001
 WRONG = 99
@@ -116,7 +116,7 @@ def test_a_difference_in_a_full_report_is_found_at_once(live: Desk) -> None:
     assert is_missed(live, wrong, 2200)
 
 
-@pytest.mark.parametrize("count", [0, 1, HASHED_ROWS_MAX])
+@pytest.mark.parametrize("count", [0, 1, BOUNDS.exchange.hashed_rows_max])
 def test_a_difference_in_a_small_report_is_found_at_once(live: Desk, count: int) -> None:
     """One of which we lack a name reads as one that says nothing."""
     sequence = first_unseen(live)

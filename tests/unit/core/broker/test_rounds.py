@@ -10,7 +10,7 @@ import pytest
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
-from rgd.core.broker.rounds import SLICE_GROUPS
+from rgd.core.bounds import BOUNDS
 from rgd.core.buckets.decision import Request
 from rgd.core.exchange.rows import ShareRow
 from rgd.core.policies.model import BacklogAction, Group, Limit, SharePolicyName
@@ -254,7 +254,7 @@ def test_more_that_is_urgent_than_a_slice_is_told_in_several() -> None:
         house.ask(1000, at=0, group=name)
         house.ask(1, at=0, group=name)
     first = house.early(100)
-    assert 0 < len(first) <= SLICE_GROUPS
+    assert 0 < len(first) <= BOUNDS.rounds.slice_groups
     assert house.rounds.follows_up
     told = {row.group for row in first}
     for at in range(200, 3000, 100):

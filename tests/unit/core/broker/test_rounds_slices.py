@@ -3,19 +3,28 @@
 Not covered: what a round says of one group (test_rounds.py).
 """
 
+from dataclasses import replace
+
 import pytest
 
-from rgd.core.broker import rounds as rounds_module
+from rgd.core.bounds import BOUNDS, Bounds, ExchangeBounds
 from rgd.core.broker.mode import Mode
-from rgd.core.exchange import group_index as group_index_module
+from rgd.core.broker.rounds import NEW_ROW_COST
+from rgd.core.broker.settings import BrokerSettings
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report, Sender
 from rgd.core.exchange.rows_hash import advertised_hash
 from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import Group, Limit
 from rgd.core.units import Pair
-from tests.unit.core.broker.rounds_house import GROUPS, MANY, House, wanted
+from tests.unit.core.broker.rounds_house import GROUPS, MANY, SETTINGS, House, wanted
 from tests.unit.core.values import key, ms, rates, report, usage
+
+
+def small(**bounds: int) -> BrokerSettings:
+    """Settings with small slices."""
+    return replace(SETTINGS, bounds=Bounds(rounds=replace(BOUNDS.rounds, **bounds)))
+
 
 # Whether a group is short, by the map.
 
@@ -41,14 +50,17 @@ def test_where_a_group_is_short_a_fall_is_called_out_and_believed() -> None:
 # Slices.
 
 
+@pytest.mark.slow
 def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
     house = House(groups=MANY)
     for name in MANY:
         house.ask(3, at=0, group=name)
     house.rounds.begin(ms(1000))
     assert house.rounds.is_ending
-    # Each block is closed and then logged; what is gone is taken back and rows are joined; it ends. New rows cost twice.
-    assert house.step_through(1000) == 2 * 5 + 2
+    # Each group is closed and then logged. New rows cost more.
+    slices = house.step_through(1000)
+    assert sum(slices) == 2 * len(MANY)
+    assert max(slices) <= BOUNDS.rounds.block_rows // NEW_ROW_COST
     rows = house.finish()
     assert sorted(row.group for row in rows) == sorted(MANY)
     assert sorted(row.usage.group for row in house.log[-1]) == sorted(MANY)
@@ -58,17 +70,16 @@ def test_a_round_of_many_groups_ends_in_slices_each_group_once() -> None:
         house.ask(3, at=1500, group=name)
     house.rounds.begin(ms(2000))
     # Nothing is new now.
-    assert house.step_through(2000) == 2 * 3 + 2
+    slices = house.step_through(2000)
+    assert sum(slices) == 2 * len(MANY)
+    assert BOUNDS.rounds.block_rows // NEW_ROW_COST < max(slices) <= BOUNDS.rounds.block_rows
 
 
-def test_touched_rows_wake_in_slices_and_no_tick_comes_between(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_touched_rows_wake_in_slices_and_no_tick_comes_between() -> None:
     """As where all wake at once: windows that rested begin where the round before ended."""
     logs = []
     for wake_rows in (2048, 1):
-        monkeypatch.setattr(rounds_module, "WAKE_ROWS", wake_rows)
-        house = House()
+        house = House(small(wake_rows=wake_rows))
         for name in GROUPS:
             house.ask(3, at=0, group=name)
         # The second round tells that both are idle, and from the third on both rest.
@@ -109,6 +120,7 @@ def test_what_is_asked_between_the_slices_is_counted_once_in_this_round_or_the_n
     assert {row.admitted_total.messages for row in second.values()} == {5}
 
 
+@pytest.mark.slow
 def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> None:
     house = House(groups=MANY)
     names = list(MANY)
@@ -126,17 +138,13 @@ def test_a_group_that_comes_between_the_slices_waits_for_the_next_round() -> Non
 def test_a_round_of_nothing_ends_in_one_slice() -> None:
     house = House()
     house.rounds.begin(ms(1000))
-    assert house.step_through(1000) == 1
+    assert house.step_through(1000) == [0]
     assert house.finish() == []
 
 
 @pytest.mark.parametrize("is_told_before", [True, False])
-def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
-    monkeypatch: pytest.MonkeyPatch, is_told_before: bool
-) -> None:
-    monkeypatch.setattr(rounds_module, "BLOCK_ROWS", 1)
-    monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
-    house = House()
+def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(is_told_before: bool) -> None:
+    house = House(small(block_rows=1, slice_groups=1))
     mirror = UsageMap()
     names = ("gold", "trial")
     for name in names:
@@ -157,38 +165,33 @@ def test_a_group_that_goes_between_the_slices_is_told_once_as_idle(
     assert set(mirror.rows_of("b1")) == {key("trial")}
 
 
-@pytest.mark.parametrize(("gone_slots", "slices"), [(1, 2), (1024, 1)])
-def test_groups_that_went_are_taken_back_in_the_last_slices(
-    monkeypatch: pytest.MonkeyPatch, gone_slots: int, slices: int
-) -> None:
-    monkeypatch.setattr(rounds_module, "GONE_SLOTS", gone_slots)
-    monkeypatch.setattr(rounds_module, "BLOCK_ROWS", 1)
-    monkeypatch.setattr(rounds_module, "SLICE_GROUPS", 1)
+def test_groups_that_went_are_taken_back_in_slices() -> None:
     groups = GROUPS | {name: Group(name, Limit(rates(100))) for name in ("third", "fourth")}
-    house = House(groups=groups)
-    for name in groups:
-        house.ask(3, at=0, group=name)
-    house.end(1000)
-    house.change({name: groups[name] for name in ("gold", "third")}, at=1500)
-    for name in ("gold", "third"):
-        house.ask(3, at=1500, group=name)
-    house.rounds.begin(ms(2000))
-    # Four blocks are closed, of which two are logged, and what is gone is taken back.
-    assert house.step_through(2000) == 4 + 2 + slices + 1
-    rows = house.finish()
-    assert sorted(row.group for row in rows if row.is_idle) == ["fourth", "trial"]
-    assert house.rounds.advertised_hash == advertised_hash(row for row in rows if not row.is_idle)
+    slices = []
+    for gone_slots in (1024, 1):
+        house = House(small(gone_slots=gone_slots, block_rows=1, slice_groups=1), groups)
+        for name in groups:
+            house.ask(3, at=0, group=name)
+        house.end(1000)
+        house.change({name: groups[name] for name in ("gold", "third")}, at=1500)
+        for name in ("gold", "third"):
+            house.ask(3, at=1500, group=name)
+        house.rounds.begin(ms(2000))
+        slices.append(len(house.step_through(2000)))
+        rows = house.finish()
+        assert sorted(row.group for row in rows if row.is_idle) == ["fourth", "trial"]
+        left = advertised_hash(row for row in rows if not row.is_idle)
+        assert house.rounds.advertised_hash == left
+    assert slices[0] < slices[1]
 
 
 # Groups for which there is no place.
 
 
-def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_groups_for_which_there_is_no_place_are_neither_told_nor_logged() -> None:
     """Nobody would keep what is told of them, and nothing of theirs comes under another name."""
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
-    house = House(groups=GROUPS | {"late": Group("late", Limit(rates(100)))})
+    settings = replace(SETTINGS, bounds=Bounds(exchange=ExchangeBounds(slots_max=1)))
+    house = House(settings, groups=GROUPS | {"late": Group("late", Limit(rates(100)))})
     mirror = UsageMap(GroupIndex())
     for name in ("gold", "trial", "late"):
         house.ask(3, at=0, group=name)

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.broker import rests
-from rgd.core.broker.rests import REST_NS, SLICE_COST_ROWS, SLICE_ROWS
-from rgd.core.broker.sharing import SLICE_GROUPS
+from rgd.core.bounds import BOUNDS, Bounds, ExchangeBounds, SharingBounds
 from rgd.core.errors import InvariantBroken
-from rgd.core.exchange import group_index as group_index_module
+from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Sender
-from rgd.core.policies import snapshot as snapshot_module
+from rgd.core.exchange.usage_map import UsageMap
 from rgd.core.policies.model import UNLIMITED, Group, Limit, Rates
-from rgd.core.policies.snapshot import PolicySnapshot
+from rgd.core.policies.snapshot import ALL_CHANGED, PolicySnapshot
 from rgd.core.units import Kind, Nanos
-from tests.unit.core.broker.sharing_house import START, House
+from tests.unit.core.broker.sharing_house import SETTINGS, START, House
 from tests.unit.core.values import key, ms, rates, report, usage
+
+SHARING = BOUNDS.sharing
 
 
 @pytest.fixture
@@ -50,11 +50,8 @@ def test_a_cut_is_in_force_at_once_and_a_raise_when_it_has_settled(house: House)
     assert house.applied[1:] == [(key(), rates(50), ms(1200))]
 
 
-def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rests, "SLICE_ROWS", 1)
-    house = House()
+def test_an_increase_waits_twice_as_long_as_marked_groups_did_but_not_beyond_the_limit() -> None:
+    house = House(replace(SETTINGS, bounds=Bounds(sharing=SharingBounds(slice_rows=1))))
     house.link.sent(1, START)
     house.link.received(1, ms(30))
     groups = many(house, 3)
@@ -112,7 +109,7 @@ def test_a_raise_waits_as_long_as_reports_take(house: House) -> None:
     assert house.due() == ms(1030)
 
 
-def test_a_new_book_does_not_hasten_a_raise(house: House) -> None:
+def test_a_new_snapshot_does_not_hasten_a_raise(house: House) -> None:
     house.peer(usage(90))
     house.own(usage(90))
     house.use()
@@ -190,7 +187,7 @@ def slices(house: House, at: float) -> tuple[list[int], Nanos]:
 
 def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None:
     house = House()
-    groups = many(house, 3 * SLICE_GROUPS + 7)
+    groups = many(house, 3 * SHARING.slice_groups + 7)
     house.applied.clear()
     told = report("b2", *(usage(90, group=group.name) for group in groups))
     house.peers.receive(told.sender, START)
@@ -198,9 +195,9 @@ def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None
     house.usage.apply(told)
     house.sharing.refresh_all(ms(1000))
     # One slice at once, and the others in turns.
-    assert 0 < len(house.applied) <= SLICE_GROUPS
+    assert 0 < len(house.applied) <= SHARING.slice_groups
     changed, _ = slices(house, 1000)
-    assert max(changed) <= SLICE_GROUPS
+    assert max(changed) <= SHARING.slice_groups
     house.sharing.validate()
     # What b2 leaves, and each once.
     assert [(one.group, share) for one, share, _ in house.applied] == [
@@ -212,7 +209,7 @@ def test_many_groups_are_reckoned_in_slices_until_every_share_is_right() -> None
 def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_rested_for() -> None:
     house = House()
     brokers = 50
-    in_slice = SLICE_ROWS // (brokers + 1)
+    in_slice = SHARING.slice_rows // (brokers + 1)
     groups = many(house, 6 * in_slice)
     for broker in range(brokers):
         told = report(f"c{broker:02}", *(usage(90, group=group.name) for group in groups))
@@ -225,8 +222,8 @@ def test_a_slice_has_no_more_rows_than_are_shared_out_in_one_go_and_they_are_res
     changed, end = slices(house, 1000)
     assert max(changed) <= in_slice
     # A microsecond for each row, but for those of the last slice and of one that may be borrowed.
-    assert end - ms(1000) >= (5 * in_slice * (brokers + 1) - SLICE_ROWS) * REST_NS
-    assert end - ms(1000) <= 6 * SLICE_ROWS * REST_NS
+    assert end - ms(1000) >= (5 * in_slice * (brokers + 1) - SHARING.slice_rows) * SHARING.rest_ns
+    assert end - ms(1000) <= 6 * SHARING.slice_rows * SHARING.rest_ns
     house.sharing.validate()
 
 
@@ -242,20 +239,17 @@ def test_after_some_small_slices_further_changes_wait_and_are_reckoned_together(
         before = len(house.applied)
         house.sharing.refresh(house.slots(key(group.name)), ms(1000))
         at_once.append(len(house.applied) > before)
-    # A slice of a group of two rows counts as `SLICE_COST_ROWS` more.
-    count = SLICE_ROWS // SLICE_COST_ROWS
+    # A slice of a group of two rows counts as `slice_cost_rows` more.
+    count = SHARING.slice_rows // SHARING.slice_cost_rows
     assert at_once == [True] * count + [False] * (len(groups) - count)
     changed, end = slices(house, 1000)
     assert changed == [len(groups) - count]
-    assert end - ms(1000) <= SLICE_COST_ROWS * REST_NS
+    assert end - ms(1000) <= SHARING.slice_cost_rows * SHARING.rest_ns
     house.sharing.validate()
 
 
-def test_a_group_of_more_rows_than_a_slice_is_reckoned_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(rests, "SLICE_ROWS", 1)
-    house = House()
+def test_a_group_of_more_rows_than_a_slice_is_reckoned_all_the_same() -> None:
+    house = House(replace(SETTINGS, bounds=Bounds(sharing=SharingBounds(slice_rows=1))))
     many(house, 3)
     house.peer(*(usage(90, group=f"g{place:05}") for place in range(3)))
     house.usage.apply(
@@ -285,7 +279,7 @@ def test_what_is_marked_again_while_it_rests_is_reckoned_with_all_that_has_come(
 
 def test_a_raise_of_many_groups_comes_into_force_in_slices() -> None:
     house = House()
-    count = SLICE_GROUPS + 3
+    count = SHARING.slice_groups + 3
     groups = many(house, count)
     house.peer(*(usage(90, group=group.name) for group in groups))
     house.usage.apply(
@@ -300,14 +294,14 @@ def test_a_raise_of_many_groups_comes_into_force_in_slices() -> None:
     applied = 0
     while house.due() is not None:
         house.sharing.raise_due(ms(1200))
-        assert 0 < len(house.applied) - applied <= SLICE_GROUPS
+        assert 0 < len(house.applied) - applied <= SHARING.slice_groups
         applied = len(house.applied)
     assert applied == count
 
 
 def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> None:
     house = House()
-    groups = many(house, SLICE_GROUPS + 1)
+    groups = many(house, SHARING.slice_groups + 1)
     told = report("b2", *(usage(90, group=group.name) for group in groups))
     house.peers.receive(told.sender, START)
     house.peers.advance(told)
@@ -320,13 +314,13 @@ def test_a_group_that_goes_while_it_waits_for_its_slice_is_not_reckoned() -> Non
 
 def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> None:
     house = House()
-    groups = many(house, 4 * SLICE_GROUPS)
+    groups = many(house, 4 * SHARING.slice_groups)
     house.peer(*(usage(90, group=group.name) for group in groups))
     last = groups[-1].name
     house.usage.apply(report("b1", usage(90, group=last)))
     house.sharing.refresh(house.slots(*(key(group.name) for group in groups)), ms(1000))
     # More than is reckoned from one change of them to the next.
-    restless = house.slots(*(key(group.name) for group in groups[: 3 * SLICE_GROUPS]))
+    restless = house.slots(*(key(group.name) for group in groups[: 3 * SHARING.slice_groups]))
     now = ms(1000)
     for _ in range(20):
         house.sharing.refresh(restless, now)
@@ -335,11 +329,8 @@ def test_groups_that_change_all_the_time_do_not_keep_the_others_waiting() -> Non
     assert not house.sharing.awaits(key(last))
 
 
-def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_elses_share(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
-    house = House()
+def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_elses_share() -> None:
+    house = House(usage=UsageMap(GroupIndex(ExchangeBounds(slots_max=1))))
     groups = [Group("gold", Limit(rates(100)))]
     groups += [Group(f"late{place}", Limit(rates(7 + place))) for place in range(2)]
     house.change(*groups)
@@ -354,16 +345,14 @@ def test_groups_for_which_there_is_no_place_have_their_floor_and_touch_nobody_el
 
 def change_many(house: House, *groups: Group) -> None:
     """Put a snapshot in force of which nobody can say what changed in it."""
-    house.sharing.set_policies(PolicySnapshot({group.name: group for group in groups}), START)
+    snapshot = PolicySnapshot({group.name: group for group in groups})
+    house.sharing.set_policies(snapshot, START, ALL_CHANGED)
 
 
-def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(house: House) -> None:
     house.peer(usage(90))
     house.own(usage(30))
     assert house.use(100) == rates(30)
-    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", 0)
     half = Group("gold", Limit(rates(50), rates(50)))
     change_many(house, half)
     assert house.sharing.share_of(half, Kind.PUBLISH, START) == rates(15)
@@ -376,11 +365,8 @@ def test_a_cut_is_in_force_when_asked_for_and_the_share_is_reckoned_later(
     assert house.sharing.share_of(blocked, Kind.PUBLISH, START) == rates(0, 0)
 
 
-def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_nobody_asks_for_is_read_in_slices_and_what_is_gone_is_given_up(house: House) -> None:
     house.use(100)
-    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", 0)
     change_many(house, Group("gold", Limit(rates(40), rates(40))))
     assert (house.sharing.is_reading, house.due()) == (True, START)
     house.sharing.work(START)

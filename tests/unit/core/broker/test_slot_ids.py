@@ -4,10 +4,12 @@ Not covered: that a slot given again keeps nothing of before (tests/property/tes
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from rgd.core.bounds import BOUNDS, Bounds
 from rgd.core.broker.broker import Broker
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Publish
 from rgd.core.broker.events import Event, MessageReceived, PoliciesChanged, Started, Woken
@@ -15,12 +17,8 @@ from rgd.core.broker.mode import Mode
 from rgd.core.broker.settings import BrokerSettings
 from rgd.core.broker.shard_reader import PARTIAL_ROUNDS
 from rgd.core.buckets.decision import Request
-from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.columns import UsageColumns
-from rgd.core.exchange.group_index import UNKNOWN_MAX
 from rgd.core.exchange.messages import Ask, Goodbye, Report, Sender
-from rgd.core.exchange.usage_map import UNKNOWN_ROWS_MAX
 from rgd.core.policies.model import Group, Limit, Rates
 from rgd.core.policies.snapshot import PolicySnapshot
 from rgd.core.units import NS_PER_S, Kind, Nanos
@@ -33,8 +31,14 @@ ROUND_MS = 1000
 class House:
     """A live broker that reads itself back at once."""
 
-    def __init__(self, *groups: str, floor_ppm: int = 10_000) -> None:
-        self.broker = Broker(BrokerSettings(ME, floor_ppm=floor_ppm, expiry_rounds=100), Nanos(0))
+    def __init__(self, *groups: str, floor_ppm: int = 10_000, **bounds: int) -> None:
+        settings = BrokerSettings(
+            ME,
+            floor_ppm=floor_ppm,
+            expiry_rounds=100,
+            bounds=Bounds(exchange=replace(BOUNDS.exchange, **bounds)),
+        )
+        self.broker = Broker(settings, Nanos(0))
         self.now = 0.0
         self.effects: list[Effect] = []
         self.change(*groups)
@@ -105,8 +109,8 @@ def test_invented_names_take_no_more_slots_than_each_peer_may_have_and_are_freed
     house = House("gold", "late")
     house.ask("gold")
     for peer in ("e1", "e2"):
-        house.hear(peer, 1, *invented(peer, UNKNOWN_ROWS_MAX + 10_000), "gold")
-    assert house.broker.index.unknown == 2 * UNKNOWN_ROWS_MAX
+        house.hear(peer, 1, *invented(peer, BOUNDS.exchange.unknown_rows_max + 10_000), "gold")
+    assert house.broker.index.unknown == 2 * BOUNDS.exchange.unknown_rows_max
     assert house.broker.index.refused == 2 * 10_000
     assert house.alarms() == [
         (AlarmCode.PEER_ROWS_REFUSED, "e1"),
@@ -120,7 +124,7 @@ def test_invented_names_take_no_more_slots_than_each_peer_may_have_and_are_freed
     house.wait(2 * ROUND_MS)
     assert house.broker.index.unknown == 0
     assert house.broker.index.given <= 3
-    assert len(house.broker.index) > 2 * UNKNOWN_ROWS_MAX
+    assert len(house.broker.index) > 2 * BOUNDS.exchange.unknown_rows_max
 
 
 def test_peers_that_come_and_go_use_the_same_slots_again() -> None:
@@ -143,12 +147,9 @@ def test_rows_that_are_taken_back_free_their_slots_while_the_peer_stays() -> Non
     assert house.broker.index.given == 1
 
 
-def test_all_peers_together_get_only_so_many_slots_for_names_without_policies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert UNKNOWN_MAX < group_index_module.SLOTS_MAX
-    monkeypatch.setattr(group_index_module, "UNKNOWN_MAX", 5)
-    house = House("gold", "late")
+def test_all_peers_together_get_only_so_many_slots_for_names_without_policies() -> None:
+    assert BOUNDS.exchange.unknown_slots_max < BOUNDS.exchange.slots_max
+    house = House("gold", "late", unknown_slots_max=5)
     for peer in ("e1", "e2", "e3"):
         house.hear(peer, 1, *invented(peer, 3))
     assert house.broker.index.unknown == 5
@@ -157,11 +158,8 @@ def test_all_peers_together_get_only_so_many_slots_for_names_without_policies(
     assert house.broker.index.find(key("late")) is not None
 
 
-def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
-    house = House("gold", "silver", "late")
+def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota() -> None:
+    house = House("gold", "silver", "late", slots_max=2)
     house.hear("b2", 1, "gold")
     house.ask("gold")
     house.ask("silver")
@@ -181,11 +179,8 @@ def test_a_group_without_a_slot_is_granted_its_floor_and_never_the_quota(
     assert (house.share("late").messages or 0) > 100_000
 
 
-def test_a_group_without_a_slot_that_is_deleted_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 1)
-    house = House("gold", "late")
+def test_a_group_without_a_slot_that_is_deleted_is_forgotten() -> None:
+    house = House("gold", "late", slots_max=1)
     house.ask("gold")
     house.ask("late")
     house.change("gold")
@@ -194,11 +189,8 @@ def test_a_group_without_a_slot_that_is_deleted_is_forgotten(
     assert house.broker.limiter.state(key("late")) is None
 
 
-def test_a_peer_whose_state_does_not_fit_is_not_asked_every_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
-    house = House("gold")
+def test_a_peer_whose_state_does_not_fit_is_not_asked_every_round() -> None:
+    house = House("gold", unknown_rows_max=2)
     names = invented("e1", 5)
     house.hear("e1", 1, *names)
     asked = 0
@@ -209,11 +201,8 @@ def test_a_peer_whose_state_does_not_fit_is_not_asked_every_round(
     assert asked <= 2
 
 
-def test_once_policies_come_the_rows_that_were_refused_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
-    house = House("gold")
+def test_once_policies_come_the_rows_that_were_refused_are_asked_for() -> None:
+    house = House("gold", unknown_rows_max=2)
     names = invented("e1", 5)
     house.hear("e1", 1, *names)
     house.wait(3 * ROUND_MS)

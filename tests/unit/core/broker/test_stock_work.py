@@ -4,15 +4,13 @@ Each event's effects. Not covered: the arithmetic (tests/unit/core/stock), wheth
 (tests/simulation/test_stock.py).
 """
 
-from collections.abc import Sequence
-
 import pytest
 
-from rgd.core.broker import stock_work
+from rgd.core.bounds import BOUNDS, Bounds, StockBounds
 from rgd.core.broker.effects import Alarm, AlarmCode, Effect, Fault, SendStockReport
 from rgd.core.broker.events import ShardOpened, StockBrokersListed, StockReportReceived
 from rgd.core.broker.shard_phase import Phase
-from rgd.core.broker.stock_reports import StockReports
+from rgd.core.broker.stock_work import ZEROS_PERIODS
 from rgd.core.exchange.messages import Hello, Sender
 from rgd.core.exchange.shards import shard_of
 from rgd.core.policies.model import Group, Limit
@@ -162,7 +160,7 @@ def test_the_lowest_name_reports_zeros_for_a_daemon_that_is_gone(desk: Desk) -> 
     stock(desk, 2020, used(500))
     # b2 is silent from now on, and expires.
     reports = idle(desk, 2020, 2020 + 8 * PERIOD_MS)
-    assert reports.count(told(0, "b2")) == stock_work.ZEROS_PERIODS
+    assert reports.count(told(0, "b2")) == ZEROS_PERIODS
 
 
 def test_another_name_than_the_lowest_reports_no_zeros(desk: Desk) -> None:
@@ -200,40 +198,45 @@ def test_reports_of_rgd_and_of_a_peers_name_are_not_taken_in(desk: Desk) -> None
     assert desk.broker.stock.members.refused == {"name": 1}
 
 
-def test_more_reports_than_may_wait_are_dropped(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stock_work, "PENDING_ENTRIES_MAX", 1)
+def test_more_reports_than_may_wait_are_dropped(seat: Seat) -> None:
+    desk = seat(
+        stock_period_ns=5 * NS_PER_S, bounds=Bounds(stock=StockBounds(pending_entries_max=1))
+    )
+    desk.go_live()
     stock(desk, 2020, used(1), used(2))
     assert desk.broker.stock.members.refused == {"pending": 1}
 
 
 def test_a_large_report_is_taken_in_slices(desk: Desk) -> None:
-    groups = [GroupUsage(f"g{n}", Pair(1, 1), ZERO) for n in range(3 * stock_work.SLICE_ENTRIES)]
+    groups = [GroupUsage(f"g{n}", Pair(1, 1), ZERO) for n in range(3 * BOUNDS.stock.slice_entries)]
     desk.handle(StockReportReceived(ms(2020), StockReport(S1, tuple(groups))))
-    assert 0 < len(desk.broker.stock.members.groups()) <= stock_work.SLICE_ENTRIES
+    assert 0 < len(desk.broker.stock.members.groups()) <= BOUNDS.stock.slice_entries
     idle(desk, 2020, 2020)
     assert len(desk.broker.stock.members.groups()) == len(groups)
 
 
-def test_where_there_are_many_brokers_a_slice_reports_few_groups(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_are_many_brokers_a_slice_reports_few_groups(seat: Seat) -> None:
     names = [f"g{n}" for n in range(12)]
-    desk.change(PolicySnapshot({name: Group(name, Limit(rates(100))) for name in names}), 2010)
-    sizes = []
-    entries = StockReports.entries
-
-    def counted(reports: StockReports, groups: Sequence[str]) -> list[GroupUsage]:
-        sizes.append(len(groups))
-        return entries(reports, groups)
-
-    monkeypatch.setattr(StockReports, "entries", counted)
+    worked, reported = [], []
     # Two live brokers in two kinds.
-    monkeypatch.setattr(stock_work, "SLICE_SHARES", 4 * 5)
-    stock(desk, 2020, *(GroupUsage(name, Pair(1, 1), ZERO) for name in names))
-    assert max(sizes) <= 5
-    assert sum(sizes) == len(names)
+    for slice_shares in (BOUNDS.stock.slice_shares, 4 * 5):
+        bounds = Bounds(stock=StockBounds(slice_shares=slice_shares))
+        desk = seat(stock_period_ns=5 * NS_PER_S, bounds=bounds)
+        desk.go_live()
+        groups = {name: Group(name, Limit(rates(100))) for name in names}
+        desk.change(PolicySnapshot(groups), 2010)
+        report = StockReport(S1, tuple(GroupUsage(name, Pair(1, 1), ZERO) for name in names))
+        effects = [desk.handle(StockReportReceived(ms(2020), report))]
+        slices = []
+        while desk.broker.stock.due_at(ms(2020)) == ms(2020):
+            before = desk.broker.stock.groups_worked
+            effects.append(tuple(desk.broker.stock.work(ms(2020))))
+            slices.append(desk.broker.stock.groups_worked - before)
+        worked.append(slices)
+        reported.append([one for some in effects for one in sent(some)])
+    assert reported[0] == reported[1] != []
+    assert max(worked[0]) == len(names)
+    assert max(worked[1]) <= 5
 
 
 def test_without_a_stock_period_reports_are_ignored(seat: Seat) -> None:

@@ -1,8 +1,10 @@
 """One limiter and its clock, for tests that say which topic asks and what it gets."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Request
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import SplitShare
@@ -30,11 +32,17 @@ def gold(mode: TopicSplit | None, units: float | None = 1000, *, shadow: bool = 
 class House:
     """A limiter; a broker's share is its group's quota, in part."""
 
-    def __init__(self, *groups: Group, limits: Limits | None = None, part: float = 1) -> None:
+    def __init__(
+        self,
+        *groups: Group,
+        limits: Limits | None = None,
+        part: float = 1,
+        bounds: BucketBounds = BOUNDS.buckets,
+    ) -> None:
         self.part = Fraction(part)
         self.now = 0
         self.limits = limits or Limits()
-        self.limiter = Limiter(BUCKETS, self._share_of, topic_split=SHARED)
+        self.limiter = Limiter(replace(BUCKETS, bounds=bounds), self._share_of, topic_split=SHARED)
         self.put(*groups)
 
     def put(self, *groups: Group, namespace: str = "gold") -> None:

@@ -3,9 +3,11 @@
 Not covered: what the levels decide together (test_limiter.py), where shares come from.
 """
 
+from dataclasses import replace
+
 import pytest
 
-from rgd.core.buckets import limiter as limiter_module
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.chain import Chain
 from rgd.core.buckets.decision import Request
 from rgd.core.buckets.limiter import Limiter
@@ -43,9 +45,9 @@ class Chains(Limiter):
         return self._chains.get(name) or self.chain_of(name, now)
 
 
-def chains(first: PolicySnapshot) -> Chains:
+def chains(first: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets) -> Chains:
     """All of the quota is this broker's share."""
-    made = Chains(BUCKETS, lambda one, kind, _: one.rates(kind))
+    made = Chains(replace(BUCKETS, bounds=bounds), lambda one, kind, _: one.rates(kind))
     made.set_policies(first, START)
     return made
 
@@ -101,7 +103,7 @@ def test_a_group_that_does_not_exist_is_an_error_every_time() -> None:
             made.of(Request(group="gold"), START)
 
 
-def test_a_name_is_resolved_once_until_the_book_changes() -> None:
+def test_a_name_is_resolved_once_until_the_snapshot_changes() -> None:
     one = snapshot(group(), namespace="gold")
     made = chains(one)
     chain = made.of(REQUEST, START)
@@ -126,12 +128,9 @@ def test_every_part_of_a_name_is_told_apart() -> None:
     assert len({id(chain) for chain in found}) == len(different)
 
 
-def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limiter_module, "CHAINS_MAX", 2)
+def test_a_full_table_of_names_starts_afresh_and_keeps_the_buckets() -> None:
     limits = Limits(topics={TOPIC: limit(8)})
-    made = chains(snapshot(group(), limits=limits, namespace="gold"))
+    made = chains(snapshot(group(), limits=limits, namespace="gold"), BucketBounds(chains_max=2))
     first = made.of(REQUEST, START)
     made.of(Request(namespace=NAMESPACE, topic="persistent://acme/orders/2"), START)
     assert made.of(REQUEST, START) is first
@@ -206,8 +205,9 @@ def test_a_limit_that_went_is_not_in_force_when_it_comes_back_with_other_rates()
 def test_the_depth_of_groups_changes_for_those_in_use_and_those_to_come() -> None:
     limits = Limits(topics={TOPIC: limit(100)})
     made = chains(snapshot(group("gold"), group("trial"), limits=limits, namespace="gold"))
-    gold, topic = made.of(REQUEST, START).levels
+    made.of(REQUEST, START)
     made.set_group_burst(0, START)
+    gold, topic = made.of(REQUEST, START).levels
     (trial,) = made.of(Request(group="trial"), START).groups
     remaining = [level.remaining(Dimension.MESSAGES, START) for level in (gold, trial, topic)]
     # A limit of this broker alone is nobody else's business: it keeps its burst.

@@ -4,12 +4,15 @@ Not covered: which levels apply to a name (test_chain.py), a broker's share unde
 (tests/unit/core/broker/test_sharing.py), counts under moves (tests/property/test_moves.py).
 """
 
-import pytest
+from dataclasses import replace
+from typing import Protocol
 
-from rgd.core.buckets import levels as levels_module
+import pytest
+from typing_extensions import override
+
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Decision, Level, Request
 from rgd.core.buckets.limiter import Limiter
-from rgd.core.policies import snapshot as snapshot_module
 from rgd.core.policies.model import (
     UNLIMITED,
     Attachments,
@@ -20,16 +23,11 @@ from rgd.core.policies.model import (
     Rates,
     TopicSplit,
 )
-from rgd.core.policies.snapshot import PolicySnapshot
-from rgd.core.units import Kind
+from rgd.core.policies.snapshot import Changes, PolicySnapshot, changes_between
+from rgd.core.units import Kind, Nanos
 from tests.unit.core.values import BUCKETS, NAMESPACE, TOPIC, key, ms, rates
 
 PARTITION = f"{TOPIC}-partition-0"
-
-
-@pytest.fixture(params=[32, 0], ids=["told at once", "told when asked for"], autouse=True)
-def changes_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_module, "CHANGES_MAX", request.param)
 
 
 def snapshot_of(*groups: Group, limits: Limits | None = None, **attached: str) -> PolicySnapshot:
@@ -43,10 +41,40 @@ def gold(units: float | None, name: str = "gold", *, blocked: bool = False) -> G
     return Group(name, Limit(rates(units)), blocked=blocked)
 
 
-def limiter_of(snapshot: PolicySnapshot) -> Limiter:
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind))
-    made.set_policies(snapshot, ms(0))
-    return made
+class Following(Limiter):
+    """A limiter that is told which groups changed, at most so many."""
+
+    def __init__(self, changes_max: int, bounds: BucketBounds) -> None:
+        settings = replace(BUCKETS, bounds=bounds)
+        super().__init__(settings, lambda one, kind, _: one.rates(kind))
+        self._changes_max = changes_max
+
+    @override
+    def set_policies(
+        self, snapshot: PolicySnapshot, now: Nanos, changes: Changes | None = None
+    ) -> None:
+        changes = changes or changes_between(self.snapshot, snapshot, self._changes_max)
+        super().set_policies(snapshot, now, changes)
+
+
+class LimiterOf(Protocol):
+    """Makes a limiter."""
+
+    def __call__(
+        self, snapshot: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets
+    ) -> Limiter: ...
+
+
+@pytest.fixture(params=[32, 0], ids=["told at once", "told when asked for"])
+def limiter_of(request: pytest.FixtureRequest) -> LimiterOf:
+    changes_max: int = request.param
+
+    def make(snapshot: PolicySnapshot, bounds: BucketBounds = BOUNDS.buckets) -> Limiter:
+        made = Following(changes_max, bounds)
+        made.set_policies(snapshot, ms(0))
+        return made
+
+    return make
 
 
 def ask(limiter: Limiter, at: float, messages: int = 1, **more: object) -> Decision:
@@ -65,7 +93,7 @@ def work(limiter: Limiter, at: float) -> int:
     return slices
 
 
-def limit_by(**limits: object) -> str | None:
+def limit_by(limiter_of: LimiterOf, **limits: object) -> str | None:
     """Which level refusals, where one message is all that a limit grants at once."""
     limiter = limiter_of(PolicySnapshot(limits=Limits(**limits)))  # type: ignore[arg-type]
     assert ask(limiter, 0, topic=PARTITION, subscription="s").granted
@@ -73,7 +101,7 @@ def limit_by(**limits: object) -> str | None:
 
 
 class TestGroups:
-    def test_a_block_is_in_force_for_the_next_request(self) -> None:
+    def test_a_block_is_in_force_for_the_next_request(self, limiter_of: LimiterOf) -> None:
         limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0).granted
         limiter.set_policies(snapshot_of(gold(100, blocked=True), orders="gold"), ms(0))
@@ -83,14 +111,18 @@ class TestGroups:
         assert not ask(limiter, 0).granted
         assert ask(limiter, 10).granted
 
-    def test_a_debt_is_paid_at_the_rate_in_force_and_not_at_that_of_the_asking(self) -> None:
+    def test_a_debt_is_paid_at_the_rate_in_force_and_not_at_that_of_the_asking(
+        self, limiter_of: LimiterOf
+    ) -> None:
         limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0, 75).granted
         limiter.set_policies(snapshot_of(gold(10), orders="gold"), ms(100))
         # 25 left, 50 owed; 10 of it were paid at 100/s, the rest is at 10/s.
         assert ask(limiter, 200).retry_after_ms == 4000
 
-    def test_a_rate_that_was_in_force_in_between_gave_no_more_than_its_own(self) -> None:
+    def test_a_rate_that_was_in_force_in_between_gave_no_more_than_its_own(
+        self, limiter_of: LimiterOf
+    ) -> None:
         limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         assert ask(limiter, 0, 75).granted
         limiter.set_policies(snapshot_of(gold(1), orders="gold"), ms(100))
@@ -100,16 +132,20 @@ class TestGroups:
         # 40 were owed and at most one of them was paid in the second at 1/s.
         assert 390 <= answer.retry_after_ms <= 410
 
-    def test_a_group_that_was_not_asked_since_is_told_in_slices(self) -> None:
+    def test_a_group_that_was_not_asked_since_is_told_in_slices(
+        self, limiter_of: LimiterOf
+    ) -> None:
         names = [f"g{number}" for number in range(300)]
         limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
         for name in names:
             ask(limiter, 0, group=name)
         limiter.set_policies(snapshot_of(*(gold(50, name) for name in names)), ms(0))
-        assert work(limiter, 0) >= 300 / levels_module.SLICE_LEVELS
+        assert work(limiter, 0) >= 300 / BOUNDS.buckets.slice_levels
         assert {state.quota for state in limiter.states()} == {rates(50)}
 
-    def test_groups_that_are_gone_are_gone_at_once_and_let_go_in_slices(self) -> None:
+    def test_groups_that_are_gone_are_gone_at_once_and_let_go_in_slices(
+        self, limiter_of: LimiterOf
+    ) -> None:
         names = [f"g{number}" for number in range(300)]
         limiter = limiter_of(snapshot_of(*(gold(100, name) for name in names)))
         for name in names:
@@ -122,7 +158,9 @@ class TestGroups:
         ask(limiter, 0, group="g8")
         assert [state.key.group for state in limiter.states()] == ["g7", "g8"]
 
-    def test_a_share_that_comes_before_the_policy_was_heard_of_brings_it_along(self) -> None:
+    def test_a_share_that_comes_before_the_policy_was_heard_of_brings_it_along(
+        self, limiter_of: LimiterOf
+    ) -> None:
         limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         ask(limiter, 0)
         limiter.set_policies(snapshot_of(gold(40), orders="gold"), ms(0))
@@ -131,7 +169,7 @@ class TestGroups:
         assert state is not None
         assert (state.quota, state.share) == (rates(40), rates(20))
 
-    def test_a_group_becomes_divided_with_the_next_request(self) -> None:
+    def test_a_group_becomes_divided_with_the_next_request(self, limiter_of: LimiterOf) -> None:
         limiter = limiter_of(snapshot_of(gold(100), orders="gold"))
         ask(limiter, 0)
         divided = Group("gold", Limit(rates(100)), topic_split=TopicSplit.EVEN)
@@ -141,20 +179,24 @@ class TestGroups:
 
 
 class TestLimits:
-    def test_the_narrowest_place_says_which_limit_a_topic_has(self) -> None:
+    def test_the_narrowest_place_says_which_limit_a_topic_has(self, limiter_of: LimiterOf) -> None:
         few = LocalLimit(publish=rates(1), dispatch=rates(1))
         many = LocalLimit(publish=UNLIMITED)
-        assert limit_by(namespaces={NAMESPACE: few}) == Level.TOPIC
-        assert limit_by(namespaces={NAMESPACE: few}, topics={TOPIC: many}) is None
-        assert limit_by(topics={TOPIC: few, PARTITION: many}) is None
-        assert limit_by(topics={TOPIC: many, PARTITION: few}) == Level.TOPIC
-        assert limit_by(namespace_subscriptions={NAMESPACE: few}) == Level.SUBSCRIPTION
+        assert limit_by(limiter_of, namespaces={NAMESPACE: few}) == Level.TOPIC
+        assert limit_by(limiter_of, namespaces={NAMESPACE: few}, topics={TOPIC: many}) is None
+        assert limit_by(limiter_of, topics={TOPIC: few, PARTITION: many}) is None
+        assert limit_by(limiter_of, topics={TOPIC: many, PARTITION: few}) == Level.TOPIC
+        assert limit_by(limiter_of, namespace_subscriptions={NAMESPACE: few}) == Level.SUBSCRIPTION
         subscriptions = {(TOPIC, "s"): many}
         of_topic = {PARTITION: few}
-        assert limit_by(topic_subscriptions=of_topic) == Level.SUBSCRIPTION
-        assert limit_by(topic_subscriptions=of_topic, subscriptions=subscriptions) is None
+        assert limit_by(limiter_of, topic_subscriptions=of_topic) == Level.SUBSCRIPTION
+        assert (
+            limit_by(limiter_of, topic_subscriptions=of_topic, subscriptions=subscriptions) is None
+        )
 
-    def test_each_topic_has_a_bucket_of_its_own_under_a_namespaces_limit(self) -> None:
+    def test_each_topic_has_a_bucket_of_its_own_under_a_namespaces_limit(
+        self, limiter_of: LimiterOf
+    ) -> None:
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
         limiter = limiter_of(PolicySnapshot(limits=limits))
         assert ask(limiter, 0, 25).granted
@@ -162,7 +204,9 @@ class TestLimits:
         assert ask(limiter, 0, 25, topic=f"{TOPIC}2").granted
         assert ask(limiter, 0, 25, topic=PARTITION).granted
 
-    def test_a_limit_changes_with_debt_as_of_the_moment_of_the_change(self) -> None:
+    def test_a_limit_changes_with_debt_as_of_the_moment_of_the_change(
+        self, limiter_of: LimiterOf
+    ) -> None:
         def limits(units: float) -> PolicySnapshot:
             return PolicySnapshot(limits=Limits(namespaces={NAMESPACE: LocalLimit(rates(units))}))
 
@@ -171,24 +215,22 @@ class TestLimits:
         limiter.set_policies(limits(10), ms(100))
         assert ask(limiter, 200).retry_after_ms == 4000
 
-    def test_the_other_topics_limits_are_told_in_slices(self) -> None:
+    def test_the_other_topics_limits_are_told_in_slices(self, limiter_of: LimiterOf) -> None:
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
         limiter = limiter_of(PolicySnapshot(limits=limits))
         for number in range(300):
             ask(limiter, 0, 75, topic=f"{TOPIC}{number}")
         limiter.set_policies(PolicySnapshot(limits=Limits()), ms(0))
-        assert work(limiter, 0) >= 300 / levels_module.SLICE_LEVELS
+        assert work(limiter, 0) >= 300 / BOUNDS.buckets.slice_levels
         # All were let go with their debt: the limit was taken away.
         limiter.set_policies(PolicySnapshot(limits=limits), ms(0))
         assert ask(limiter, 0, 25, topic=f"{TOPIC}7").granted
 
-    def test_a_full_table_lets_full_buckets_go_and_keeps_debt(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(levels_module, "LIMITS_KEPT", 5)
+    def test_a_full_table_lets_full_buckets_go_and_keeps_debt(self, limiter_of: LimiterOf) -> None:
+        bounds = BucketBounds(limits_kept=5)
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
         snapshot = PolicySnapshot(limits=limits)
-        limiter = limiter_of(snapshot)
+        limiter = limiter_of(snapshot, bounds)
         assert ask(limiter, 0, 225).granted
         for number in range(100):
             ask(limiter, 0, topic=f"{TOPIC}{number}")
@@ -199,13 +241,12 @@ class TestLimits:
         assert ask(limiter, 100).retry_after_ms == 1910
 
     def test_beyond_its_bound_the_table_lets_go_what_no_chain_refers_to(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, limiter_of: LimiterOf
     ) -> None:
-        monkeypatch.setattr(levels_module, "LIMITS_KEPT", 5)
-        monkeypatch.setattr(levels_module, "LIMITS_MAX", 5)
+        bounds = BucketBounds(limits_kept=5, limits_max=5)
         limits = Limits(namespaces={NAMESPACE: LocalLimit(publish=rates(100))})
         snapshot = PolicySnapshot(limits=limits)
-        limiter = limiter_of(snapshot)
+        limiter = limiter_of(snapshot, bounds)
         assert ask(limiter, 0, 225).granted
         for number in range(20):
             ask(limiter, 0, topic=f"{TOPIC}{number}")
@@ -216,7 +257,7 @@ class TestLimits:
         assert ask(limiter, 0).granted
 
 
-def test_the_two_kinds_hear_of_their_own_rates() -> None:
+def test_the_two_kinds_hear_of_their_own_rates(limiter_of: LimiterOf) -> None:
     group = Group("gold", Limit(rates(10), rates(20)))
     limiter = limiter_of(snapshot_of(group, orders="gold"))
     for kind in Kind:

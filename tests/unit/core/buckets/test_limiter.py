@@ -3,9 +3,11 @@
 Not covered: all-or-nothing under any load, and each level's bound (tests/property/test_limiter.py).
 """
 
+from dataclasses import replace
+
 import pytest
 
-from rgd.core.buckets import counterfactual
+from rgd.core.bounds import BOUNDS, BucketBounds
 from rgd.core.buckets.decision import Answer, Decision, Level, Request, TooLarge
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
@@ -38,9 +40,11 @@ def limiter(
     *,
     limits: Limits | None = None,
     share: Rates | None = None,
+    bounds: BucketBounds = BOUNDS.buckets,
 ) -> Limiter:
     """One whose share is the whole quota unless told."""
-    made = Limiter(BUCKETS, lambda one, kind, _: one.rates(kind) if share is None else share)
+    settings = replace(BUCKETS, bounds=bounds)
+    made = Limiter(settings, lambda one, kind, _: one.rates(kind) if share is None else share)
     attach = Attachments(
         {"acme": of_tenant.name} if of_tenant else {},
         {NAMESPACE: of_namespace.name} if of_namespace else {},
@@ -364,11 +368,8 @@ def test_a_shadow_bounds_nothing() -> None:
     assert wanted_later(one, seconds=4) == pytest.approx(50, rel=0.01)
 
 
-def test_a_level_keeps_only_so_many_groups_counterfactual_buckets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(counterfactual, "COUNTERFACTUALS_MAX", 1)
-    one = limiter(gold(100))
+def test_a_level_keeps_only_so_many_groups_counterfactual_buckets() -> None:
+    one = limiter(gold(100), bounds=BucketBounds(counterfactuals_max=1))
     ask(one, 0)
     level = state(one)
     assert level.would_grant("a", 1, START) == (COUNT_MAX, COUNT_MAX)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rgd.core.buckets import split as split_module
+from rgd.core.bounds import BucketBounds
 from rgd.core.buckets.decision import Level, Request, TooLarge
 from rgd.core.buckets.limiter import Limiter
 from rgd.core.buckets.split import IDLE_ROUNDS
@@ -394,12 +394,8 @@ class TestDecisions:
 
 
 class TestLimits:
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(split_module, "SPLIT_TOPICS_MAX", 2)
-
     def test_further_topics_have_one_part_together(self) -> None:
-        house = House(gold(EVEN, 900))
+        house = House(gold(EVEN, 900), bounds=BucketBounds(split_topics_max=2))
         for topic in (A, B, C, None):
             house.ask(topic)
         assert house.parts() == [300, 300, 300]
@@ -407,7 +403,7 @@ class TestLimits:
         assert (house.drain(A), house.drain(C), house.drain(None)) == (75, 75, 0)
 
     def test_the_common_part_goes_when_all_its_topics_are_idle(self) -> None:
-        house = House(gold(EVEN, 900))
+        house = House(gold(EVEN, 900), bounds=BucketBounds(split_topics_max=2))
         house.round(A, B, C, None)
         for _ in range(IDLE_ROUNDS):
             house.round(A)

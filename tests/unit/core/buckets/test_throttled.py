@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rgd.core.buckets import throttled
+from rgd.core.bounds import BucketBounds
 from rgd.core.buckets.decision import Decision, Level, Request, TooLarge
 from rgd.core.buckets.levels import LimitKey
 from rgd.core.buckets.limiter import Limiter
@@ -303,11 +303,8 @@ def test_a_subscription_is_forgotten_once_nothing_throttled_it_for_an_hour() -> 
     assert (found.messages, found.messages_events) == (2, (1, 0, 0, 0))
 
 
-def test_subscriptions_beyond_the_maximum_are_counted_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(throttled, "SUBSCRIPTIONS_MAX", 2)
-    table = ThrottledTable()
+def test_subscriptions_beyond_the_maximum_are_counted_together() -> None:
+    table = ThrottledTable(BucketBounds(throttled_max=2))
     assert table.other(START) is None
     for name in ("a", "b", "c", "d", "c"):
         table.count((TOPIC, name), 1, 5, 0, 0, START)

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import pytest
 
-from rgd.core.demand import counters as counters_module
 from rgd.core.units import MILLI, Nanos, Pair
 from tests.support.meters import Metered, Shown, Window, tell
 from tests.unit.core.values import ms
@@ -132,9 +131,8 @@ def test_the_totals_count_the_open_window() -> None:
     assert meter.totals() == (Pair(12, 3), Pair(15, 1))
 
 
-def test_only_so_many_topics_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters_module, "WINDOW_TOPICS_MAX", 2)
-    meter = Metered(Nanos(0))
+def test_only_so_many_topics_are_told_apart() -> None:
+    meter = Metered(Nanos(0), topics_max=2)
     for topic in ("a", "b", "c"):
         note(meter, admitted=Pair(1), topic=topic)
         meter.counters.hold(Pair(10), topic)

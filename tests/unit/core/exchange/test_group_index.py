@@ -4,9 +4,8 @@ Not covered: the arrays that are kept by place (test_usage_map.py, test_suppress
 """
 
 import numpy as np
-import pytest
 
-from rgd.core.exchange import group_index as group_index_module
+from rgd.core.bounds import ExchangeBounds
 from rgd.core.exchange.columns import KINDS
 from rgd.core.exchange.group_index import NO_SLOT, GroupIndex, grown
 from rgd.core.units import Kind
@@ -50,11 +49,8 @@ def test_the_places_of_many_are_those_of_each() -> None:
     assert index.slots((), codes()).tolist() == []
 
 
-def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
-    index = GroupIndex()
+def test_what_is_one_too_many_has_no_place_and_the_others_keep_theirs() -> None:
+    index = GroupIndex(ExchangeBounds(slots_max=2))
     index.slot(key("a"))
     kinds = codes(*[Kind.PUBLISH] * 3)
     assert index.slots(("b", "c", "a"), kinds).tolist() == [1, NO_SLOT, 0]
@@ -97,11 +93,8 @@ def test_of_groups_without_policies_only_so_many_get_a_slot() -> None:
     assert index.slots(groups, kinds, room=0).tolist() == [0, 1, 2, NO_SLOT, NO_SLOT]
 
 
-def test_all_groups_without_policies_together_get_only_so_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "UNKNOWN_MAX", 1)
-    index = GroupIndex()
+def test_all_groups_without_policies_together_get_only_so_many() -> None:
+    index = GroupIndex(ExchangeBounds(unknown_slots_max=1))
     index.set_known({"gold"})
     kinds = codes(*[Kind.PUBLISH] * 3)
     assert index.slots(("x", "y", "gold"), kinds).tolist() == [0, NO_SLOT, 1]

@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.buckets.level import GroupKey
-from rgd.core.exchange import group_index as group_index_module
-from rgd.core.exchange import usage_map as usage_map_module
 from rgd.core.exchange.group_index import GroupIndex
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.rows import UsageRow
@@ -32,8 +31,13 @@ def removed(usage_map: UsageMap, broker: str) -> set[GroupKey]:
     return {usage_map.index.keys[place] for place in usage_map.remove(broker).tolist()}
 
 
-def filled() -> UsageMap:
-    usage_map = UsageMap()
+def small(**bounds: int) -> UsageMap:
+    """A map of these bounds."""
+    return UsageMap(GroupIndex(replace(BOUNDS.exchange, **bounds)))
+
+
+def filled(**bounds: int) -> UsageMap:
+    usage_map = small(**bounds)
     usage_map.apply(report("b1", usage(10), usage(5, group="trial")))
     usage_map.apply(report("b2", usage(20)))
     return usage_map
@@ -130,11 +134,8 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
     usage_map.validate()
 
 
-def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
-    usage_map = filled()
+def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has() -> None:
+    usage_map = filled(rows_max=2)
     assert taken(usage_map, report("b1", usage(1, group="third"), usage(11))) == {key()}
     assert usage_map.rows_of("b1") == {
         key(): held(usage(11)),
@@ -144,11 +145,8 @@ def test_a_broker_may_fill_only_so_much_and_go_on_with_what_it_has(
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_broker_that_tells_too_much_is_known_by_its_hash(
-    monkeypatch: pytest.MonkeyPatch, full: bool
-) -> None:
-    monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
-    usage_map = UsageMap()
+def test_a_broker_that_tells_too_much_is_known_by_its_hash(full: bool) -> None:
+    usage_map = small(rows_max=2)
     rows = [usage(1, group=group) for group in ("a", "b", "c")]
     taken(usage_map, report("b1", *rows, full=full))
     assert usage_map.count_of("b1") == 2
@@ -157,20 +155,14 @@ def test_a_broker_that_tells_too_much_is_known_by_its_hash(
     assert taken(usage_map, report("b2", *rows[1:])) == {key("b"), key("c")}
 
 
-def test_what_goes_in_a_report_makes_room_for_what_comes_in_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_map_module, "ROWS_MAX", 2)
-    usage_map = filled()
+def test_what_goes_in_a_report_makes_room_for_what_comes_in_it() -> None:
+    usage_map = filled(rows_max=2)
     assert taken(usage_map, report("b1", usage(1, group="third"), IDLE)) == {key(), key("third")}
     assert set(usage_map.rows_of("b1")) == {key("third"), key("trial")}
 
 
-def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", 2)
-    usage_map = filled()
+def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others() -> None:
+    usage_map = filled(slots_max=2)
     late = [usage(1, group="late"), usage(2, group="later"), usage(11)]
     assert taken(usage_map, report("b1", *late)) == {key()}
     assert dict(usage_map.rows(key("late"))) == {}
@@ -185,12 +177,9 @@ def test_groups_for_which_there_is_no_place_are_not_kept_and_touch_no_others(
     assert usage_map.count_of("b1") == 1
 
 
-def test_a_group_for_which_there_is_no_place_is_not_taken_for_the_last_that_has_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usage_map = UsageMap()
-    count = len(usage_map.index.hashes)
-    monkeypatch.setattr(group_index_module, "SLOTS_MAX", count)
+def test_a_group_for_which_there_is_no_place_is_not_taken_for_the_last_that_has_one() -> None:
+    count = len(GroupIndex().hashes)
+    usage_map = small(slots_max=count)
     rows = [usage(1 + place, group=f"g{place}") for place in range(count)]
     usage_map.apply(report("b1", *rows))
     assert taken(usage_map, report("b1", usage(99, group="late"))) == set()
@@ -211,18 +200,15 @@ def test_a_map_shares_the_places_that_it_was_given() -> None:
 # Groups that have no policies here.
 
 
-def unknown_map(monkeypatch: pytest.MonkeyPatch) -> UsageMap:
+def unknown_map() -> UsageMap:
     """A map in which only gold has policies, and a broker may have two rows of other groups."""
-    monkeypatch.setattr(usage_map_module, "UNKNOWN_ROWS_MAX", 2)
-    usage_map = UsageMap()
+    usage_map = small(unknown_rows_max=2)
     usage_map.index.set_known({"gold"})
     return usage_map
 
 
-def test_of_groups_without_policies_a_broker_may_have_so_many_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usage_map = unknown_map(monkeypatch)
+def test_of_groups_without_policies_a_broker_may_have_so_many_rows() -> None:
+    usage_map = unknown_map()
     rows = [usage(1, group=f"x{place}") for place in range(4)]
     usage_map.apply(report("b1", *rows[:1], usage(9)))
     assert not usage_map.is_partial("b1")
@@ -237,8 +223,8 @@ def test_of_groups_without_policies_a_broker_may_have_so_many_rows(
     assert not usage_map.is_partial("nobody")
 
 
-def test_a_whole_state_that_fits_is_not_partial_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    usage_map = unknown_map(monkeypatch)
+def test_a_whole_state_that_fits_is_not_partial_any_more() -> None:
+    usage_map = unknown_map()
     rows = [usage(1, group=f"x{place}") for place in range(6)]
     usage_map.apply(report("b1", *rows[:4]))
     # Other ones in place of those that it had: they count no more.
@@ -251,10 +237,8 @@ def test_a_whole_state_that_fits_is_not_partial_any_more(monkeypatch: pytest.Mon
     assert not usage_map.is_partial("b1")
 
 
-def test_what_is_introduced_ahead_gets_no_more_slots_than_it_may(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usage_map = unknown_map(monkeypatch)
+def test_what_is_introduced_ahead_gets_no_more_slots_than_it_may() -> None:
+    usage_map = unknown_map()
     rows = report("b1", *(usage(1, group=f"x{place}") for place in range(5)), usage(1), full=True)
     for begin in range(6):
         usage_map.introduce(rows.rows, begin, begin + 1)

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rgd.core.bounds import BOUNDS
 from rgd.core.exchange.columns import Codes, Ints, UsageColumns
 from rgd.core.exchange.messages import Report
 from rgd.core.exchange.numbered_names import NumberedNames
 from rgd.core.exchange.rows import UsageRow
 from rgd.core.exchange.rows_hash import advertised_hash
-from rgd.core.exchange.usage_map import HASHED_ROWS_MAX, UsageMap
+from rgd.core.exchange.usage_map import UsageMap
 from tests.unit.core import values
 from tests.unit.core.values import held, key, usage
 
-COUNT = HASHED_ROWS_MAX + 44
+COUNT = BOUNDS.exchange.hashed_rows_max + 44
 
 
 def report(broker: str, *rows: UsageRow, **changes: Any) -> Report:
@@ -240,7 +241,7 @@ def test_few_rows_do_not_make_a_hash_known_that_is_not() -> None:
 def test_a_broker_of_few_rows_or_none_is_always_hashed() -> None:
     usage_map = UsageMap()
     assert usage_map.is_hashed("b1")
-    rows = many(1, count=HASHED_ROWS_MAX)
+    rows = many(1, count=BOUNDS.exchange.hashed_rows_max)
     usage_map.apply(report("b1", *rows))
     assert usage_map.is_hashed("b1")
     assert usage_map.hash_of("b1") == advertised_hash(rows)

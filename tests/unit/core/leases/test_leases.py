@@ -8,6 +8,7 @@ import pytest
 
 from rgd.core.backlog.model import QuotaType
 from rgd.core.backlog.quota import Blocked
+from rgd.core.bounds import LeaseBounds
 from rgd.core.buckets.decision import Decision, Level, Name, OverBacklog, PoliciesUnknown, Request
 from rgd.core.buckets.level import GroupState
 from rgd.core.buckets.limiter import Limiter
@@ -323,10 +324,8 @@ def test_without_policies_there_is_no_lease() -> None:
     assert isinstance(leases.open(LeaseRequest(NAME, wants(1)), "b", START), PoliciesUnknown)
 
 
-def test_leases_are_bounded_in_all_and_for_each_holder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "LEASES_MAX", 3)
-    monkeypatch.setattr(table, "LEASES_PER_HOLDER_MAX", 2)
-    leases = Leases(limiter())
+def test_leases_are_bounded_in_all_and_for_each_holder() -> None:
+    leases = Leases(limiter(), LeaseBounds(leases_max=3, leases_per_holder_max=2))
 
     def ask(lease_id: str, holder: str, now: Nanos = START) -> None:
         leases.open(LeaseRequest(NAME, wants(1), holder=holder), lease_id, now)
@@ -372,9 +371,8 @@ def test_a_call_removes_few_of_thousands_that_have_expired() -> None:
     assert leases.events()[LeaseEvent.EXPIRED] == table.ENDED_PER_CALL
 
 
-def test_expired_leases_take_no_room_of_their_holder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "LEASES_PER_HOLDER_MAX", 200)
-    leases = Leases(limiter(10**6))
+def test_expired_leases_take_no_room_of_their_holder() -> None:
+    leases = Leases(limiter(10**6), LeaseBounds(leases_per_holder_max=200))
 
     def ask(lease_id: str, holder: str, ttl_ns: int, now: Nanos) -> None:
         request = LeaseRequest(NAME, wants(1), ttl_ns=ttl_ns, holder=holder)

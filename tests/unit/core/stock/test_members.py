@@ -5,8 +5,8 @@ Not covered: how their rows come into the usage map (tests/unit/core/broker/test
 
 import pytest
 
+from rgd.core.bounds import StockBounds
 from rgd.core.buckets.level import GroupKey
-from rgd.core.stock import members as limits
 from rgd.core.stock.members import StockMembers
 from rgd.core.stock.messages import GroupUsage
 from rgd.core.units import NS_PER_S, Kind, Nanos, Pair
@@ -83,11 +83,9 @@ def test_the_spacing_of_reports_shows_another_period(
     assert members.is_newly_off_period(B1) is False
 
 
-def test_more_than_the_tables_hold_is_refused_and_counted(
-    members: StockMembers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "BROKERS_MAX", 1)
-    monkeypatch.setattr(limits, "BROKER_ROWS_MAX", 2)
+def test_more_than_the_tables_hold_is_refused_and_counted() -> None:
+    members = StockMembers(PERIOD_NS, StockBounds(brokers_max=1, broker_rows_max=2))
+    members.receive(B1, 0, at(0))
     assert members.receive(B2, 0, at(0)) is None
     members.put(B1, GroupUsage("gold", Pair(1, 1), NOTHING))
     assert members.put(B1, GroupUsage("lead", Pair(1, 1), NOTHING)) == []

@@ -1,0 +1,165 @@
+"""How many entries each table of the core has at most, and how much one slice of work does.
+
+A room takes its bounds as an argument, so that a test can have a small table or slice. A daemon has those
+of `BOUNDS`. One slice takes under 2 ms of one core, because requests wait until it ends.
+
+Three sorts of bounds are elsewhere: those that others must agree on (the wire, names and numbers in
+policies, one report of a backlog), those that the operator sets, and those that belong to one algorithm,
+such as the rounds that it remembers.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class BucketBounds:
+    """Of `rgd.core.buckets`, and of the counters of a group's requests."""
+
+    #: Most resolved names kept; a full table is dropped whole.
+    chains_max: int = 200_000
+    #: Dropped chains freed in one slice, and for each new chain: freeing all at once would take long.
+    slice_chains: int = 1_000
+    chains_per_new: int = 4
+    #: Limits processed for each new chain: more than a chain can add, so their table stays bounded.
+    limits_per_new: int = 4
+    #: Limit buckets that are kept even if no chain refers to them. Above it, unused full buckets are
+    #: evicted. From `limits_max` on, which is twice the number that chains can refer to, unused buckets
+    #: that are not full are evicted too. Eviction checks a few buckets at a time, in turn.
+    limits_kept: int = 100_000
+    limits_max: int = 800_000
+    #: Levels, or topics' parts, that are processed in one slice.
+    slice_levels: int = 64
+    #: Most parts of one group in one kind; further topics share one common part while it is active.
+    split_topics_max: int = 10_000
+    #: Most groups for which a level has counterfactual buckets; beyond it, the level drops them all.
+    counterfactuals_max: int = 100_000
+    #: Most subscriptions with counters of throttled events of their own, at some 700 bytes each.
+    throttled_max: int = 10_000
+    #: Most topics (and callers that hold work back) tracked in one window; further ones are not counted.
+    window_topics_max: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseBounds:
+    """Of `rgd.core.leases`."""
+
+    #: Most leases at a time, at some 800 bytes each, and most of one holder.
+    leases_max: int = 20_000
+    leases_per_holder_max: int = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogBounds:
+    """Of `rgd.core.backlog`."""
+
+    #: Most topics that a broker keeps backlogs of, and most subscriptions and ledgers of all of them.
+    #: Further ones are refused and counted.
+    topics_max: int = 200_000
+    subscriptions_max: int = 1_000_000
+    ledgers_max: int = 1_000_000
+    #: Topics that are checked in one slice: 0.5 ms, 1 ms if all of them are to be evicted.
+    slice_topics: int = 64
+    #: A slice ends after the topic with which it has so many subscriptions, because each may be evicted.
+    slice_subscriptions: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeBounds:
+    """Of the usage map, and of the slot ids by which it and the shares are kept."""
+
+    #: Most groups and kinds that a daemon tracks, ten times PIP-82's cluster (100,000 groups in both
+    #: kinds); beyond it, a new group of this broker is granted its floor.
+    slots_max: int = 2_000_000
+    #: Most slots of groups without policies, twice PIP-82's cluster: reports may arrive before
+    #: policies.
+    unknown_slots_max: int = 400_000
+    #: Most rows kept of one broker; further rows are dropped, and then its hash differs.
+    rows_max: int = 1_000_000
+    #: Most rows kept of one broker whose groups have no policies here: twice what a broker of PIP-82's
+    #: cluster sends in both kinds. Policies may arrive later than the reports.
+    unknown_rows_max: int = 20_000
+    #: Most changed rows that update a known hash; after a larger change it is computed from all rows.
+    hashed_rows_max: int = 256
+    #: Slot ids that one slice checks, frees, or looks up by name.
+    slice_slots: int = 131_072
+    slice_freed: int = 512
+    slice_judged: int = 2_048
+    #: Most bytes of the rows of one report: below `rgd.ports.exchange.PAYLOAD_BYTES_MAX`, with more
+    #: room than the rest of a report needs.
+    part_bytes_max: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SharingBounds:
+    """Of the work on this broker's shares (`rgd.core.broker.sharing`, `rests`, `policy_change`)."""
+
+    #: Most groups whose rates one slice changes, and most that it looks at one by one.
+    slice_groups: int = 320
+    single_groups: int = 192
+    #: Rows of the usage map that one slice computes. In slices of 1,000 rows, each row costs half as
+    #: much again.
+    slice_rows: int = 2_000
+    #: What the calls of a slice cost, in rows. After some small slices, reports are processed together.
+    slice_cost_rows: int = 400
+    #: Rest after each computed row, in nanoseconds: recomputing takes at most about a third of a core.
+    rest_ns: int = 1_000
+    #: Most changed groups whose slot ids, shares and buckets are updated at once.
+    changes_max: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RoundBounds:
+    """Of the work of ticks and of a round's end (`rgd.core.broker.rounds`)."""
+
+    #: Most groups of an early report, and of a round that ends in one call.
+    slice_groups: int = 64
+    #: Most rows of the table that one slice ticks, closes or logs.
+    block_rows: int = 768
+    #: Most touched rows that one slice wakes when a round begins to end, and most advertised slot ids
+    #: that one slice looks up because their groups were not closed.
+    wake_rows: int = 2_048
+    gone_slots: int = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class StockBounds:
+    """Of the stock brokers' rows (`rgd.core.stock`), and of the work on them (`rgd.core.broker.stock_work`)."""
+
+    #: Most stock brokers, groups of one broker (in both kinds), and rows in all.
+    brokers_max: int = 1_000
+    broker_rows_max: int = 40_000
+    rows_max: int = 400_000
+    #: Most reports and entries that wait to be taken in; further reports are dropped and counted.
+    pending_max: int = 256
+    pending_entries_max: int = 100_000
+    #: Most brokers that are gone and for which zeros are reported.
+    gone_max: int = 1_000
+    #: Entries of a report, or rows, that one slice takes in.
+    slice_entries: int = 32
+    #: Rows of which one slice looks whether their group is still registered.
+    slice_keys: int = 2_048
+    #: Groups whose entries one slice computes at most, and shares, one for each live broker in each kind.
+    slice_groups: int = 32
+    slice_shares: int = 2_048
+    #: Groups of one report at most, so that encoding it takes under 2 ms, too.
+    report_groups: int = 256
+    #: Rest for each slice of a report before the next one of changed groups, in nanoseconds: reporting
+    #: takes at most about a third of a core.
+    rest_ns: int = 3_200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of a whole broker."""
+
+    buckets: BucketBounds = field(default_factory=BucketBounds)
+    leases: LeaseBounds = field(default_factory=LeaseBounds)
+    backlog: BacklogBounds = field(default_factory=BacklogBounds)
+    exchange: ExchangeBounds = field(default_factory=ExchangeBounds)
+    sharing: SharingBounds = field(default_factory=SharingBounds)
+    rounds: RoundBounds = field(default_factory=RoundBounds)
+    stock: StockBounds = field(default_factory=StockBounds)
+
+
+BOUNDS: Final = Bounds()
