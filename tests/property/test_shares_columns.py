@@ -146,9 +146,11 @@ def test_how_many_rows_are_reckoned_at_once_changes_nothing(case: Case, rows: in
 @given(case=cases() | cases(ONE_LIMITED))
 def test_of_one_broker_the_idle_shares_of_all_groups_are_those_asked_for_singly(case: Case) -> None:
     shares, groups = case.share_out(case.rows()), np.arange(len(case.quotas))
+    of_all = shares.idle_all(case.brokers)
     for index in range(case.brokers):
-        singly = shares.idle(groups, np.full(len(groups), index))
-        assert shares.idle_at(index).tolist() == singly.tolist()
+        singly = shares.idle(groups, np.full(len(groups), index)).tolist()
+        assert shares.idle_at(index).tolist() == singly
+        assert of_all[:, index].tolist() == singly
 
 
 @given(case=cases(ONE_LIMITED))

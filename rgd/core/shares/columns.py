@@ -134,6 +134,20 @@ class Shares:
                 shares[:, k] = share
         return shares
 
+    def idle_all(self, brokers: int) -> Ints:
+        """[groups, brokers, 2] what `idle` gives each broker in each group."""
+        shares = np.full((len(self.is_limited[0]), brokers, 2), NO_RATE)
+        index = np.arange(brokers)
+        for k, limited in enumerate(self.is_limited):
+            if np.count_nonzero(limited):
+                floors, spare = self.floors[k], self.spare[k]
+                share = (floors.base + spare.base)[:, None] + (index < floors.more[:, None])
+                share += index < spare.more[:, None]
+                if np.count_nonzero(limited) < len(limited):
+                    share[~limited] = NO_RATE
+                shares[..., k] = share
+        return shares
+
     def idle(self, group: Ints, broker_index: Ints) -> Ints:
         """[asked, 2] the shares of live brokers that have no row."""
         return np.stack(
