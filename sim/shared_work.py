@@ -36,7 +36,9 @@ class _Divided(NamedTuple):
 class SharedWork:
     """Results of the core's, by what they were computed from."""
 
-    def __init__(self) -> None:
+    def __init__(self, groups_max: int = GROUPS_MAX, hashes_max: int = HASHES_MAX) -> None:
+        self._groups_max = groups_max
+        self._hashes_max = hashes_max
         self._divided: dict[_Key, _Divided] = {}
         self._hash_changes: dict[tuple[bytes, bytes], int] = {}
 
@@ -49,7 +51,7 @@ class SharedWork:
         groups = [group for group in known if group is not None]
         if len(groups) < len(keys):
             groups = _divided(rows, quota, brokers, floor_ppm)
-            if len(self._divided) + len(keys) > GROUPS_MAX:
+            if len(self._divided) + len(keys) > self._groups_max:
                 self._divided.clear()
             self._divided.update(zip(keys, groups, strict=True))
         shares = np.empty((len(groups), 2), np.int64)
@@ -62,7 +64,7 @@ class SharedWork:
         key = before.tobytes(), after.tobytes()
         change = self._hash_changes.get(key)
         if change is None:
-            if len(self._hash_changes) >= HASHES_MAX:
+            if len(self._hash_changes) >= self._hashes_max:
                 self._hash_changes.clear()
             change = self._hash_changes[key] = change_of(before, after)
         return change
